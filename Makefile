@@ -1,0 +1,63 @@
+# Every target first makes .venv, and again brings it up to date when a requirements file has changed.
+
+PYTHON_BIN ?= python3
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(if $(CI),--quiet --progress-bar off)
+APP_INSTALLED := $(VENV)/.app-installed
+TESTS_INSTALLED := $(VENV)/.tests-installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help app test test-slow lint format bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'ARGS="..." passes more arguments on; PYTHON_BIN=python3.12 chooses the Python for .venv.'
+
+app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860
+	$(PYTHON) app.py $(ARGS)
+
+test: lint ## lint, types and all tests but the slow ones, with a real browser
+	@$(call pytest,not slow)
+
+test-slow: $(TESTS_INSTALLED) ## the slow tests
+	@$(call pytest,slow)
+
+lint: $(TESTS_INSTALLED) ## style, format and types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+bench: $(TESTS_INSTALLED) ## print speed ratios
+	$(PYTHON) -m tests.benchmarks $(ARGS)
+
+clean: ## remove caches and test artefacts; .venv and runs/ stay
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/artifacts attention_maps.html
+	find app.py model training viz tests -name __pycache__ -prune -exec rm -rf {} +
+
+# $(call pytest,MARKERS): the tests with these markers, in a Chromium that is looked for or installed first
+pytest = HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" && export HEADLIGHT_CHROMIUM \
+	&& $(PYTHON) -m pytest -m "$(1)" $(ARGS)
+
+$(VENV)/bin/pip:
+	@command -v $(PYTHON_BIN) >/dev/null || { echo "There is no $(PYTHON_BIN): install Python 3.11 or newer," \
+	  "or name one with make PYTHON_BIN=/path/to/python." >&2; exit 1; }
+	@$(PYTHON_BIN) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Headlight needs Python 3.11" \
+	  "or newer and $(PYTHON_BIN) is $$($(PYTHON_BIN) --version 2>&1): name another with make PYTHON_BIN=python3.12." >&2; exit 1; }
+	@$(PYTHON_BIN) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON_BIN) has no venv module: install it" \
+	  "(on Debian and Ubuntu: apt-get install python3-venv), then run make again." >&2; exit 1; }
+	$(PYTHON_BIN) -m venv $(VENV)
+
+$(APP_INSTALLED): requirements.txt | $(VENV)/bin/pip
+	@echo "Installing what Headlight needs into $(VENV); the first time takes some minutes."
+	@$(PIP_INSTALL) -r requirements.txt
+	@touch $@
+
+$(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED)
+	@$(PIP_INSTALL) -r tests/requirements.txt
+	@touch $@

@@ -1,0 +1,167 @@
+"""A model directory: config.json, model.safetensors, tokenizer.json, README.md card.
+
+Everything is safetensors or JSON, so that loading a stranger's model runs none of their code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from model.config import ModelConfig
+from model.errors import UserError
+from model.tokenizer import Tokenizer
+from model.transformer import Transformer
+
+FORMAT = 1
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model directory says about itself beside its shape."""
+
+    source_language: str
+    target_language: str
+    title: str
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model with its tokenizers, as a model directory holds it."""
+
+    model: Transformer
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
+    info: ModelInfo
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, then put it in place of `path` in one step."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(temporary)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically."""
+    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def save(checkpoint: Checkpoint, directory: Path, card: str | None = None) -> None:
+    """Write a model directory, weights in 16 bits and last, each file in one step.
+
+    A save over an older state of the same model leaves a loadable directory at every moment.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    config = {"format": FORMAT, "model": checkpoint.model.config.to_json()}
+    write_json(directory / CONFIG, config | asdict(checkpoint.info))
+    if checkpoint.source_tokenizer is checkpoint.target_tokenizer:
+        write_atomically(directory / JOINT, checkpoint.source_tokenizer.save)
+    else:
+        write_atomically(directory / SOURCE, checkpoint.source_tokenizer.save)
+        write_atomically(directory / TARGET, checkpoint.target_tokenizer.save)
+    if card is not None:
+        write_atomically(directory / CARD, lambda part: part.write_text(card, encoding="utf-8"))
+    # named_parameters names a tied weight once.
+    weights = {
+        name: parameter.detach().to("cpu", torch.float16).contiguous()
+        for name, parameter in checkpoint.model.named_parameters()
+    }
+    write_atomically(directory / WEIGHTS, lambda part: save_file(weights, part))
+
+
+def load(directory: Path) -> Checkpoint:
+    """Read a model directory into float32 and eval mode.
+
+    Raises UserError when a file is missing, cut short, from a newer version or of another shape.
+    """
+    if not directory.is_dir():
+        raise UserError(f"There is no model directory {directory}; check the path.")
+    settings = _read_config(directory / CONFIG)
+    model = Transformer(ModelConfig.from_json(settings["model"]))
+    load_weights(model, _read_weights(directory / WEIGHTS), directory / WEIGHTS)
+    if (directory / JOINT).is_file() or model.config.tied:
+        source = target = Tokenizer.load(directory / JOINT)
+    else:
+        source = Tokenizer.load(directory / SOURCE)
+        target = Tokenizer.load(directory / TARGET)
+    sizes = (model.config.source_vocabulary, model.config.target_vocabulary)
+    if (len(source), len(target)) != sizes:
+        raise UserError(
+            f"The tokenizer in {directory} has {len(source)} and {len(target)} entries but the "
+            f"model wants {sizes[0]} and {sizes[1]}; copy both from the same run."
+        )
+    try:
+        info = ModelInfo(**{name: settings[name] for name in ModelInfo.__dataclass_fields__})
+    except KeyError as error:
+        raise UserError(f"{directory / CONFIG} has no {error}; copy it from the run again.") from error
+    return Checkpoint(model.eval(), source, target, info)
+
+
+def load_weights(model: Transformer, weights: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Copy weights into the model. Raises UserError on a missing, unknown or misshapen one."""
+    parameters = dict(model.named_parameters())
+    for problem, names in (
+        ("lacks", parameters.keys() - weights.keys()),
+        ("has unknown", weights.keys() - parameters.keys()),
+    ):
+        if names:
+            raise UserError(
+                f"{path} {problem} weights ({sorted(names)[0]} and {len(names) - 1} more); "
+                f"it belongs to another {CONFIG}."
+            )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if weights[name].shape != parameter.shape:
+                raise UserError(
+                    f"{name} in {path} has shape {tuple(weights[name].shape)} but {CONFIG} says "
+                    f"{tuple(parameter.shape)}; copy both from the same run."
+                )
+            parameter.copy_(weights[name])
+
+
+def list_models(directory: Path) -> list[Path]:
+    """The model directories inside `directory`, by name."""
+    return sorted(path.parent for path in directory.glob(f"*/{CONFIG}"))
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        version, _ = int(settings["format"]), settings["model"]["d_model"]
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing; copy the whole model directory.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not a Headlight model's config; write it again.") from error
+    if version > FORMAT:
+        raise UserError(
+            f"{path} has format {version}, newer than the {FORMAT} that this program reads; "
+            "update Headlight."
+        )
+    return dict(settings)
+
+
+def _read_weights(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing; copy the whole model directory.") from error
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is cut short or broken ({error}); copy it again.") from error

@@ -1,0 +1,5 @@
+"""Errors that a user can cause."""
+
+
+class UserError(ValueError):
+    """One clear sentence that says what is wrong and what to do; shown as it is."""

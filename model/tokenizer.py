@@ -1,0 +1,170 @@
+"""Text to tokens and back: joint BPE, words or characters behind one interface.
+
+All three mark a preceding space inside the piece (the marker is U+2581), so that joining the
+pieces gives back the very text: spaces, punctuation, umlauts and apostrophes included.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
+
+from model.errors import UserError
+from model.record import Token
+
+PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
+SPECIALS = (PAD, UNK, BOS, EOS)
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
+SPACE = "\u2581"
+
+TokenizerKind = Literal["bpe", "word", "character"]
+
+
+def normalise(text: str) -> str:
+    """Unicode NFC, single spaces, nothing invisible at either end: the form that round-trips."""
+    return " ".join(unicodedata.normalize("NFC", text).replace(SPACE, " ").split())
+
+
+class Tokenizer:
+    """A vocabulary with its rules for cutting text. Ids 0 to 3 are <pad> <unk> <s> </s>."""
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = backend
+
+    @classmethod
+    def train(
+        cls,
+        sentences: Iterable[str],
+        kind: TokenizerKind,
+        vocabulary: int = 8000,
+        min_frequency: int = 1,
+    ) -> Tokenizer:
+        """Learn a vocabulary of at most `vocabulary` entries from training sentences only."""
+        settings = {"special_tokens": list(SPECIALS), "min_frequency": min_frequency}
+        settings |= {"vocab_size": vocabulary, "show_progress": False}
+        trainer: trainers.Trainer
+        if kind == "bpe":
+            backend = tokenizers.Tokenizer(models.BPE(unk_token=UNK, fuse_unk=True))
+            trainer = trainers.BpeTrainer(**settings, limit_alphabet=500)
+        else:
+            backend = tokenizers.Tokenizer(models.WordLevel(unk_token=UNK))
+            trainer = trainers.WordLevelTrainer(**settings)
+        backend.pre_tokenizer = _pre_tokenizer(kind)
+        # Specials typed by a user are text like any other, never control symbols.
+        backend.encode_special_tokens = True
+        backend.train_from_iterator(map(normalise, sentences), trainer)
+        return cls(backend)
+
+    @classmethod
+    def load(cls, path: Path) -> Tokenizer:
+        """Read what `save` wrote. Raises UserError when the file is missing or broken."""
+        try:
+            backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise UserError(f"{path} is missing; copy the whole model directory.") from error
+        except Exception as error:  # the library raises bare Exception
+            raise UserError(f"{path} is not a tokenizer file: {error}.") from error
+        backend.encode_special_tokens = True
+        tokenizer = cls(backend)
+        if tokenizer.pieces(range(min(4, len(tokenizer)))) != list(SPECIALS):
+            raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")
+        return tokenizer
+
+    def save(self, path: Path) -> None:
+        """Write the whole tokenizer as one JSON file."""
+        text = json.dumps(json.loads(self._backend.to_str()), ensure_ascii=False, indent=0)
+        path.write_text(text, encoding="utf-8")
+
+    def __len__(self) -> int:
+        return int(self._backend.get_vocab_size())
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text's tokens without <s> and </s>. What is unknown becomes <unk>."""
+        return list(self._backend.encode(normalise(text), add_special_tokens=False).ids)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` for many texts at once, in parallel."""
+        encodings = self._backend.encode_batch_fast(
+            [normalise(text) for text in texts], add_special_tokens=False
+        )
+        return [list(encoding.ids) for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of the ids; special tokens are left out, text after </s> too."""
+        pieces = []
+        for index in ids:
+            if index == EOS_ID:
+                break
+            if index not in (PAD_ID, BOS_ID, UNK_ID):
+                pieces.append(self.piece(index))
+        return "".join(pieces).replace(SPACE, " ").strip()
+
+    def piece(self, index: int) -> str:
+        """The vocabulary entry of one id."""
+        return str(self._backend.id_to_token(index))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The vocabulary entries of the ids."""
+        return [self.piece(index) for index in ids]
+
+    def source_tokens(self, text: str) -> tuple[Token, ...]:
+        """Tokens of a source sentence, </s> last; an unknown piece keeps the text it stands for."""
+        text = normalise(text)
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        surfaces = [text[start:end].strip() for start, end in encoding.offsets]
+        return self.tokens([*encoding.ids, EOS_ID], [*surfaces, EOS])
+
+    def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:
+        """Ids as tokens to show, each with the index of the word it belongs to.
+
+        `surfaces` gives the text that each id was cut from; without it the piece is shown.
+        """
+        pieces = self.pieces(ids)
+        words = _word_indices(pieces)
+        tokens = []
+        for position, (index, piece, word) in enumerate(zip(ids, pieces, words, strict=True)):
+            special = index < len(SPECIALS)
+            text = piece.replace(SPACE, "") or " "
+            if index == UNK_ID and surfaces is not None:
+                text = surfaces[position]
+            tokens.append(Token(piece, text, word, special))
+        return tuple(tokens)
+
+
+# A run of letters, one digit or one mark, each with the space before it.
+PRE_TOKEN = tokenizers.Regex(rf"{SPACE}?(\p{{L}}[\p{{L}}\p{{M}}]*|[^\p{{L}}{SPACE}])|{SPACE}")
+
+
+def _pre_tokenizer(kind: TokenizerKind) -> pre_tokenizers.PreTokenizer:
+    prepend = "never" if kind == "character" else "always"
+    spaces = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=prepend, split=False)
+    pattern = "" if kind == "character" else PRE_TOKEN
+    return pre_tokenizers.Sequence([spaces, pre_tokenizers.Split(pattern, behavior="isolated")])
+
+
+def _word_indices(pieces: Sequence[str]) -> list[int | None]:
+    """Number the words: a new one at each space and at each punctuation mark."""
+    indices: list[int | None] = []
+    word, previous = -1, ""
+    for piece in pieces:
+        if piece in (PAD, BOS, EOS):
+            indices.append(None)
+            previous = ""
+            continue
+        body = piece.replace(SPACE, "")
+        starts = not previous or piece.startswith(SPACE)
+        if starts or _is_mark(body[:1]) or _is_mark(previous[-1:]):
+            word += 1
+        indices.append(word)
+        previous = body or SPACE
+    return indices
+
+
+def _is_mark(character: str) -> bool:
+    return character != "" and unicodedata.category(character)[0] in "PSZ"

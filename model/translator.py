@@ -1,0 +1,191 @@
+"""Translator: text in, Translation out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from model.checkpoint import Checkpoint, load
+from model.decoding import Candidate, SearchOptions, search
+from model.errors import UserError
+from model.record import Alternative, AttentionRecord, Hypothesis, Token, Translation
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalise
+from model.transformer import HeadGates
+
+MAX_TOKENS = 128  # of a source sentence, </s> included
+BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
+N_ALTERNATIVES = 5
+UNSURE = -1.5  # mean log-probability per token below which a translation carries a notice
+
+
+class Translator:
+    """A model directory ready to translate."""
+
+    def __init__(self, checkpoint: Checkpoint, name: str = "") -> None:
+        self.checkpoint = checkpoint
+        self.name = name
+        self.title = checkpoint.info.title
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Translator:
+        """Read a model directory. Raises UserError when it is missing, broken or too new."""
+        return cls(load(Path(directory)), Path(directory).name)
+
+    def translate(
+        self,
+        text: str,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+        gates: HeadGates | None = None,
+    ) -> Translation:
+        """Translate one sentence and record every attention weight.
+
+        Raises UserError when the text is empty, too long or wholly unknown to the model.
+        """
+        ids = self._source_ids(text)
+        options = SearchOptions(beam_size, length_penalty)
+        started = time.perf_counter()
+        source = torch.tensor([ids])
+        candidates = search(self.checkpoint.model, source, options, gates)[0]
+        searched = time.perf_counter()
+        record, scores = self.record(text, candidates[0].ids, gates)
+        log_probabilities, alternatives = self._steps(scores, candidates[0].ids)
+        recorded = time.perf_counter()
+        info = self.checkpoint.info
+        return Translation(
+            source_text=normalise(text),
+            text=self.checkpoint.target_tokenizer.decode(candidates[0].ids),
+            source_language=info.source_language,
+            target_language=info.target_language,
+            attention=record,
+            log_probabilities=log_probabilities,
+            alternatives=alternatives,
+            hypotheses=tuple(self._hypothesis(candidate) for candidate in candidates),
+            notices=self._notices(record, log_probabilities),
+            timings={
+                "search": 1000 * (searched - started),
+                "record": 1000 * (recorded - searched),
+            },
+        )
+
+    def translate_batch(
+        self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+    ) -> list[str]:
+        """Translations alone, in order, for many sentences; an empty one stays empty.
+
+        Raises UserError that counts lines from 1 when a sentence is too long.
+        """
+        options = SearchOptions(beam_size, length_penalty)
+        rows = self.checkpoint.source_tokenizer.encode_batch(texts)
+        for line, row in enumerate(rows, start=1):
+            _check_length(len(row) + 1, f"Line {line}")
+        order = sorted((i for i, row in enumerate(rows) if row), key=lambda i: len(rows[i]))
+        results = [""] * len(texts)
+        while order:
+            # The longest sentence left decides how many go together.
+            count = max(1, BATCH_TOKENS // ((len(rows[order[-1]]) + 1) * beam_size))
+            places, order = order[-count:], order[:-count]
+            source = pad([[*rows[i], EOS_ID] for i in places])
+            for place, found in zip(
+                places, search(self.checkpoint.model, source, options), strict=True
+            ):
+                results[place] = self.checkpoint.target_tokenizer.decode(found[0].ids)
+        return results
+
+    @torch.inference_mode()
+    def record(
+        self, text: str, target: Sequence[int], gates: HeadGates | None = None
+    ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
+        """All weights and next-token log-probabilities of one pass over a given target.
+
+        `target` is what is predicted, without <s>. The explicit path in eval mode gives what
+        cached decoding computed step by step.
+        """
+        model = self.checkpoint.model.eval()
+        tokens = self.checkpoint.source_tokenizer.source_tokens(text)
+        read = (BOS_ID, *target[:-1])
+        encoded = model.encode(torch.tensor([self._source_ids(text)]), None, gates, explicit=True)
+        decoded = model.decode(torch.tensor([read]), encoded, None, gates, explicit=True)
+        assert encoded.weights is not None
+        assert decoded.self_weights is not None
+        assert decoded.cross_weights is not None
+        record = AttentionRecord(
+            encoder=encoded.weights[0],
+            decoder=decoded.self_weights[0],
+            cross=decoded.cross_weights[0],
+            source=tokens,
+            read=self.checkpoint.target_tokenizer.tokens(read),
+            predicted=self.checkpoint.target_tokenizer.tokens(target),
+        )
+        return record, model.output(decoded.hidden[0]).log_softmax(-1)
+
+    def _source_ids(self, text: str) -> list[int]:
+        if not normalise(text):
+            raise UserError("There is nothing to translate; type a sentence.")
+        _check_characters(text)
+        ids = self.checkpoint.source_tokenizer.encode(text)
+        if all(index == UNK_ID for index in ids):
+            language = self.checkpoint.info.source_language
+            raise UserError(f"The model knows none of these characters; type a sentence in {language}.")
+        _check_length(len(ids) + 1, "The sentence")
+        return [*ids, EOS_ID]
+
+    def _steps(
+        self, scores: Float[Tensor, "T V"], target: Sequence[int]
+    ) -> tuple[tuple[float, ...], tuple[tuple[Alternative, ...], ...]]:
+        chosen = scores[torch.arange(len(target)), torch.tensor(target)].tolist()
+        best, ids = scores.topk(min(N_ALTERNATIVES, scores.shape[-1]), dim=-1)
+        rows = zip(ids.tolist(), best.tolist(), strict=True)
+        return tuple(chosen), tuple(
+            tuple(
+                Alternative(self.checkpoint.target_tokenizer.tokens([i])[0], value)
+                for i, value in zip(row, values, strict=True)
+            )
+            for row, values in rows
+        )
+
+    def _hypothesis(self, candidate: Candidate) -> Hypothesis:
+        text = self.checkpoint.target_tokenizer.decode(candidate.ids)
+        return Hypothesis(text, candidate.score, candidate.log_probability)
+
+    def _notices(
+        self, record: AttentionRecord, log_probabilities: Sequence[float]
+    ) -> tuple[str, ...]:
+        notices = []
+        unknown = [t.text for t in record.source if t.special and t.word is not None]
+        if unknown:
+            listed = ", ".join(dict.fromkeys(unknown))
+            notices.append(f"The model does not know {listed} and reads it as <unk>.")
+        if sum(log_probabilities) / len(log_probabilities) < UNSURE:
+            language = self.checkpoint.info.source_language
+            notices.append(f"The model is unsure of this translation; is the sentence in {language}?")
+        if record.predicted[-1].text != "</s>":
+            notices.append("The translation was cut at the length limit.")
+        return tuple(notices)
+
+
+def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
+    """Rows of ids as one tensor, <pad> on the right."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
+
+
+def _check_characters(text: str) -> None:
+    # A bound before tokenising: nothing within the token limit is longer than this.
+    if len(text) > 40 * MAX_TOKENS:
+        raise UserError(
+            f"The text has {len(text):,} characters; translate one sentence of at most "
+            f"{MAX_TOKENS} tokens at a time."
+        )
+
+
+def _check_length(tokens: int, subject: str) -> None:
+    if tokens > MAX_TOKENS:
+        raise UserError(
+            f"{subject} has {tokens} tokens; the limit is {MAX_TOKENS}. Split it into shorter ones."
+        )

@@ -1,0 +1,1 @@
+"""Writes the checkpoints that the page loads."""

@@ -1,0 +1,44 @@
+"""TrainConfig: everything that decides a training run, to and from JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from model.config import ModelConfig
+from model.tokenizer import TokenizerKind
+from training.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One training run. The model's vocabulary sizes are filled in from its tokenizers."""
+
+    source_language: str
+    target_language: str
+    model: ModelConfig = ModelConfig(source_vocabulary=0, target_vocabulary=0)
+    tokenizer: TokenizerKind = "bpe"
+    vocabulary: int = 8000
+    min_frequency: int = 1
+    hub: tuple[str, str] | None = None  # data set and configuration on the Hugging Face hub
+    reverse_words: bool = False  # the data is a word list; the target is each word reversed
+    validation_rows: int = 2000  # taken at random where the data has no validation part
+    test_rows: int = 0  # likewise, never looked at by training
+    max_tokens: int = 100  # longer sentences are dropped and counted
+    tokens_per_batch: int = 4096
+    max_steps: int = 10_000
+    peak_learning_rate: float = 1.5e-3
+    warmup_steps: int = 1200
+    schedule: Schedule = "inverse_sqrt"
+    label_smoothing: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    validate_every: int = 1000
+    save_every: int = 250
+    best_by: Literal["bleu", "exact_match"] = "bleu"
+    seed: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, ready for `json.dump`."""
+        return asdict(self)

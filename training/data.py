@@ -1,0 +1,275 @@
+"""Sources of sentence pairs, their cleaning, and the split that a run keeps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset, DatasetDict, Features, Value, concatenate_datasets, load_dataset
+
+from model.errors import UserError
+from model.tokenizer import Tokenizer, normalise
+from training.config import TrainConfig
+
+VALIDATION_NAMES = ("dev", "val", "valid", "validation")
+PAIR = Features({"source": Value("string"), "target": Value("string")})
+MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs of normalised text in columns `source` and `target`, memory-mapped."""
+
+    train: Dataset
+    validation: Dataset
+    test: Dataset | None  # only where it was split off at random
+    split: dict[str, Any]  # what makes the split repeatable: goes into the run directory
+    dropped: dict[str, int]  # training pairs that each cleaning rule removed
+
+
+def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
+    """The recipe's corpus: from the directories when given, else from the hub.
+
+    Raises UserError when a file is missing, not UTF-8 or of another length than its partner.
+    """
+    languages = (config.source_language, config.target_language)
+    validation: Dataset | None
+    if config.reverse_words:
+        pairs, validation = _read_words(directories), None
+    elif directories:
+        pairs = concatenate_datasets([read_parallel(d, ("train",), languages) for d in directories])
+        parts = [read_parallel(d, VALIDATION_NAMES, languages, False) for d in directories]
+        validation = concatenate_datasets(parts) if any(map(len, parts)) else None
+    elif config.hub:
+        pairs, validation = read_hub(*config.hub, languages)
+    else:
+        raise UserError(
+            "This recipe reads local files: give --data DIR with "
+            f"train.{languages[0]} and train.{languages[1]}, one sentence a line."
+        )
+    return _split(config, pairs, validation)
+
+
+def read_parallel(
+    directory: Path, names: Sequence[str], languages: Sequence[str], required: bool = True
+) -> Dataset:
+    """Line n of NAME.SOURCE and of NAME.TARGET are a pair; the first NAME that exists counts."""
+    if not directory.is_dir():
+        raise UserError(f"The data directory {directory} does not exist; check --data.")
+    for name in names:
+        files = [directory / f"{name}.{language}" for language in languages]
+        present = [file for file in files if file.is_file()]
+        if len(present) == 2:
+            _check_equal_length(files)
+            return _cached(_parallel_rows, files)
+        if present:
+            missing = next(file for file in files if file not in present)
+            raise UserError(f"{missing} is missing beside {present[0].name}.")
+    if required:
+        wanted = " and ".join(f"{names[0]}.{language}" for language in languages)
+        raise UserError(f"{directory} has no {wanted}; one sentence a line, UTF-8.")
+    return Dataset.from_dict({"source": [], "target": []}, features=PAIR)
+
+
+def read_hub(
+    path: str, name: str | None, languages: Sequence[str]
+) -> tuple[Dataset, Dataset | None]:
+    """Training and validation pairs of a data set whose rows are {"translation": {"de": ...}}."""
+    try:
+        parts = load_dataset(path, name)
+    except Exception as error:  # network, name and format errors have no common class
+        raise UserError(
+            f"The data set {path} ({name}) could not be loaded ({error}); "
+            "go online once or give --data DIR."
+        ) from error
+    assert isinstance(parts, DatasetDict)
+
+    def flatten(batch: dict[str, list[Any]]) -> dict[str, list[str]]:
+        columns = zip(("source", "target"), languages, strict=True)
+        return {
+            column: [normalise(row[language] or "") for row in batch["translation"]]
+            for column, language in columns
+        }
+
+    for part in parts.values():
+        missing = set(languages) - set(part.features.get("translation", {}))
+        if missing:
+            raise UserError(f"The data set {path} has no {', '.join(sorted(missing))} sentences.")
+    pairs = parts.map(flatten, batched=True, remove_columns=parts["train"].column_names)
+    return pairs["train"].cast(PAIR), pairs["validation"].cast(PAIR) if "validation" in pairs else None
+
+
+def _read_words(directories: Sequence[Path]) -> Dataset:
+    files = sorted(file for d in directories for file in d.glob("*.txt"))
+    if not files:
+        raise UserError("Give --data DIR with a word list: a .txt file, one word a line.")
+    return _cached(_word_rows, files)
+
+
+def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
+    """The rows as a memory-mapped data set that is built again only when a file changes."""
+    # Tuples, because the library takes lists for shards to be handed out one by one.
+    arguments = {
+        "files": tuple(str(file.resolve()) for file in files),
+        "digests": tuple(_digest(file) for file in files),
+    }
+    return Dataset.from_generator(rows, features=PAIR, gen_kwargs=arguments)
+
+
+def _lines(file: str | Path) -> Iterator[str]:
+    """Lines of a text file; only the line feed ends one, and wrong bytes become U+FFFD."""
+    with Path(file).open(encoding="utf-8", errors="replace", newline="\n") as stream:
+        yield from stream
+
+
+def _check_equal_length(files: Sequence[Path]) -> None:
+    first, second = (sum(1 for _ in _lines(file)) for file in files)
+    if first != second:
+        raise UserError(
+            f"{files[0]} has {first:,} lines but {files[1]} has {second:,}; "
+            "line n of both must be the same sentence."
+        )
+
+
+def _parallel_rows(files: tuple[str, str], digests: tuple[str, str]) -> Iterator[dict[str, str]]:
+    for source, target in zip(*map(_lines, files), strict=True):
+        yield {"source": normalise(source), "target": normalise(target)}
+
+
+def _word_rows(files: tuple[str, ...], digests: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    words = {line.strip().lower() for file in files for line in _lines(file)}
+    for word in sorted(words):
+        if word.isalpha() and MIN_LETTERS <= len(word) <= MAX_LETTERS:
+            yield {"source": word, "target": word[::-1]}
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# Cleaning -------------------------------------------------------------------------------------
+
+RULES = ("empty", "not_text", "length_ratio", "copy", "duplicate")
+
+
+def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int]]:
+    """Drop pairs by named rules; also the number that each rule dropped.
+
+    empty: a side has no text. not_text: a side holds a character that decoding errors leave
+    behind. length_ratio: one side has over three times the characters of the other and 20 more.
+    copy: the target repeats a source of over three words. duplicate: the pair came before.
+    """
+    judged = pairs.map(_judge, batched=True, remove_columns=pairs.column_names)
+    verdict = np.asarray(judged.with_format("numpy")["verdict"][:])
+    digest = np.asarray(judged.with_format("numpy")["digest"][:])
+    first = np.zeros(len(verdict), dtype=bool)
+    first[np.unique(digest, return_index=True)[1]] = True
+    verdict = np.where((verdict == -1) & ~first, RULES.index("duplicate"), verdict)
+    counts = {rule: int((verdict == i).sum()) for i, rule in enumerate(RULES)}
+    return pairs.select(np.flatnonzero(verdict == -1)), counts
+
+
+def _judge(batch: dict[str, list[str]]) -> dict[str, list[int]]:
+    pairs = list(zip(batch["source"], batch["target"], strict=True))
+    digests = [hashlib.blake2b("\n".join(p).encode(), digest_size=8).digest() for p in pairs]
+    return {
+        "verdict": [_verdict(*pair) for pair in pairs],
+        "digest": [int.from_bytes(digest, "big", signed=True) for digest in digests],
+    }
+
+
+def _verdict(source: str, target: str) -> int:
+    shorter, longer = sorted((len(source), len(target)))
+    if not shorter:
+        return RULES.index("empty")
+    if "\ufffd" in source + target:
+        return RULES.index("not_text")
+    if longer > 3 * shorter and longer - shorter > 20:
+        return RULES.index("length_ratio")
+    if source == target and source.count(" ") >= 3:
+        return RULES.index("copy")
+    return -1
+
+
+# Splitting and encoding -----------------------------------------------------------------------
+
+
+def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
+    """Hold out what the data itself does not, then clean the training part alone."""
+    split: dict[str, Any] = {"rows": len(pairs), "digest": pairs._fingerprint}
+    order = np.random.default_rng(config.seed).permutation(len(pairs))
+    held = config.test_rows + (config.validation_rows if validation is None else 0)
+    if len(pairs) <= held:
+        raise UserError(
+            f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more."
+        )
+    held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
+    split["test"] = np.sort(held_test).tolist()
+    if validation is None:
+        split["validation"] = np.sort(held_validation).tolist()
+        validation = pairs.select(split["validation"])
+    else:
+        split["validation"] = f"the corpus's own {len(validation)} pairs"
+    test = pairs.select(split["test"]) if config.test_rows else None
+    train, dropped = clean(pairs.select(np.sort(order[held:])) if held else pairs)
+    return Corpus(train, validation, test, split, dropped)
+
+
+def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer from the training pairs alone; one joint one when weights are tied."""
+
+    def sentences(*columns: str) -> Iterator[str]:
+        for batch in train.iter(10_000):
+            for column in columns:
+                yield from batch[column]
+
+    settings = (config.tokenizer, config.vocabulary, config.min_frequency)
+    if config.model.tied:
+        joint = Tokenizer.train(sentences("source", "target"), *settings)
+        return joint, joint
+    return (
+        Tokenizer.train(sentences("source"), *settings),
+        Tokenizer.train(sentences("target"), *settings),
+    )
+
+
+def encode(
+    pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int | None = None
+) -> tuple[Dataset, int]:
+    """Columns `source` and `target` as ids, and how many pairs were longer than `max_tokens`."""
+
+    def to_ids(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
+        columns = zip(("source", "target"), tokenizers, strict=True)
+        ids = {column: t.encode_batch(batch[column]) for column, t in columns}
+        lengths = {f"{column}_length": list(map(len, rows)) for column, rows in ids.items()}
+        return {**ids, **lengths}
+
+    encoded = pairs.map(to_ids, batched=True, remove_columns=pairs.column_names)
+    if max_tokens is None:
+        return encoded, 0
+    source, target = lengths_of(encoded)
+    kept = np.flatnonzero(np.maximum(source, target) <= max_tokens)
+    return encoded.select(kept), len(encoded) - len(kept)
+
+
+def lengths_of(encoded: Dataset) -> tuple[Any, Any]:
+    """Token counts of both sides as arrays, without <s> and </s>."""
+    columns = encoded.with_format("numpy")
+    return tuple(
+        np.asarray(columns[f"{side}_length"][:], dtype=np.int64) for side in ("source", "target")
+    )
+
+
+def write_split(directory: Path, corpus: Corpus, config: TrainConfig) -> None:
+    """Write the split, and the test pairs that were split off, into the run directory."""
+    (directory / "split.json").write_text(json.dumps(corpus.split), encoding="utf-8")
+    if corpus.test is not None:
+        for side, language in (("source", config.source_language), ("target", config.target_language)):
+            lines = "".join(f"{line}\n" for line in corpus.test[side])
+            (directory / f"test.{language}").write_text(lines, encoding="utf-8")

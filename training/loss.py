@@ -1,0 +1,70 @@
+"""Label-smoothed cross-entropy per real token, without ever holding all logits at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+CHUNK = 256  # tokens: the logits of a chunk stay in the processor's cache
+
+
+class LinearCrossEntropy(torch.autograd.Function):
+    """Output projection and label-smoothed cross-entropy in one (Szegedy et al. 2016, section 7).
+
+    The gradients of a chunk are taken while its logits are at hand, so each logit is computed
+    once and forgotten. torch.nn.functional.linear_cross_entropy chunks only without smoothing.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Float[Tensor, "N D"],
+        weight: Float[Tensor, "V D"],
+        labels: Int[Tensor, " N"],
+        smoothing: float,
+        dtype: torch.dtype,
+    ) -> Float[Tensor, ""]:
+        """Sum over N tokens, in nats. Products run in `dtype`, everything else in float32."""
+        narrow = weight.detach().to(dtype)
+        d_hidden = torch.empty_like(hidden, dtype=torch.float32)
+        d_weight = torch.zeros_like(weight, dtype=torch.float32)
+        total = torch.zeros((), device=hidden.device)
+        uniform = smoothing / len(weight)
+        for start in range(0, len(hidden), CHUNK):
+            rows = slice(start, start + CHUNK)
+            x, gold = hidden[rows].to(dtype), labels[rows, None]
+            logits = (x @ narrow.T).float()
+            log_sum = logits.logsumexp(-1, keepdim=True)
+            at_gold = logits.gather(1, gold)
+            mean = logits.mean(-1, keepdim=True)
+            total += (log_sum - (1 - smoothing) * at_gold - smoothing * mean).sum()
+            # d loss / d logits = softmax - smoothed one-hot
+            gradient = logits.sub_(log_sum).exp_().sub_(uniform)
+            gradient.scatter_add_(1, gold, torch.full_like(at_gold, smoothing - 1))
+            gradient = gradient.to(dtype)
+            d_hidden[rows] = gradient @ narrow
+            d_weight += gradient.T @ x
+        ctx.save_for_backward(d_hidden.to(hidden.dtype), d_weight.to(weight.dtype))
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        """Scale what forward computed."""
+        d_hidden, d_weight = ctx.saved_tensors
+        return d_hidden * gradients[0], d_weight * gradients[0], None, None, None
+
+
+def token_loss(
+    hidden: Float[Tensor, "N D"],
+    weight: Float[Tensor, "V D"],
+    labels: Int[Tensor, " N"],
+    smoothing: float,
+) -> Float[Tensor, ""]:
+    """Label-smoothed cross-entropy summed over N real tokens, in nats; padding must be left out."""
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    loss: Tensor = LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype)
+    return loss

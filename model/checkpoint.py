@@ -51,6 +51,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(temporary)
+        temporary.chmod(0o644)  # safetensors creates files that only their owner can read
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)

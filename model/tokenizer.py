@@ -28,6 +28,7 @@ TokenizerKind = Literal["bpe", "word", "character"]
 
 def normalise(text: str) -> str:
     """Unicode NFC, single spaces, nothing invisible at either end: the form that round-trips."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
     return " ".join(unicodedata.normalize("NFC", text).replace(SPACE, " ").split())
 
 
@@ -117,24 +118,24 @@ class Tokenizer:
         """Tokens of a source sentence, </s> last; an unknown piece keeps the text it stands for."""
         text = normalise(text)
         encoding = self._backend.encode(text, add_special_tokens=False)
-        surfaces = [text[start:end].strip() for start, end in encoding.offsets]
+        surfaces = [text[start:end].replace(" ", SPACE) for start, end in encoding.offsets]
         return self.tokens([*encoding.ids, EOS_ID], [*surfaces, EOS])
 
     def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:
         """Ids as tokens to show, each with the index of the word it belongs to.
 
-        `surfaces` gives the text that each id was cut from; without it the piece is shown.
+        `surfaces` gives the text that each id was cut from, spaces marked as in pieces; it stands
+        for an unknown piece, which without it is shown as <unk>.
         """
         pieces = self.pieces(ids)
-        words = _word_indices(pieces)
-        tokens = []
-        for position, (index, piece, word) in enumerate(zip(ids, pieces, words, strict=True)):
-            special = index < len(SPECIALS)
-            text = piece.replace(SPACE, "") or " "
-            if index == UNK_ID and surfaces is not None:
-                text = surfaces[position]
-            tokens.append(Token(piece, text, word, special))
-        return tuple(tokens)
+        written = list(pieces)
+        if surfaces is not None:
+            written = [s if i == UNK_ID else p for i, s, p in zip(ids, surfaces, pieces, strict=True)]
+        words = _word_indices(ids, written)
+        return tuple(
+            Token(piece, text.replace(SPACE, "") or " ", word, index < len(SPECIALS))
+            for index, piece, text, word in zip(ids, pieces, written, words, strict=True)
+        )
 
 
 # A run of letters, one digit or one mark, each with the space before it.
@@ -148,21 +149,23 @@ def _pre_tokenizer(kind: TokenizerKind) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([spaces, pre_tokenizers.Split(pattern, behavior="isolated")])
 
 
-def _word_indices(pieces: Sequence[str]) -> list[int | None]:
-    """Number the words: a new one at each space and at each punctuation mark."""
+def _word_indices(ids: Sequence[int], pieces: Sequence[str]) -> list[int | None]:
+    """Number the words: a new one at each space and at each punctuation mark.
+
+    A space that is a piece of its own belongs to the word that follows it.
+    """
     indices: list[int | None] = []
     word, previous = -1, ""
-    for piece in pieces:
-        if piece in (PAD, BOS, EOS):
+    for index, piece in zip(ids, pieces, strict=True):
+        if index in (PAD_ID, BOS_ID, EOS_ID):
             indices.append(None)
             previous = ""
             continue
-        body = piece.replace(SPACE, "")
-        starts = not previous or piece.startswith(SPACE)
-        if starts or _is_mark(body[:1]) or _is_mark(previous[-1:]):
+        meets_mark = previous != SPACE and (_is_mark(piece[:1]) or _is_mark(previous[-1:]))
+        if not previous or piece.startswith(SPACE) or meets_mark:
             word += 1
         indices.append(word)
-        previous = body or SPACE
+        previous = piece
     return indices
 
 

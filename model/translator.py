@@ -13,8 +13,8 @@ from torch import Tensor
 from model.checkpoint import Checkpoint, load
 from model.decoding import Candidate, SearchOptions, search
 from model.errors import UserError
-from model.record import Alternative, AttentionRecord, Hypothesis, Token, Translation
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalise
+from model.record import Alternative, AttentionRecord, Hypothesis, Translation
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 from model.transformer import HeadGates
 
 MAX_TOKENS = 128  # of a source sentence, </s> included
@@ -129,7 +129,8 @@ class Translator:
             raise UserError("There is nothing to translate; type a sentence.")
         _check_characters(text)
         ids = self.checkpoint.source_tokenizer.encode(text)
-        if all(index == UNK_ID for index in ids):
+        pieces = self.checkpoint.source_tokenizer.pieces(ids)
+        if all(piece in (UNK, SPACE) for piece in pieces):
             language = self.checkpoint.info.source_language
             raise UserError(f"The model knows none of these characters; type a sentence in {language}.")
         _check_length(len(ids) + 1, "The sentence")

@@ -2,53 +2,80 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import datasets
 import tyro
 
 from model.errors import UserError
+from model.translator import Translator
+from training.evaluate import evaluate
 from training.recipes import RECIPES
 from training.trainer import Trainer
 
-RecipeName = Literal["tatoeba-de-en", "reverse-words"]
 
-
-def train(
-    recipe: tyro.conf.Positional[RecipeName],
-    /,
+def run_train(
+    recipe: Annotated[str, tyro.conf.Positional],
     data: tuple[Path, ...] = (),
     output: Path | None = None,
     minutes: float | None = None,
     resume: bool = False,
 ) -> None:
-    """Train a recipe.
+    """Train a recipe: tatoeba-de-en or reverse-words.
 
     Args:
-        recipe: name of the recipe.
-        data: folders of local parallel files (train.de, train.en, dev.de, ...) or of word lists.
-        output: run directory; runs/RECIPE unless given.
-        minutes: wall-clock budget, after which the run saves and stops.
-        resume: go on from where the run in the output directory stopped.
+        recipe: Name of the recipe.
+        data: Folders of parallel files (train.de, train.en, dev.de, ...) or of word lists (.txt).
+        output: Run directory; runs/RECIPE unless given.
+        minutes: Wall-clock budget, after which the run saves and stops.
+        resume: Go on from where the run in the output directory stopped.
     """
+    if recipe not in RECIPES:
+        raise UserError(f"There is no recipe {recipe}; choose {' or '.join(RECIPES)}.")
     datasets.disable_progress_bars()
-    output = output or Path("runs") / recipe
-    best = Trainer(RECIPES[recipe], data, output, resume).run(minutes)
-    print(f"Best model: {best}")
+    best = Trainer(RECIPES[recipe], data, output or Path("runs") / recipe, resume).run(minutes)
+    print(f"The best model is {best}.")
+
+
+def run_evaluate(
+    model: Annotated[Path, tyro.conf.Positional],
+    source: Path,
+    reference: Path,
+    beam: int = 1,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Print BLEU, chrF, word and character error rate of a model on a test set.
+
+    Args:
+        model: Model directory.
+        source: Sentences to translate, one a line.
+        reference: Their translations, one a line.
+        beam: Hypotheses kept at each step; 1 is greedy.
+        as_json: Print one JSON object.
+    """
+    scores = evaluate(Translator.load(model), source, reference, beam)
+    if as_json:
+        print(json.dumps({"beam": beam, **asdict(scores)}))
+        return
+    print(f"BLEU  {scores.bleu:6.2f}  {scores.bleu_signature}")
+    print(f"chrF  {scores.chrf:6.2f}  {scores.chrf_signature}")
+    print(f"WER   {scores.wer:6.3f}  errors per reference word")
+    print(f"CER   {scores.cer:6.3f}  errors per reference character")
+    print(f"exact {scores.exact_match:6.2f}  % of sentences equal to their reference")
 
 
 def main() -> None:
     """Run one command; a user's mistake ends in one sentence and status 1."""
     try:
-        tyro.extras.subcommand_cli_from_dict({"train": train, "evaluate": evaluate}, prog="python -m training")
+        tyro.extras.subcommand_cli_from_dict(
+            {"train": run_train, "evaluate": run_evaluate}, prog="python -m training"
+        )
     except UserError as error:
-        sys.exit(f"{error}")
-
-
-def evaluate() -> None:
-    pass
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

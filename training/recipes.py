@@ -9,8 +9,9 @@ TATOEBA_DE_EN = TrainConfig(
     source_language="de",
     target_language="en",
     schedule="cosine",
-    max_steps=5000,
+    max_steps=4500,
     warmup_steps=1000,
+    validate_every=1500,
 )
 """German-English from everyday sentences and image captions: the model that the page opens with."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import importlib.metadata
 import json
 import math
+import platform
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,6 +40,7 @@ from training.state import Progress, load_state, save_state
 STATE, LATEST, BEST = "training_state.safetensors", "latest", "best"
 RUN, SPLIT, METRICS = "run.json", "split.json", "metrics.jsonl"
 PACKAGES = ("torch", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 Rows = NDArray[np.int64]
 
 
@@ -80,6 +83,17 @@ class SequenceLoss(nn.Module):
         )
 
 
+def keep_freed_memory() -> None:
+    """Let glibc keep the memory that a step frees for the next step.
+
+    Returning and faulting in hundreds of megabytes a step took a sixth of the time on two cores.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**31 - 1)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
 def bfloat16_pays() -> bool:
     """Whether this machine multiplies bfloat16 matrices faster than float32 ones."""
     if torch.cuda.is_available():
@@ -108,6 +122,7 @@ class Trainer:
     ) -> None:
         self.config, self.output = config, output
         check_output(output, resume)
+        keep_freed_memory()
         precision = "bf16" if bfloat16_pays() else "no"
         self.accelerator = Accelerator(mixed_precision=precision)
         set_seed(config.seed)

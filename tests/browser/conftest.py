@@ -1,0 +1,68 @@
+"""The page with a translator that needs no model, and a real Chromium to look at it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import app
+from tests.viz.fakes import FakeTranslator
+
+ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+TRANSLATORS = {
+    "de-en": FakeTranslator("de-en", "German → English · 9.4 M · BLEU 41.2"),
+    "reverse": FakeTranslator("reverse", "Reversed words · 0.8 M", layers=2, heads=4),
+    "large": FakeTranslator("large", "12 layers, 16 heads", layers=12, heads=16),
+    "smallest": FakeTranslator("smallest", "1 layer, 1 head", layers=1, heads=1),
+}
+
+
+def chromium() -> str | None:
+    """Return the path of a browser, or None for Playwright's own."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return os.environ.get("HEADLIGHT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        path = chromium()
+        if path is None and not Path(playwright.chromium.executable_path).exists():
+            reason = "there is no Chromium: install one or set HEADLIGHT_CHROMIUM to its path"
+            pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+        opened = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    page = app.build(TRANSLATORS)
+    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    yield url
+    page.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, address: str) -> Iterator[Page]:
+    """The page with its first example drawn; the test fails when a script fails or asks for the outside."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    trouble: list[str] = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
+    page.set_default_timeout(10_000)
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
+    yield page
+    page.close()
+    assert not trouble
+
+
+def is_outside(url: str) -> bool:
+    return not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))

@@ -1,0 +1,54 @@
+"""What a person does with the page, in words."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from model.record import Translation
+from tests.browser.conftest import TRANSLATORS
+
+FIRST = "Der kleine Hund schläft heute unter dem alten Tisch."
+
+
+def translate(page: Page, text: str) -> Translation:
+    """Type a sentence, press Enter, wait until its tokens are drawn; return what the model said."""
+    expected = TRANSLATORS["de-en"].translate(text)
+    submit(page, text)
+    expect(page.locator(".hl-translation")).to_have_text(expected.text)
+    return expected
+
+
+def submit(page: Page, text: str) -> None:
+    page.get_by_label("Sentence").fill(text)
+    page.get_by_label("Sentence").press("Enter")
+
+
+def choose(page: Page, kind: str, layer: int, head: int) -> None:
+    """Choose a head; layers and heads count from 1."""
+    page.get_by_role("button", name=kind, exact=True).click()
+    page.get_by_role("gridcell", name=f"layer {layer}, head {head}", exact=True).click()
+
+
+def cell(page: Page, row: int, column: int) -> tuple[float, float]:
+    """Return where a cell of the matrix is; rows and columns count from 0."""
+    box = page.locator(".hl-field canvas").bounding_box()
+    rows = page.locator(".hl-row-label").count()
+    columns = page.locator(".hl-column-label").count()
+    assert box is not None
+    return (
+        box["x"] + (column + 0.5) * box["width"] / columns,
+        box["y"] + (row + 0.5) * box["height"] / rows,
+    )
+
+
+def point(page: Page, row: int, column: int) -> None:
+    page.mouse.move(*cell(page, row, column))
+
+
+def readout(page: Page) -> str:
+    return page.locator(".hl-readout").inner_text()
+
+
+def drawn(page: Page) -> str:
+    """Return the pixels of the matrix, to tell whether it changed."""
+    return page.locator(".hl-field canvas").evaluate("canvas => canvas.toDataURL()")

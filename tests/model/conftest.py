@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> Iterator[None]:
+    """The same random numbers whichever tests ran before."""
+    state = torch.random.get_rng_state()
+    torch.manual_seed(0)
+    yield
+    torch.random.set_rng_state(state)
+
+
+@pytest.fixture(params=[True, False], ids=["joint", "separate"])
+def translator(request: pytest.FixtureRequest) -> Translator:
+    """A random translator of German, with one vocabulary or with words in and characters out."""
+    return Translator(tiny_checkpoint(request.param, seed=1))

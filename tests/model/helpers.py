@@ -1,0 +1,80 @@
+"""Tiny random models and tokenizers, so that every test says something about the code and nothing about training."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.checkpoint import Checkpoint, ModelInfo
+from model.config import ModelConfig
+from model.tokenizer import Tokenizer, TokenizerKind
+from model.transformer import Transformer
+
+SENTENCES = (
+    "Ein kleiner Hund läuft durch den Schnee.",
+    "Wie geht's dir heute, Jürgen?",
+    "Die Äpfel kosten 2,50 Euro (pro Kilo)!",
+    "Öffne die Tür; es ist heiß – sehr heiß.",
+    "A small dog runs through the snow.",
+    "How's it going today, Jürgen?",
+    'She said: "Don\'t open the door!"',
+    "The apples aren't cheap: 2.50 euros/kilo.",
+)
+INFO = ModelInfo("German", "English", "Tiny")
+
+
+def tiny_config(**overrides: Any) -> ModelConfig:
+    """A config with unequal numbers everywhere, so that swapped axes show."""
+    shape = {
+        "source_vocabulary": 13,
+        "target_vocabulary": 13,
+        "d_model": 12,
+        "d_ff": 20,
+        "n_heads": 3,
+        "n_encoder_layers": 2,
+        "n_decoder_layers": 4,
+    }
+    return ModelConfig(**(shape | overrides))
+
+
+def random_model(seed: int = 0, **overrides: Any) -> Transformer:
+    """A model in eval mode with no weight at its initial value: norms, biases and attention are all busy."""
+    torch.manual_seed(seed)
+    model = Transformer(tiny_config(**overrides))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5).add_(torch.randn_like(parameter), alpha=0.3)
+    return model.eval()
+
+
+def random_tokens(*shape: int, seed: int = 0, vocabulary: int = 13) -> Tensor:
+    """Token ids without specials."""
+    return torch.randint(4, vocabulary, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def set_logits(model: Transformer, logits: dict[int, float]) -> Transformer:
+    """Make the (untied) model give the same logits at every step: those given, 0 for all others."""
+    with torch.no_grad():
+        model.decoder_norm.weight.zero_()
+        model.decoder_norm.bias.zero_()
+        model.decoder_norm.bias[0] = 1.0
+        model.output.weight.zero_()
+        for token, value in logits.items():
+            model.output.weight[token, 0] = value
+    return model
+
+
+@lru_cache
+def trained(kind: TokenizerKind) -> Tokenizer:
+    """A tokenizer of SENTENCES."""
+    return Tokenizer.train(SENTENCES, kind, 160)
+
+
+def tiny_checkpoint(tied: bool = True, seed: int = 0, **overrides: Any) -> Checkpoint:
+    """A random model with joint BPE when tied, else with words in and characters out."""
+    source, target = (trained("bpe"),) * 2 if tied else (trained("word"), trained("character"))
+    sizes = {"source_vocabulary": len(source), "target_vocabulary": len(target)}
+    return Checkpoint(random_model(seed, tied=tied, **sizes, **overrides), source, target, INFO)

@@ -1,0 +1,59 @@
+import dataclasses
+import json
+
+import pytest
+
+from model.config import ModelConfig
+from model.errors import UserError
+from tests.model.helpers import tiny_config
+
+
+@pytest.mark.parametrize("changes", [{}, {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0}])
+def test_json_round_trip(changes: dict[str, object]) -> None:
+    config = tiny_config(**changes)
+    assert ModelConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        tiny_config().d_model = 8  # type: ignore[misc]
+
+
+def test_heads_share_the_width() -> None:
+    config = tiny_config()
+    assert config.d_head * config.n_heads == config.d_model
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"d_model": 0}, "d_model is 0"),
+        ({"d_ff": 0}, "d_ff is 0"),
+        ({"n_heads": -1}, "n_heads is -1"),
+        ({"n_encoder_layers": 0}, "n_encoder_layers is 0"),
+        ({"n_decoder_layers": 0}, "n_decoder_layers is 0"),
+        ({"n_heads": 5}, "multiple of n_heads 5"),
+        ({"d_model": 9}, "must be even"),
+        ({"dropout": 1.0}, "dropout 1.0"),
+        ({"dropout": -0.1}, "dropout -0.1"),
+        ({"tied": True, "target_vocabulary": 14}, "one vocabulary"),
+    ],
+)
+def test_impossible_shapes_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        tiny_config(**changes)
+
+
+def test_unknown_norm_is_refused() -> None:
+    with pytest.raises(UserError, match="'pre' or 'post'"):
+        ModelConfig.from_json(tiny_config().to_json() | {"norm": "none"})
+
+
+def test_unknown_settings_are_named() -> None:
+    with pytest.raises(UserError, match="Unknown model settings: colour, flavour"):
+        ModelConfig.from_json(tiny_config().to_json() | {"flavour": 1, "colour": 2})
+
+
+def test_missing_settings_are_named() -> None:
+    with pytest.raises(UserError, match="incomplete.*target_vocabulary"):
+        ModelConfig.from_json({"source_vocabulary": 10})

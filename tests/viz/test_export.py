@@ -1,0 +1,64 @@
+"""The exported file: self-contained, safe, whole."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.viz.fakes import FakeTranslator, random_translation
+from viz import __main__ as command
+from viz import export, payload
+
+NASTY = ["</script><script>alert(1)</script>", "<img", "onerror=alert(1)>", "{{braces}}", "</title>"]
+
+
+def test_the_file_holds_its_payload(tmp_path):
+    data = payload.encode(random_translation(["Hallo"], ["hello"]), "de-en")
+    export.write(data, tmp_path / "deep" / "attention_maps.html")
+    page = (tmp_path / "deep" / "attention_maps.html").read_text("utf-8")
+    found = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(found[1]) == data
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["attention_maps.html"]
+
+
+def test_tokens_cannot_break_out_of_the_file():
+    harmless = export.document(payload.encode(random_translation(["a"] * 5, ["b"]), "x"))
+    nasty = export.document(payload.encode(random_translation(NASTY, ["b"]), "x", "<b>title</b>"))
+    assert nasty.count("<script") == harmless.count("<script")
+    assert nasty.count("</script") == harmless.count("</script")
+    assert "<img" not in nasty
+    assert "<b>" not in nasty
+
+
+def test_the_file_names_no_outside_address():
+    page = export.document(payload.encode(random_translation(["a"], ["b"]), "x"))
+    addresses = set(re.findall(r"(?:https?:)?//[a-z][a-z0-9.-]+\.[a-z]{2,}[^\s'\")]*", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "https://bottosson.github.io/posts/oklab/"}
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "attention_maps.html"
+    path.write_text("old")
+    monkeypatch.setattr(export, "document", lambda _: "\udc80")  # cannot be written as UTF-8
+    with pytest.raises(UnicodeEncodeError):
+        export.write({}, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_command_writes_the_file_and_prints_the_translation(tmp_path, monkeypatch, capsys):
+    fake = FakeTranslator("de-en", "German → English")
+    monkeypatch.setattr(command.Translator, "load", lambda _: fake)
+    output = tmp_path / "maps.html"
+    monkeypatch.setattr("sys.argv", ["viz", "export", "--output", str(output), "Guten", "Tag"])
+    command.main()
+    assert capsys.readouterr().out == "gUTEN tAG\n"
+    assert "gUTEN" in output.read_text("utf-8")
+
+
+def test_the_command_ends_with_one_sentence_when_there_is_no_such_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["viz", "export", "--models", str(tmp_path), "Guten Tag"])
+    with pytest.raises(SystemExit, match="There is no model directory"):
+        command.main()

@@ -1,0 +1,85 @@
+"""The payload keeps every number that the page shows, and stays small."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tests.viz.fakes import random_translation
+from viz import payload
+
+# Bytes of BertViz's JSON for the same sizes, measured: (layers, heads, tokens) -> bytes.
+BERTVIZ = {(4, 8, 20): 844_000, (6, 8, 64): 13_200_000}
+
+
+def words(count: int) -> list[str]:
+    return [f"word{number}" for number in range(count - 1)]  # the end of the sentence is one more
+
+
+def test_a_translation_survives_the_round_trip():
+    translation = random_translation(["Ein", "Hund"], ["a", "dog", "."], layers=2, heads=3)
+    back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "de-en"))))
+    assert back.text == translation.text
+    assert back.attention.source == translation.attention.source
+    assert back.attention.predicted == translation.attention.predicted
+    assert [[one.token for one in step] for step in back.alternatives] == [
+        [one.token for one in step] for step in translation.alternatives
+    ]
+    assert back.log_probabilities == pytest.approx(translation.log_probabilities, abs=1e-6)
+    for kind in ("encoder", "decoder", "cross"):
+        torch.testing.assert_close(
+            getattr(back.attention, kind), getattr(translation.attention, kind), rtol=0, atol=1.6e-5
+        )
+
+
+def test_cells_that_the_mask_forbids_are_exactly_zero():
+    translation = random_translation(["a"] * 5, ["b"] * 7)
+    back = payload.decode(payload.encode(translation, "de-en"))
+    assert (back.attention.decoder.triu(1) == 0).all()
+
+
+@settings(deadline=None, max_examples=200)
+@given(arrays.arrays(np.float32, st.integers(1, 64), elements=st.floats(0, 1, width=32)))
+def test_every_weight_keeps_its_four_digits(weights):
+    shown = payload.quantise(weights) / payload.SCALE
+    assert [f"{value:.4f}" for value in shown] == [f"{float(value):.4f}" for value in weights]
+    assert np.abs(shown - weights.astype(np.float64)).max() < 1.6e-5
+
+
+@pytest.mark.parametrize(("layers", "heads", "tokens"), BERTVIZ)
+def test_payload_is_at_most_one_eighth_of_bertviz(layers, heads, tokens):
+    translation = random_translation(words(tokens), words(tokens), layers, heads, sharp=0.5)
+    noise = torch.rand(layers, heads, tokens, tokens)  # every code is likely: nothing to compress
+    for kind in ("encoder", "decoder", "cross"):
+        weights = getattr(translation.attention, kind)
+        weights.copy_(noise * (weights > 0))
+    size = len(payload.to_json(payload.encode(translation, "de-en")).encode())
+    assert size <= BERTVIZ[layers, heads, tokens] / 8, f"{size} bytes"
+
+
+def test_encoder_and_decoder_may_differ_in_depth():
+    shallow, deep = random_translation(["a"], ["b"], layers=1), random_translation(["a"], ["b"], layers=3)
+    object.__setattr__(shallow.attention, "encoder", deep.attention.encoder)
+    shapes = payload.encode(shallow, "x")["attention"]
+    assert shapes["encoder"]["shape"][0] == 3
+    assert shapes["cross"]["shape"][0] == 1
+
+
+def test_another_version_is_refused():
+    data = payload.encode(random_translation(["a"], ["b"]), "x") | {"version": 2}
+    with pytest.raises(ValueError, match="has version 2; this program reads 1"):
+        payload.decode(data)
+
+
+def test_json_cannot_end_a_script_or_a_comment():
+    data = payload.encode(random_translation(["</script>", "<!--", "\u2028"], ["</textarea>"]), "x")
+    text = payload.to_json(data)
+    assert "<" not in text
+    assert "\u2028" not in text
+    assert json.loads(text) == data

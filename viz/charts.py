@@ -1,0 +1,56 @@
+"""Altair charts: numbers by head and by step, one line each: `charts.step_probabilities(result)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import altair as alt
+
+from model.record import Translation
+
+LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
+ACCENT = "#1d5fd1"
+
+
+def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Chart:
+    """Return a map of one number for each layer and head: `values[layer][head]`."""
+    rows = [
+        {"layer": layer + 1, "head": head + 1, "value": float(value)}
+        for layer, heads in enumerate(values)
+        for head, value in enumerate(heads)
+    ]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_rect(stroke="#e6e2db")
+        .encode(
+            x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("layer:O", title="layer"),
+            color=alt.Color("value:Q", title=title, scale=alt.Scale(range=LAMP, interpolate="lab")),
+            tooltip=["layer:O", "head:O", alt.Tooltip("value:Q", title=title, format=".4f")],
+        )
+        .properties(width=alt.Step(32), height=alt.Step(24))
+    )
+
+
+def step_probabilities(translation: Translation) -> alt.Chart:
+    """Return the probability of each predicted token, in the order of the sentence."""
+    tokens = translation.attention.predicted
+    rows = [
+        {"step": step, "token": token.text, "probability": math.exp(log_probability)}
+        for step, (token, log_probability) in enumerate(
+            zip(tokens, translation.log_probabilities, strict=True), start=1
+        )
+    ]
+    # The axis runs over steps and borrows its names: a token that occurs twice keeps two bars.
+    names = alt.Axis(labelExpr="data('steps')[datum.value - 1].token", labelAngle=-40)
+    return (
+        alt.Chart(alt.Data(values=rows, name="steps"))
+        .mark_bar(color=ACCENT)
+        .encode(
+            x=alt.X("step:O", title=None, axis=names),
+            y=alt.Y("probability:Q", scale=alt.Scale(domain=[0, 1])),
+            tooltip=["step:O", "token:N", alt.Tooltip("probability:Q", format=".4f")],
+        )
+        .properties(width=alt.Step(40), height=160)
+    )

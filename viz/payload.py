@@ -1,0 +1,129 @@
+"""The compact form of a translation that the page, the exported file and the API share.
+
+One JSON object: a readable header and three arrays of attention weights. A weight is a 16-bit
+fixed-point number, `code / 65535`, because float16 has too few digits near 1 for a readout of four
+digits. The arrays are little-endian, deflated with zlib and written in base64: a browser reads them
+with its own DecompressionStream, without a library.
+
+Axis letters: L layers, H heads, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model.record import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
+
+VERSION = 1
+SCALE = 65535
+
+# Which cells of each kind the mask allows; the viewer hatches the others.
+MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
+
+
+def encode(translation: Translation, model_name: str, model_title: str = "") -> dict[str, Any]:
+    """Return the payload of one translation: a dict that `json.dumps` accepts."""
+    record = translation.attention
+    return {
+        "version": VERSION,
+        "model": {"name": model_name, "title": model_title or model_name},
+        "source_text": translation.source_text,
+        "text": translation.text,
+        "source_language": translation.source_language,
+        "target_language": translation.target_language,
+        "tokens": {
+            "source": [asdict(token) for token in record.source],
+            "read": [asdict(token) for token in record.read],
+            "predicted": [asdict(token) for token in record.predicted],
+        },
+        "log_probabilities": [_short(value) for value in translation.log_probabilities],
+        "alternatives": [
+            [asdict(one.token) | {"log_probability": _short(one.log_probability)} for one in step]
+            for step in translation.alternatives
+        ],
+        "hypotheses": [asdict(hypothesis) for hypothesis in translation.hypotheses],
+        "notices": list(translation.notices),
+        "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
+        "masks": MASKS,
+        "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
+    }
+
+
+def decode(payload: Mapping[str, Any]) -> Translation:
+    """Return the translation that `encode` was given; each weight is within 1.6e-5 of the original.
+
+    Raises ValueError when the payload has another version.
+    """
+    if payload.get("version") != VERSION:
+        raise ValueError(f"This payload has version {payload.get('version')}; this program reads {VERSION}.")
+    tokens, weights = payload["tokens"], payload["attention"]
+    encoder, decoder, cross = (torch.from_numpy(decode_weights(weights[kind])) for kind in KINDS)
+    source, read, predicted = (_tokens(tokens[side]) for side in ("source", "read", "predicted"))
+    return Translation(
+        source_text=payload["source_text"],
+        text=payload["text"],
+        source_language=payload["source_language"],
+        target_language=payload["target_language"],
+        attention=AttentionRecord(encoder, decoder, cross, source, read, predicted),
+        log_probabilities=tuple(payload["log_probabilities"]),
+        alternatives=tuple(tuple(_alternative(one) for one in step) for step in payload["alternatives"]),
+        hypotheses=tuple(Hypothesis(**one) for one in payload["hypotheses"]),
+        notices=tuple(payload["notices"]),
+        timings=dict(payload["timings"]),
+    )
+
+
+def to_json(payload: Mapping[str, Any]) -> str:
+    """Return the payload as JSON that is safe inside HTML: no `</script>` of a sentence ends its script."""
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def encode_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
+    """Return one array of weights in [0, 1] as its shape and its packed codes."""
+    packed = zlib.compress(quantise(weights).astype("<u2").tobytes(), level=6)
+    return {"shape": list(weights.shape), "data": base64.b64encode(packed).decode("ascii")}
+
+
+def decode_weights(packed: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Return the weights that `encode_weights` packed."""
+    codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype="<u2")
+    return (codes.reshape(packed["shape"]) / SCALE).astype(np.float32)
+
+
+def quantise(weights: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the codes of weights: the nearest code that still rounds to the same four decimal digits.
+
+    The nearest code alone can fall on the other side of a rounding boundary, and the page would then
+    show 0.9841 for a weight that prints as 0.9842. One code up or down is always on the right side.
+    """
+    exact = weights.astype(np.float64)
+    codes = np.rint(exact * SCALE).astype(np.int64)
+    difference = np.rint(exact * 10_000) - np.rint(codes / SCALE * 10_000)
+    return np.clip(codes + np.sign(difference).astype(np.int64), 0, SCALE)
+
+
+def _array(weights: torch.Tensor) -> NDArray[np.float32]:
+    return weights.detach().to("cpu", torch.float32).numpy()
+
+
+def _short(value: float) -> float:
+    return round(float(value), 6)
+
+
+def _tokens(rows: list[dict[str, Any]]) -> tuple[Token, ...]:
+    return tuple(Token(**row) for row in rows)
+
+
+def _alternative(row: Mapping[str, Any]) -> Alternative:
+    token = Token(**{name: row[name] for name in ("piece", "text", "word", "special")})
+    return Alternative(token, row["log_probability"])

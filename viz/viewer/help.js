@@ -1,0 +1,38 @@
+// The line of keys beneath the viewer, and the help that explains how to read it.
+
+import { element } from './dom.js';
+
+const KEYS = [
+  [['←', '→', '↑', '↓'], 'head, layer'],
+  [['1', '2', '3'], 'kind'],
+  [['A'], 'average'],
+  [['Shift', '+ arrows'], 'cell'],
+  [['Esc'], 'unpin'],
+  [['?'], 'help'],
+];
+const READING = [
+  'Each small square is one attention head. Its rows are queries, the tokens that look; its columns are keys, the tokens looked at.',
+  'A row sums to 1. The brighter a cell stands out from its background, the more weight it carries.',
+  'Encoder: source tokens look at each other. Decoder: each step of the translation looks at what is already written; hatched cells lie in the future and are forbidden by the mask. Cross: each step looks at the source.',
+  'A row of Decoder and Cross has two names: the token that the step reads, and the token that it predicts.',
+  'Point at a token or a cell to light it everywhere. Click to keep it, click again or press Esc to let it go.',
+];
+
+export function createKeys(openHelp) {
+  const hints = KEYS.map(([keys, meaning]) =>
+    element('span', { class: 'hl-hint' }, ...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`),
+  );
+  const button = element('button', { type: 'button', class: 'hl-tab', onclick: openHelp }, 'How to read this');
+  return element('footer', { class: 'hl-keys hl-soft' }, ...hints, button);
+}
+
+export function createHelp() {
+  const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
+  return element(
+    'dialog',
+    { class: 'hl-help', 'aria-label': 'How to read this' },
+    element('h2', {}, 'How to read this'),
+    element('ul', {}, ...READING.map((line) => element('li', {}, line))),
+    element('form', { method: 'dialog' }, close),
+  );
+}

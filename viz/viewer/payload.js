@@ -1,0 +1,67 @@
+// From the payload (viz/payload.py) to arrays: [layer, head, row, column], rows are queries, columns keys.
+
+const VERSION = 1;
+const SCALE = 65535;
+export const KINDS = ['encoder', 'decoder', 'cross'];
+
+// Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes }.
+export async function decode(json) {
+  const payload = JSON.parse(json);
+  if (payload.version !== VERSION) {
+    throw new Error(`This page reads version ${VERSION} of the data, not ${payload.version}.`);
+  }
+  const decoded = await Promise.all(KINDS.map((kind) => unpack(payload.attention[kind])));
+  const attention = Object.fromEntries(KINDS.map((kind, index) => [kind, decoded[index]]));
+  return { ...payload, attention };
+}
+
+async function unpack({ shape, data }) {
+  const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const view = new DataView(await new Response(stream).arrayBuffer());
+  const codes = new Uint16Array(view.byteLength / 2);
+  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint16(2 * index, true);
+  const [layers, heads, rows, columns] = shape;
+  return { layers, heads, rows, columns, codes };
+}
+
+// One head's matrix, or the mean over the layer's heads when `head` is null: { rows, columns, values }.
+export function matrixOf(record, kind, layer, head) {
+  const { heads, rows, columns, codes } = record.attention[kind];
+  const size = rows * columns;
+  const values = new Float64Array(size);
+  const chosen = head === null ? [...Array(heads).keys()] : [head];
+  for (const one of chosen) {
+    const start = (layer * heads + one) * size;
+    for (let cell = 0; cell < size; cell += 1) values[cell] += codes[start + cell];
+  }
+  for (let cell = 0; cell < size; cell += 1) values[cell] /= SCALE * chosen.length;
+  return { rows, columns, values };
+}
+
+export function isAllowed(record, kind, row, column) {
+  return record.masks[kind] !== 'causal' || column <= row;
+}
+
+// The tokens along the two axes. A row of the decoder or of cross-attention reads one token and predicts another.
+export function axes(record, kind) {
+  const { source, read, predicted } = record.tokens;
+  if (kind === 'encoder') return { rows: source, reads: null, columns: source };
+  return { rows: predicted, reads: read, columns: kind === 'cross' ? source : read };
+}
+
+// A smaller matrix whose cells are the largest of theirs, so that a thin diagonal survives in a thumbnail.
+export function shrink({ rows, columns, values }, limit) {
+  const height = Math.min(rows, limit);
+  const width = Math.min(columns, limit);
+  if (height === rows && width === columns) return { rows, columns, values };
+  const small = new Float64Array(height * width);
+  for (let row = 0; row < rows; row += 1) {
+    const line = Math.floor((row * height) / rows) * width;
+    for (let column = 0; column < columns; column += 1) {
+      const cell = line + Math.floor((column * width) / columns);
+      small[cell] = Math.max(small[cell], values[row * columns + column]);
+    }
+  }
+  return { rows: height, columns: width, values: small };
+}

@@ -66,11 +66,10 @@ class MultiHeadAttention(nn.Module):
 
     def split_heads(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q K"]:
         """Give each head its own slice of the width."""
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+        batch, length, _ = x.shape
+        return x.view(batch, length, self.n_heads, -1).transpose(1, 2)
 
-    def queries_keys_values(
-        self, x: Float[Tensor, "B Q D"]
-    ) -> tuple[Float[Tensor, "B H Q K"], KeyValue]:
+    def queries_keys_values(self, x: Float[Tensor, "B Q D"]) -> tuple[Float[Tensor, "B H Q K"], KeyValue]:
         """All three projections of one input in one product: self-attention."""
         query, key, value = self.project(x).chunk(3, dim=-1)
         return self.split_heads(query), KeyValue(self.split_heads(key), self.split_heads(value))

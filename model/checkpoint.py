@@ -153,8 +153,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not a Headlight model's config; write it again.") from error
     if version > FORMAT:
         raise UserError(
-            f"{path} has format {version}, newer than the {FORMAT} that this program reads; "
-            "update Headlight."
+            f"{path} has format {version}, newer than the {FORMAT} that this program reads; update Headlight."
         )
     return dict(settings)
 

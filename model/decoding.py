@@ -154,14 +154,11 @@ class _Beam:
         for sentence, limit, bound in zip(self.sentences, self.limits.tolist(), bounds, strict=True):
             best = max((found.score for found in self.finished[sentence]), default=None)
             alive.append(
-                bound > float("-inf")
-                and (best is None or bound / length_penalty(limit, alpha) > best)
+                bound > float("-inf") and (best is None or bound / length_penalty(limit, alpha) > best)
             )
         return torch.tensor(alive)
 
-    def _keep(
-        self, alive: Bool[Tensor, " N"], parent: Int[Tensor, "N k"], past: list[KeyValue]
-    ) -> None:
+    def _keep(self, alive: Bool[Tensor, " N"], parent: Int[Tensor, "N k"], past: list[KeyValue]) -> None:
         """Drop sentences that are done and make the cache follow its hypotheses."""
         if bool(alive.all()):
             rows = parent.view(-1)

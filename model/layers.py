@@ -94,9 +94,7 @@ class Residual(nn.Module):
         """What the sub-layer reads."""
         return self.norm(x) if self.pre else x
 
-    def leave(
-        self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]
-    ) -> Float[Tensor, "B Q D"]:
+    def leave(self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         """Add the sub-layer's output y to its input x."""
         x = x + self.dropout(y)
         return x if self.pre else self.norm(x)

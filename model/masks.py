@@ -12,9 +12,7 @@ def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1
     return (tokens != pad_id)[:, None, None, :]
 
 
-def causal_mask(
-    queries: int, keys: int, device: torch.device | None = None
-) -> Bool[Tensor, "queries keys"]:
+def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Bool[Tensor, "queries keys"]:
     """Keys at or before each query (section 3.2.3).
 
     The queries are the last `queries` of the `keys` positions, so the same function serves a

@@ -10,7 +10,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
@@ -47,8 +47,12 @@ class Tokenizer:
         min_frequency: int = 1,
     ) -> Tokenizer:
         """Learn a vocabulary of at most `vocabulary` entries from training sentences only."""
-        settings = {"special_tokens": list(SPECIALS), "min_frequency": min_frequency}
-        settings |= {"vocab_size": vocabulary, "show_progress": False}
+        settings: dict[str, Any] = {
+            "special_tokens": list(SPECIALS),
+            "vocab_size": vocabulary,
+            "min_frequency": min_frequency,
+            "show_progress": False,
+        }
         trainer: trainers.Trainer
         if kind == "bpe":
             backend = tokenizers.Tokenizer(models.BPE(unk_token=UNK, fuse_unk=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -109,7 +109,7 @@ class Transformer(nn.Module):
             x, layer_weights = block(x, mask, gate, explicit)
             weights.append(layer_weights)
         x = self.encoder_norm(x)
-        memory = [block.cross_attention.keys_values(x) for block in self.decoder]
+        memory = [cast(DecoderLayer, block).cross_attention.keys_values(x) for block in self.decoder]
         return Encoded(memory, mask, stack(weights))
 
     def decode(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -29,12 +30,18 @@ class Translator:
     def __init__(self, checkpoint: Checkpoint, name: str = "") -> None:
         self.checkpoint = checkpoint
         self.name = name
-        self.title = checkpoint.info.title
 
     @classmethod
     def load(cls, directory: str | Path) -> Translator:
         """Read a model directory. Raises UserError when it is missing, broken or too new."""
         return cls(load(Path(directory)), Path(directory).name)
+
+    @property
+    def title(self) -> str:
+        """Languages, size and scores, as the page's picker shows them."""
+        parameters = sum(parameter.numel() for parameter in self.checkpoint.model.parameters())
+        scores = (f"{name} {value:.1f}" for name, value in self.checkpoint.info.scores.items())
+        return " · ".join((self.checkpoint.info.title, f"{parameters / 1e6:.1f} M", *scores))
 
     def translate(
         self,
@@ -91,9 +98,7 @@ class Translator:
             count = max(1, BATCH_TOKENS // ((len(rows[order[-1]]) + 1) * beam_size))
             places, order = order[-count:], order[:-count]
             source = pad([[*rows[i], EOS_ID] for i in places])
-            for place, found in zip(
-                places, search(self.checkpoint.model, source, options), strict=True
-            ):
+            for place, found in zip(places, search(self.checkpoint.model, source, options), strict=True):
                 results[place] = self.checkpoint.target_tokenizer.decode(found[0].ids)
         return results
 
@@ -111,13 +116,10 @@ class Translator:
         read = (BOS_ID, *target[:-1])
         encoded = model.encode(torch.tensor([self._source_ids(text)]), None, gates, explicit=True)
         decoded = model.decode(torch.tensor([read]), encoded, None, gates, explicit=True)
-        assert encoded.weights is not None
-        assert decoded.self_weights is not None
-        assert decoded.cross_weights is not None
         record = AttentionRecord(
-            encoder=encoded.weights[0],
-            decoder=decoded.self_weights[0],
-            cross=decoded.cross_weights[0],
+            encoder=cast(Tensor, encoded.weights)[0],
+            decoder=cast(Tensor, decoded.self_weights)[0],
+            cross=cast(Tensor, decoded.cross_weights)[0],
             source=tokens,
             read=self.checkpoint.target_tokenizer.tokens(read),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
@@ -154,9 +156,7 @@ class Translator:
         text = self.checkpoint.target_tokenizer.decode(candidate.ids)
         return Hypothesis(text, candidate.score, candidate.log_probability)
 
-    def _notices(
-        self, record: AttentionRecord, log_probabilities: Sequence[float]
-    ) -> tuple[str, ...]:
+    def _notices(self, record: AttentionRecord, log_probabilities: Sequence[float]) -> tuple[str, ...]:
         notices = []
         unknown = [t.text for t in record.source if t.special and t.word is not None]
         if unknown:

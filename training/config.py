@@ -9,14 +9,17 @@ from model.config import ModelConfig
 from model.tokenizer import TokenizerKind
 from training.schedule import Schedule
 
+STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
+
 
 @dataclass(frozen=True)
 class TrainConfig:
     """One training run. The model's vocabulary sizes are filled in from its tokenizers."""
 
+    title: str  # as the page shows it
     source_language: str
     target_language: str
-    model: ModelConfig = ModelConfig(source_vocabulary=0, target_vocabulary=0)
+    model: ModelConfig = STANDARD
     tokenizer: TokenizerKind = "bpe"
     vocabulary: int = 8000
     min_frequency: int = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from datasets import Dataset, DatasetDict, Features, Value, concatenate_datasets
 
 from model.errors import UserError
 from model.tokenizer import Tokenizer, normalise
+from training.batching import Lengths
 from training.config import TrainConfig
 
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")
@@ -76,18 +76,16 @@ def read_parallel(
     return Dataset.from_dict({"source": [], "target": []}, features=PAIR)
 
 
-def read_hub(
-    path: str, name: str | None, languages: Sequence[str]
-) -> tuple[Dataset, Dataset | None]:
+def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dataset, Dataset | None]:
     """Training and validation pairs of a data set whose rows are {"translation": {"de": ...}}."""
     try:
         parts = load_dataset(path, name)
     except Exception as error:  # network, name and format errors have no common class
         raise UserError(
-            f"The data set {path} ({name}) could not be loaded ({error}); "
-            "go online once or give --data DIR."
+            f"The data set {path} ({name}) could not be loaded ({error}); go online once or give --data DIR."
         ) from error
-    assert isinstance(parts, DatasetDict)
+    if not isinstance(parts, DatasetDict) or "train" not in parts:
+        raise UserError(f"The data set {path} has no training part; name another configuration.")
 
     def flatten(batch: dict[str, list[Any]]) -> dict[str, list[str]]:
         columns = zip(("source", "target"), languages, strict=True)
@@ -206,9 +204,7 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     order = np.random.default_rng(config.seed).permutation(len(pairs))
     held = config.test_rows + (config.validation_rows if validation is None else 0)
     if len(pairs) <= held:
-        raise UserError(
-            f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more."
-        )
+        raise UserError(f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more.")
     held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
     split["test"] = np.sort(held_test).tolist()
     if validation is None:
@@ -216,6 +212,8 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
         validation = pairs.select(split["validation"])
     else:
         split["validation"] = f"the corpus's own {len(validation)} pairs"
+    # A pair with an empty side has no score.
+    validation = validation.filter(lambda pair: bool(pair["source"] and pair["target"]))
     test = pairs.select(split["test"]) if config.test_rows else None
     train, dropped = clean(pairs.select(np.sort(order[held:])) if held else pairs)
     return Corpus(train, validation, test, split, dropped)
@@ -240,36 +238,25 @@ def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, To
 
 
 def encode(
-    pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int | None = None
-) -> tuple[Dataset, int]:
-    """Columns `source` and `target` as ids, and how many pairs were longer than `max_tokens`."""
+    pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
+) -> tuple[Dataset, Lengths]:
+    """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""
 
     def to_ids(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
         columns = zip(("source", "target"), tokenizers, strict=True)
-        ids = {column: t.encode_batch(batch[column]) for column, t in columns}
+        ids = {column: tokenizer.encode_batch(batch[column]) for column, tokenizer in columns}
         lengths = {f"{column}_length": list(map(len, rows)) for column, rows in ids.items()}
         return {**ids, **lengths}
 
     encoded = pairs.map(to_ids, batched=True, remove_columns=pairs.column_names)
-    if max_tokens is None:
-        return encoded, 0
-    source, target = lengths_of(encoded)
-    kept = np.flatnonzero(np.maximum(source, target) <= max_tokens)
-    return encoded.select(kept), len(encoded) - len(kept)
+    kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
+    return encoded.select(kept), kept
 
 
-def lengths_of(encoded: Dataset) -> tuple[Any, Any]:
+def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:
     """Token counts of both sides as arrays, without <s> and </s>."""
     columns = encoded.with_format("numpy")
-    return tuple(
+    source, target = (
         np.asarray(columns[f"{side}_length"][:], dtype=np.int64) for side in ("source", "target")
     )
-
-
-def write_split(directory: Path, corpus: Corpus, config: TrainConfig) -> None:
-    """Write the split, and the test pairs that were split off, into the run directory."""
-    (directory / "split.json").write_text(json.dumps(corpus.split), encoding="utf-8")
-    if corpus.test is not None:
-        for side, language in (("source", config.source_language), ("target", config.target_language)):
-            lines = "".join(f"{line}\n" for line in corpus.test[side])
-            (directory / f"test.{language}").write_text(lines, encoding="utf-8")
+    return source, target

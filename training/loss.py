@@ -66,5 +66,5 @@ def token_loss(
     """Label-smoothed cross-entropy summed over N real tokens, in nats; padding must be left out."""
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
-    loss: Tensor = LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype)
+    loss: Tensor = LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype)  # type: ignore[no-untyped-call]
     return loss

@@ -6,6 +6,7 @@ from model.config import ModelConfig
 from training.config import TrainConfig
 
 TATOEBA_DE_EN = TrainConfig(
+    title="German → English",
     source_language="de",
     target_language="en",
     schedule="cosine",
@@ -16,6 +17,7 @@ TATOEBA_DE_EN = TrainConfig(
 """German-English from everyday sentences and image captions: the model that the page opens with."""
 
 REVERSE_WORDS = TrainConfig(
+    title="Word → reversed word",
     source_language="word",
     target_language="reversed",
     reverse_words=True,
@@ -32,10 +34,10 @@ REVERSE_WORDS = TrainConfig(
     validation_rows=2000,
     test_rows=5000,
     max_tokens=21,
-    max_steps=6000,
+    max_steps=3000,
     schedule="cosine",
     peak_learning_rate=2e-3,
-    warmup_steps=500,
+    warmup_steps=300,
     best_by="exact_match",
 )
 """Words of 2 to 20 letters, spelled backwards.

@@ -8,9 +8,7 @@ from typing import Literal
 Schedule = Literal["inverse_sqrt", "cosine"]
 
 
-def learning_rate(
-    step: int, *, peak: float, warmup_steps: int, max_steps: int, schedule: Schedule
-) -> float:
+def learning_rate(step: int, *, peak: float, warmup_steps: int, max_steps: int, schedule: Schedule) -> float:
     """Rate of step 1, 2, ...: linear warm-up to `peak`, then the schedule's decay.
 
     `inverse_sqrt` is section 5.3 of Vaswani et al. 2017 scaled to reach `peak`; `cosine` falls

@@ -27,9 +27,7 @@ class Progress:
     seconds: float = 0.0  # spent in training, over all sessions
 
 
-def save_state(
-    path: Path, model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress
-) -> None:
+def save_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
     """Write full-precision weights, optimizer, random state and position."""
     tensors = {"random": torch.get_rng_state()}
     if torch.cuda.is_available():

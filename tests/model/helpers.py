@@ -46,7 +46,7 @@ def random_model(seed: int = 0, **overrides: Any) -> Transformer:
     model = Transformer(tiny_config(**overrides))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(1.5).add_(torch.randn_like(parameter), alpha=0.3)
+            parameter.mul_(1.5).add_(torch.randn_like(parameter), alpha=0.1)
     return model.eval()
 
 

@@ -88,9 +88,7 @@ def test_true_means_may_attend_where_torch_says_true_means_ignore() -> None:
     theirs.out_proj = ours.output
     x, memory = torch.randn(BATCH, QUERIES, 12), torch.randn(BATCH, KEYS, 12)
     output, weights = ours(ours.queries(x), ours.keys_values(memory), PADDING, explicit=True)
-    expected = theirs(
-        x, memory, memory, key_padding_mask=~PADDING[:, 0, 0], average_attn_weights=False
-    )
+    expected = theirs(x, memory, memory, key_padding_mask=~PADDING[:, 0, 0], average_attn_weights=False)
     torch.testing.assert_close(output, expected[0], atol=1e-5, rtol=0)
     torch.testing.assert_close(weights, expected[1], atol=1e-5, rtol=0)
 

@@ -178,7 +178,9 @@ def test_dropout_keeps_rate_and_mean(rate: float) -> None:
         bound = 5 * deviation * math.sqrt(n / len(part))
         assert float((part == 0).float().mean()) == pytest.approx(rate, abs=bound)
         assert float(part.mean()) == pytest.approx(1, abs=bound / (1 - rate))
-    torch.testing.assert_close(output[output != 0], torch.tensor(1 / (1 - rate)).expand(int((output != 0).sum())))
+    torch.testing.assert_close(
+        output[output != 0], torch.tensor(1 / (1 - rate)).expand(int((output != 0).sum()))
+    )
 
 
 @pytest.mark.parametrize("distance", [1, 2, 3, 4])

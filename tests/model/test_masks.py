@@ -12,7 +12,9 @@ def test_padding_mask_is_true_for_real_tokens() -> None:
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 5), (3, 5)])
-def test_causal_mask_lets_the_last_queries_see_themselves_and_what_came_before(queries: int, keys: int) -> None:
+def test_causal_mask_lets_the_last_queries_see_themselves_and_what_came_before(
+    queries: int, keys: int
+) -> None:
     mask = causal_mask(queries, keys)
     assert mask.shape == (queries, keys)
     for query in range(queries):

@@ -1,0 +1,293 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from model import Translator, UserError
+from model.checkpoint import save
+from model.decoding import Candidate, SearchOptions, search
+from model.masks import causal_mask
+from model.tokenizer import BOS_ID, EOS_ID
+from model.transformer import HeadGates
+from model.translator import BATCH_TOKENS, MAX_TOKENS, pad
+from tests.model.helpers import INFO, SENTENCES, set_logits, tiny_checkpoint
+
+TEXT = "Ein kleiner Hund läuft durch den Schnee."
+
+
+@pytest.fixture
+def joint() -> Translator:
+    return Translator(tiny_checkpoint(seed=1))
+
+
+def fixed(logits: dict[int, float]) -> Translator:
+    """A translator that has the same logits at each step, characters out."""
+    checkpoint = tiny_checkpoint(tied=False)
+    set_logits(checkpoint.model, logits)
+    return Translator(checkpoint)
+
+
+def words_of_one_token(translator: Translator, count: int) -> str:
+    """A sentence of exactly `count` tokens."""
+    tokenizer = translator.checkpoint.source_tokenizer
+    index = next(
+        i for i in range(len(tokenizer)) if tokenizer.piece(i).startswith("▁") and len(tokenizer.piece(i)) > 1
+    )
+    text = " ".join([tokenizer.piece(index)[1:]] * count)
+    assert tokenizer.encode(text) == [index] * count
+    return text
+
+
+def found_by_search(translator: Translator, text: str, beam_size: int = 1) -> Candidate:
+    source = torch.tensor([[*translator.checkpoint.source_tokenizer.encode(text), EOS_ID]])
+    return search(translator.checkpoint.model, source, SearchOptions(beam_size))[0][0]
+
+
+# The record
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_record_rows_sum_to_one_and_the_future_is_exactly_zero(
+    translator: Translator, beam_size: int
+) -> None:
+    result = translator.translate(TEXT, beam_size=beam_size)
+    record, config = result.attention, translator.checkpoint.model.config
+    S, T, heads = len(record.source), len(record.predicted), config.n_heads
+    assert S != T
+    assert record.encoder.shape == (config.n_encoder_layers, heads, S, S)
+    assert record.decoder.shape == (config.n_decoder_layers, heads, T, T)
+    assert record.cross.shape == (config.n_decoder_layers, heads, T, S)
+    for weights in (record.encoder, record.decoder, record.cross):
+        assert weights.dtype == torch.float32
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
+    assert bool((record.decoder[..., ~causal_mask(T, T)] == 0).all())
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("beam_size", [1, 4])
+@torch.no_grad()
+def test_record_equals_the_weights_seen_step_by_step(
+    translator: Translator, beam_size: int, gated: bool
+) -> None:
+    model = translator.checkpoint.model
+    gates = None
+    if gated:
+        gates = HeadGates(*(torch.rand_like(gate) for gate in HeadGates.open(model.config)))
+    record = translator.translate(TEXT, beam_size=beam_size, gates=gates).attention
+    source = torch.tensor([[*translator.checkpoint.source_tokenizer.encode(TEXT), EOS_ID]])
+    candidate = search(model, source, SearchOptions(beam_size), gates)[0][0]
+    encoded = model.encode(source, None, gates, explicit=True)
+    torch.testing.assert_close(record.encoder, encoded.weights[0], atol=1e-5, rtol=0)
+    past = None
+    for t, index in enumerate((BOS_ID, *candidate.ids[:-1])):
+        step = model.decode(torch.tensor([[index]]), encoded, past, gates, explicit=True)
+        own, cross = step.self_weights[0, :, :, 0], step.cross_weights[0, :, :, 0]
+        torch.testing.assert_close(record.decoder[:, :, t, : t + 1], own, atol=1e-5, rtol=0)
+        torch.testing.assert_close(record.cross[:, :, t], cross, atol=1e-5, rtol=0)
+        past = step.past
+    assert t + 1 == len(record.predicted)
+
+
+def test_record_of_a_model_left_in_train_mode_is_free_of_dropout(joint: Translator) -> None:
+    target = found_by_search(joint, TEXT).ids
+    expected, scores = joint.record(TEXT, target)
+    joint.checkpoint.model.train()
+    record, again = joint.record(TEXT, target)
+    assert torch.equal(record.encoder, expected.encoder)
+    assert torch.equal(record.decoder, expected.decoder)
+    assert torch.equal(record.cross, expected.cross)
+    assert torch.equal(again, scores)
+
+
+def test_decoder_rows_carry_what_is_read_and_what_is_predicted(translator: Translator) -> None:
+    result = translator.translate(TEXT, beam_size=3)
+    record, target = result.attention, translator.checkpoint.target_tokenizer
+    assert record.read[0].piece == "<s>"
+    assert record.read[1:] == record.predicted[:-1]
+    ids = found_by_search(translator, TEXT, 3).ids
+    assert [token.piece for token in record.predicted] == target.pieces(ids)
+    assert result.text == target.decode(ids)
+    assert record.source == translator.checkpoint.source_tokenizer.source_tokens(TEXT)
+    assert record.source[-1].piece == "</s>"
+
+
+def test_muting_a_head_leaves_its_own_first_weights_and_changes_what_follows(joint: Translator) -> None:
+    target = found_by_search(joint, TEXT).ids
+    gates = HeadGates.open(joint.checkpoint.model.config)
+    gates.encoder[0, 1] = 0.0
+    plain, plain_scores = joint.record(TEXT, target)
+    muted, muted_scores = joint.record(TEXT, target, gates)
+    assert torch.equal(muted.encoder[0], plain.encoder[0])
+    assert not torch.equal(muted.encoder[1], plain.encoder[1])
+    assert not torch.equal(muted_scores, plain_scores)
+
+
+# Probabilities
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_log_probabilities_are_those_of_the_chosen_tokens(translator: Translator, beam_size: int) -> None:
+    result = translator.translate(TEXT, beam_size=beam_size)
+    ids = found_by_search(translator, TEXT, beam_size).ids
+    _, scores = translator.record(TEXT, ids)
+    torch.testing.assert_close(scores.exp().sum(-1), torch.ones(len(ids)))
+    assert result.log_probabilities == tuple(float(row[i]) for row, i in zip(scores, ids, strict=True))
+    assert sum(result.log_probabilities) == pytest.approx(result.hypotheses[0].log_probability, abs=1e-4)
+
+
+def test_alternatives_are_the_likeliest_tokens_in_order(translator: Translator) -> None:
+    result = translator.translate(TEXT)
+    _, scores = translator.record(TEXT, found_by_search(translator, TEXT).ids)
+    assert len(result.alternatives) == len(result.log_probabilities)
+    for row, alternatives in zip(scores, result.alternatives, strict=True):
+        values = [alternative.log_probability for alternative in alternatives]
+        assert values == sorted(row.tolist(), reverse=True)[:5]
+        pieces = translator.checkpoint.target_tokenizer.pieces(row.argsort(descending=True)[:5].tolist())
+        assert [alternative.token.piece for alternative in alternatives] == pieces
+
+
+def test_hypotheses_are_the_n_best_the_best_first(translator: Translator) -> None:
+    result = translator.translate(TEXT, beam_size=4)
+    scores = [hypothesis.score for hypothesis in result.hypotheses]
+    assert scores == sorted(scores, reverse=True)
+    assert 1 < len(scores) <= 4
+    assert result.hypotheses[0].text == result.text
+
+
+# Inputs
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t \u2581"])
+def test_nothing_to_translate(translator: Translator, text: str) -> None:
+    with pytest.raises(UserError, match="nothing to translate"):
+        translator.translate(text)
+
+
+@pytest.mark.parametrize("text", ["😀", "😀 🎉", "שלום עולם", "مرحبا", "漢字 漢字"])
+def test_text_of_unknown_characters_alone_is_refused(translator: Translator, text: str) -> None:
+    with pytest.raises(UserError, match="knows none of these characters; type a sentence in German"):
+        translator.translate(text)
+
+
+@pytest.mark.parametrize("text", ["Hund 😀 Schnee.", "Hund שלום"])
+def test_unknown_parts_are_named_in_a_notice(translator: Translator, text: str) -> None:
+    unknown = text.split()[1]
+    (notice,) = (n for n in translator.translate(text).notices if "<unk>" in n)
+    assert f"does not know {unknown}" in notice
+
+
+def test_known_text_has_no_notice_of_unknown_parts(translator: Translator) -> None:
+    assert not [notice for notice in translator.translate(TEXT).notices if "<unk>" in notice]
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert('Hund')</script>", "Hund</textarea>", "<s> Hund </s>", "\ud83d Hund", "Hund\x00"]
+)
+def test_markup_and_control_symbols_are_text_like_any_other(joint: Translator, text: str) -> None:
+    record = joint.translate(text).attention
+    assert [token.piece for token in record.source if token.word is None] == ["</s>"]
+    shown = "".join(token.text.strip() for token in record.source[:-1])
+    assert shown == text.replace("\ud83d", "?").replace(" ", "")
+
+
+@pytest.mark.parametrize("text", ["Hund " * 2000, "H" * 10_000])
+def test_ten_thousand_characters_are_refused(translator: Translator, text: str) -> None:
+    with pytest.raises(UserError, match="10,000 characters.*at most 128 tokens"):
+        translator.translate(text)
+
+
+def test_sentence_of_exactly_the_limit_works_and_one_more_token_does_not(translator: Translator) -> None:
+    translator.checkpoint.model.requires_grad_(False)
+    set_logits(translator.checkpoint.model, {EOS_ID: 9.0})  # ends at once: this is about the source
+    longest = words_of_one_token(translator, MAX_TOKENS - 1)
+    assert len(translator.translate(longest).attention.source) == MAX_TOKENS
+    with pytest.raises(UserError, match=f"has {MAX_TOKENS + 1} tokens; the limit is {MAX_TOKENS}"):
+        translator.translate(words_of_one_token(translator, MAX_TOKENS))
+
+
+def test_spaces_around_and_between_do_not_matter(joint: Translator) -> None:
+    plain, spaced = joint.translate(TEXT), joint.translate(f"  {TEXT.replace(' ', '   ')}\n")
+    assert spaced.text == plain.text
+    assert spaced.source_text == plain.source_text == TEXT
+
+
+def test_translation_says_its_languages_and_times(joint: Translator) -> None:
+    result = joint.translate(TEXT)
+    assert (result.source_language, result.target_language) == (INFO.source_language, INFO.target_language)
+    assert {"search", "record"} <= set(result.timings)
+    assert all(milliseconds > 0 for milliseconds in result.timings.values())
+
+
+# Notices
+
+
+def test_translation_cut_at_the_limit_carries_a_notice() -> None:
+    result = fixed({EOS_ID: -50.0, 9: 20.0}).translate("Hund")
+    assert result.notices == ("The translation was cut at the length limit.",)
+
+
+def test_unsure_translation_carries_a_notice_and_a_sure_one_none() -> None:
+    unsure, sure = fixed({EOS_ID: 0.5}).translate("Hund"), fixed({EOS_ID: 20.0}).translate("Hund")
+    assert unsure.notices == ("The model is unsure of this translation; is the sentence in German?",)
+    assert sure.notices == ()
+
+
+# Batches
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_batch_keeps_order_and_empty_lines_and_equals_one_by_one(
+    translator: Translator, beam_size: int
+) -> None:
+    lines = [SENTENCES[3], "", "Hund", " \t", TEXT, "Hund", SENTENCES[1]]
+    expected = [translator.translate(line, beam_size).text if line.strip() else "" for line in lines]
+    assert translator.translate_batch(lines, beam_size) == expected
+    assert len(set(expected)) > 3
+
+
+def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [*SENTENCES, "Hund", "Schnee"]
+    whole = joint.translate_batch(lines)
+    sizes: list[int] = []
+
+    def watched(model: object, source: torch.Tensor, options: SearchOptions) -> list[list[Candidate]]:
+        sizes.append(source.numel())
+        return search(joint.checkpoint.model, source, options)
+
+    monkeypatch.setattr("model.translator.search", watched)
+    monkeypatch.setattr("model.translator.BATCH_TOKENS", 60)
+    assert joint.translate_batch(lines) == whole
+    assert len(sizes) > 2
+    assert max(sizes) <= 60 < BATCH_TOKENS
+
+
+def test_batch_names_the_line_that_is_too_long(joint: Translator) -> None:
+    with pytest.raises(UserError, match="Line 3 has .* tokens; the limit is 128"):
+        joint.translate_batch(["Hund", "", words_of_one_token(joint, MAX_TOKENS)])
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", " "]])
+def test_batch_of_nothing(joint: Translator, lines: Sequence[str]) -> None:
+    assert joint.translate_batch(lines) == [""] * len(lines)
+
+
+def test_pad_stands_on_the_right() -> None:
+    assert pad([[5], [6, 7, 8]]).tolist() == [[5, 0, 0], [6, 7, 8]]
+
+
+# Loading
+
+
+def test_saved_translator_loads_and_translates_alike(tmp_path: Path) -> None:
+    save(tiny_checkpoint(seed=1), tmp_path / "de-en")
+    first = Translator.load(tmp_path / "de-en")
+    save(first.checkpoint, tmp_path / "again")
+    second = Translator.load(str(tmp_path / "again"))
+    assert (first.name, first.title) == ("de-en", INFO.title)
+    assert second.translate(TEXT).text == first.translate(TEXT).text
+
+
+def test_missing_directory_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no model directory"):
+        Translator.load(tmp_path / "nothing")

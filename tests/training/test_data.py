@@ -1,0 +1,357 @@
+"""Sources, cleaning and the split: what goes in is counted, what is held out stays out."""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+
+import datasets
+import pytest
+
+from model.errors import UserError
+from model.tokenizer import UNK_ID
+from tests.training.tiny import PARALLEL, REVERSE, parallel_files, sentences, word_list, write_lines
+from training.data import (
+    RULES,
+    clean,
+    encode,
+    lengths_of,
+    read_corpus,
+    read_hub,
+    read_parallel,
+    train_tokenizers,
+)
+
+LANGUAGES = ("de", "en")
+OWN_VALIDATION = dataclasses.replace(PARALLEL, test_rows=0)
+
+
+def pairs_of(part) -> list[tuple[str, str]]:
+    return list(zip(part["source"], part["target"], strict=True))
+
+
+def as_dataset(pairs: list[tuple[str, str]]) -> datasets.Dataset:
+    return datasets.Dataset.from_dict({"source": [s for s, _ in pairs], "target": [t for _, t in pairs]})
+
+
+# Parallel files
+
+
+def test_line_n_of_both_files_is_a_pair(tmp_path):
+    pairs = sentences(30)
+    assert pairs_of(read_parallel(parallel_files(tmp_path, pairs), ("train",), LANGUAGES)) == pairs
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    for pairs in (sentences(5), sentences(6)):
+        parallel_files(tmp_path, pairs)
+        assert pairs_of(read_parallel(tmp_path, ("train",), LANGUAGES)) == pairs
+
+
+def test_several_directories_are_read_one_after_the_other(tmp_path):
+    pairs = sentences(60)
+    folders = [parallel_files(tmp_path / "a", pairs[:40]), parallel_files(tmp_path / "b", pairs[40:])]
+    parallel_files(folders[1], sentences(3), "dev")  # only one of them has its own
+    corpus = read_corpus(OWN_VALIDATION, folders)
+    assert pairs_of(corpus.train) == pairs
+    assert pairs_of(corpus.validation) == sentences(3)
+
+
+def test_files_of_different_length_are_refused_with_both_counts(tmp_path):
+    parallel_files(tmp_path, sentences(12))
+    write_lines(tmp_path / "train.en", ["one"] * 11)
+    with pytest.raises(UserError, match=r"train\.de has 12 lines .*train\.en has 11"):
+        read_corpus(PARALLEL, [tmp_path])
+
+
+def test_a_missing_directory_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere does not exist"):
+        read_corpus(PARALLEL, [tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_a_missing_side_is_named(tmp_path, name):
+    parallel_files(tmp_path)
+    parallel_files(tmp_path, name=name)
+    (tmp_path / f"{name}.en").unlink()
+    with pytest.raises(UserError, match=rf"{name}\.en is missing beside {name}\.de"):
+        read_corpus(PARALLEL, [tmp_path])
+
+
+def test_missing_training_files_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"no train\.de and train\.en"):
+        read_corpus(PARALLEL, [tmp_path])
+
+
+def test_no_data_at_all_says_what_to_give():
+    with pytest.raises(UserError, match=r"--data DIR with train\.de and train\.en"):
+        read_corpus(PARALLEL, [])
+
+
+def test_too_small_or_empty_a_corpus_to_hold_anything_out_is_refused(tmp_path):
+    with pytest.raises(UserError, match="has 10 pairs, but 10 are to be held out"):
+        read_corpus(PARALLEL, [parallel_files(tmp_path / "small", sentences(10))])
+    with pytest.raises(UserError, match="has 0 pairs"):
+        read_corpus(PARALLEL, [parallel_files(tmp_path / "empty", [])])
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r", "\ufeff"])
+def test_only_the_line_feed_ends_a_line(tmp_path, odd):
+    pairs = sentences(6)
+    source, target = pairs[2]
+    odd_pair = (f"{source}{odd}{source}", target)
+    found = pairs_of(
+        read_parallel(parallel_files(tmp_path, [*pairs[:2], odd_pair, *pairs[3:]]), ("train",), LANGUAGES)
+    )
+    assert [pair for i, pair in enumerate(found) if i != 2] == [*pairs[:2], *pairs[3:]]
+    assert found[2][1] == target
+
+
+def test_windows_line_ends_and_a_last_line_without_an_end_are_fine(tmp_path):
+    (tmp_path / "train.de").write_bytes(b"eins\r\nzwei\r\ndrei")
+    (tmp_path / "train.en").write_bytes(b"one\ntwo\nthree\n")
+    found = pairs_of(read_parallel(tmp_path, ("train",), LANGUAGES))
+    assert found == [("eins", "one"), ("zwei", "two"), ("drei", "three")]
+
+
+def test_composed_and_decomposed_letters_become_the_same_text(tmp_path):
+    words = ["schöne Grüße", "  schöne \t Grüße "]
+    decomposed = [unicodedata.normalize("NFD", word) for word in words]
+    parallel_files(tmp_path, [(word, "kind regards") for word in [*words, *decomposed]])
+    found = read_parallel(tmp_path, ("train",), LANGUAGES)
+    assert set(found["source"]) == {"schöne Grüße"}
+
+
+# Cleaning
+
+
+def test_bytes_that_are_not_utf8_drop_their_pair_alone(tmp_path):
+    parallel_files(tmp_path, sentences(40), "train")
+    parallel_files(tmp_path, sentences(3), "dev")
+    lines = (tmp_path / "train.de").read_bytes().splitlines(keepends=True)
+    lines[7] = "Grüße\n".encode("latin-1")
+    (tmp_path / "train.de").write_bytes(b"".join(lines))
+    corpus = read_corpus(OWN_VALIDATION, [tmp_path])
+    assert corpus.dropped == {**dict.fromkeys(RULES, 0), "not_text": 1}
+    assert pairs_of(corpus.train) == [pair for i, pair in enumerate(sentences(40)) if i != 7]
+
+
+BAD_PAIRS = {
+    "empty": ("", "there was nothing"),
+    "not_text": ("Gr\ufffd\ufffde", "regards"),
+    "length_ratio": ("kurz", "this is much more than anybody could have said with so little"),
+    "copy": ("the very same five words", "the very same five words"),
+    "duplicate": sentences(1)[0],
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_drops_and_counts_its_pair_alone(rule):
+    good = sentences(20)
+    kept, counts = clean(as_dataset([*good[:10], BAD_PAIRS[rule], *good[10:]]))
+    assert pairs_of(kept) == good
+    assert counts == {**dict.fromkeys(RULES, 0), rule: 1}
+
+
+@pytest.mark.parametrize("rule", ["empty", "not_text", "length_ratio"])
+def test_either_side_can_break_a_rule(rule):
+    source, target = BAD_PAIRS[rule]
+    assert clean(as_dataset([(target, source), *sentences(2)]))[1][rule] == 1
+
+
+def test_good_pairs_that_look_odd_are_kept():
+    odd = [
+        ("New York", "New York"),  # a name is its own translation
+        ("ja", "yes, certainly it is"),  # a long ratio of short texts
+        ("eins", "a one"),
+        ("eins", "the one"),  # one source, two translations
+        ("uno", "the one"),
+    ]
+    kept, counts = clean(as_dataset(odd))
+    assert pairs_of(kept) == odd
+    assert sum(counts.values()) == 0
+
+
+def test_what_is_kept_and_what_is_dropped_make_the_whole():
+    pairs = [*BAD_PAIRS.values(), *sentences(9), *sentences(4)]
+    kept, counts = clean(as_dataset(pairs))
+    assert len(kept) + sum(counts.values()) == len(pairs)
+    again, counts = clean(kept)
+    assert pairs_of(again) == pairs_of(kept)
+    assert sum(counts.values()) == 0
+
+
+# The split
+
+
+def test_training_validation_and_test_are_disjoint_and_complete(tmp_path):
+    corpus = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(50))])
+    parts = [pairs_of(part) for part in (corpus.train, corpus.validation, corpus.test)]
+    assert [len(part) for part in parts] == [40, 6, 4]
+    assert sorted(sum(parts, [])) == sorted(sentences(50))
+    for part, name in zip(parts[1:], ("validation", "test"), strict=True):
+        assert part == [sentences(50)[row] for row in corpus.split[name]]
+
+
+def test_the_split_follows_from_data_and_seed_alone(tmp_path):
+    parallel_files(tmp_path, sentences(50))
+    corpora = [read_corpus(dataclasses.replace(PARALLEL, seed=seed), [tmp_path]) for seed in (1, 1, 2)]
+    assert corpora[0].split == corpora[1].split
+    assert corpora[0].split["validation"] != corpora[2].split["validation"]
+
+
+def test_the_split_tells_other_data_apart(tmp_path):
+    one = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(50))]).split
+    other = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(49) + [("ende", "end")])]).split
+    assert one != other
+
+
+def test_the_corpus_own_validation_part_is_taken_whole(tmp_path):
+    parallel_files(tmp_path, sentences(50))
+    parallel_files(tmp_path, sentences(7), "val")
+    corpus = read_corpus(OWN_VALIDATION, [tmp_path])
+    assert pairs_of(corpus.validation) == sentences(7)
+    assert pairs_of(corpus.train) == sentences(50)
+    assert corpus.test is None
+
+
+def test_tokenizers_know_the_words_of_the_training_part_alone(tmp_path):
+    """Every pair has a word of its own, so what was held out must be unknown."""
+    pairs = [(f"satz{letters}", f"line{letters}") for letters in map(chr, range(0x4E00, 0x4E00 + 50))]
+    corpus = read_corpus(PARALLEL, [parallel_files(tmp_path, pairs)])
+    source, target = train_tokenizers(PARALLEL, corpus.train)
+    for part, known in ((corpus.train, True), (corpus.validation, False), (corpus.test, False)):
+        for text, tokenizer in ((part["source"], source), (part["target"], target)):
+            assert all((UNK_ID not in ids) is known for ids in tokenizer.encode_batch(list(text)))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_models_share_one_tokenizer_and_others_keep_the_languages_apart(tied, tmp_path):
+    config = dataclasses.replace(PARALLEL, model=dataclasses.replace(PARALLEL.model, tied=tied))
+    corpus = read_corpus(config, [parallel_files(tmp_path)])
+    source, target = train_tokenizers(config, corpus.train)
+    assert (source is target) is tied
+    assert (UNK_ID in source.encode("one")) is not tied
+    assert UNK_ID not in source.encode("eins")
+    assert UNK_ID not in target.encode("one")
+
+
+def test_validation_pairs_with_an_empty_side_are_left_out(tmp_path):
+    parallel_files(tmp_path, sentences(50))
+    parallel_files(tmp_path, [("", "one"), ("eins", " "), ("zwei", "two")], "dev")
+    assert pairs_of(read_corpus(OWN_VALIDATION, [tmp_path]).validation) == [("zwei", "two")]
+
+
+# Encoding
+
+
+def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_named():
+    long = " ".join(["eins"] * 500)
+    data = as_dataset([(long, "one"), *sentences(20), ("eins", long)])
+    kept, rows = encode(data, train_tokenizers(PARALLEL, data), max_tokens=3)
+    assert rows.tolist() == list(range(1, 21))
+    assert len(kept) == 20
+    assert max(map(max, lengths_of(kept))) == 3
+
+
+def test_a_pair_as_long_as_the_limit_is_kept():
+    data = as_dataset(sentences(20))
+    tokenizers = train_tokenizers(PARALLEL, data)
+    assert [len(encode(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
+
+
+def test_encoding_keeps_the_text_and_its_length():
+    data = as_dataset(sentences(20))
+    tokenizers = train_tokenizers(PARALLEL, data)
+    encoded, _ = encode(data, tokenizers, 100)
+    for side, tokenizer, lengths in zip(("source", "target"), tokenizers, lengths_of(encoded), strict=True):
+        assert [tokenizer.decode(ids) for ids in encoded[side]] == list(data[side])
+        assert lengths.tolist() == [len(ids) for ids in encoded[side]]
+
+
+# Hub data sets
+
+
+HUB = datasets.Features({"translation": datasets.Translation(languages=["de", "en"])})
+ROWS = [{"translation": {"de": source, "en": target}} for source, target in sentences(30)]
+
+
+def hub_directory(directory, kind: str, **parts) -> str:
+    directory.mkdir(exist_ok=True)
+    for name, rows in parts.items():
+        data = datasets.Dataset.from_list(rows, features=HUB)
+        if kind == "parquet":
+            data.to_parquet(directory / f"{name}.parquet")
+        else:
+            data.to_json(directory / f"{name}.jsonl", force_ascii=False)
+    return str(directory)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_hub_rows_become_pairs_and_a_validation_part_is_used(tmp_path, kind):
+    path = hub_directory(tmp_path / "data", kind, train=ROWS[:25], validation=ROWS[25:])
+    train, validation = read_hub(path, None, LANGUAGES)
+    assert pairs_of(train) == sentences(30)[:25]
+    assert pairs_of(validation) == sentences(30)[25:]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_hub_data_without_a_validation_part_has_none(tmp_path, kind):
+    train, validation = read_hub(hub_directory(tmp_path / "data", kind, train=ROWS), None, LANGUAGES)
+    assert pairs_of(train) == sentences(30)
+    assert validation is None
+
+
+def test_hub_languages_may_be_turned_round(tmp_path):
+    train, _ = read_hub(hub_directory(tmp_path / "data", "parquet", train=ROWS), None, ("en", "de"))
+    assert pairs_of(train) == [(target, source) for source, target in sentences(30)]
+
+
+def test_hub_texts_are_normalised_and_missing_ones_count_as_empty(tmp_path):
+    rows = [
+        {"translation": {"de": unicodedata.normalize("NFD", " schöne\u2028Grüße "), "en": "regards"}},
+        {"translation": {"de": None, "en": "nothing"}},
+    ]
+    train, _ = read_hub(hub_directory(tmp_path / "data", "jsonl", train=rows), None, LANGUAGES)
+    assert pairs_of(train) == [("schöne Grüße", "regards"), ("", "nothing")]
+    assert clean(train)[1]["empty"] == 1
+
+
+def test_hub_recipes_split_off_what_the_data_set_lacks(tmp_path):
+    path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
+    config = dataclasses.replace(PARALLEL, hub=(path, "default"))
+    corpora = [read_corpus(config, []) for _ in range(2)]
+    parts = [pairs_of(part) for part in (corpora[0].train, corpora[0].validation, corpora[0].test)]
+    assert sorted(sum(parts, [])) == sorted(sentences(30))
+    assert corpora[0].split == corpora[1].split
+
+
+def test_local_files_stand_in_for_the_hub(tmp_path):
+    config = dataclasses.replace(PARALLEL, hub=("nobody/nothing", "de-en"))
+    assert len(read_corpus(config, [parallel_files(tmp_path)]).train) == 30
+
+
+def test_hub_data_that_is_missing_lacks_a_language_or_a_training_part_is_named(tmp_path):
+    with pytest.raises(UserError, match="could not be loaded .* or give --data DIR"):
+        read_hub(str(tmp_path / "absent"), None, LANGUAGES)
+    path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
+    with pytest.raises(UserError, match="has no fr sentences"):
+        read_hub(path, None, ("de", "fr"))
+    path = hub_directory(tmp_path / "untrained", "parquet", validation=ROWS)
+    with pytest.raises(UserError, match="has no training part"):
+        read_hub(path, None, LANGUAGES)
+
+
+# Word lists
+
+
+def test_a_directory_without_a_word_list_says_what_to_give(tmp_path):
+    for directories in ([], [tmp_path], [tmp_path / "nowhere"]):
+        with pytest.raises(UserError, match=r"a \.txt file, one word a line"):
+            read_corpus(REVERSE, directories)
+
+
+def test_word_lists_are_joined_without_repeats(tmp_path):
+    folders = [word_list(tmp_path / "a"), word_list(tmp_path / "b")]
+    one, both = (read_corpus(REVERSE, some) for some in (folders[:1], folders))
+    assert len(one.train) == len(both.train)

@@ -1,0 +1,60 @@
+"""Learning rates: warm-up, then decay, as functions of the step alone."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.schedule import learning_rate
+
+PEAK, WARMUP, STEPS = 2e-3, 40, 400
+SCHEDULES = ["inverse_sqrt", "cosine"]
+
+
+def rate(step: int, schedule: str) -> float:
+    return learning_rate(step, peak=PEAK, warmup_steps=WARMUP, max_steps=STEPS, schedule=schedule)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_rate_reaches_the_peak_at_the_end_of_the_warm_up_without_a_jump(schedule):
+    assert rate(WARMUP, schedule) == pytest.approx(PEAK)
+    for step in (WARMUP - 1, WARMUP + 1):
+        assert rate(step, schedule) == pytest.approx(PEAK, rel=1.5 / WARMUP)
+        assert rate(step, schedule) < PEAK
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_rate_rises_in_equal_steps_then_only_falls(schedule):
+    rates = [rate(step, schedule) for step in range(1, STEPS + 1)]
+    rises = [after - before for before, after in zip(rates, rates[1:], strict=False)]
+    assert rises[: WARMUP - 1] == pytest.approx([PEAK / WARMUP] * (WARMUP - 1))
+    assert all(rise < 0 for rise in rises[WARMUP - 1 :])
+    assert rates[0] > 0
+
+
+def test_cosine_is_half_way_down_in_the_middle_and_ends_at_nothing():
+    assert rate((WARMUP + STEPS) // 2, "cosine") == pytest.approx(PEAK / 2)
+    assert rate(STEPS, "cosine") == pytest.approx(0, abs=1e-12)
+    assert rate(2 * STEPS, "cosine") == pytest.approx(0, abs=1e-12)
+
+
+@given(st.integers(1, 10_000), st.integers(1, 512))
+def test_inverse_square_root_is_the_papers_formula(step, d_model):
+    """Equation 3: d_model^-0.5 min(step^-0.5, step warmup^-1.5), which peaks at (d_model warmup)^-0.5."""
+    wanted = d_model**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
+    peak = (d_model * WARMUP) ** -0.5
+    found = learning_rate(
+        step, peak=peak, warmup_steps=WARMUP, max_steps=STEPS, schedule="inverse_sqrt"
+    )
+    assert found == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("warmup", [0, 1, 10])
+def test_short_runs_have_a_rate_at_every_step(schedule, warmup):
+    at = partial(learning_rate, peak=PEAK, warmup_steps=warmup, max_steps=10, schedule=schedule)
+    assert all(math.isfinite(at(step)) and 0 <= at(step) <= PEAK for step in range(1, 12))

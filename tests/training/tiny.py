@@ -1,0 +1,107 @@
+"""Corpora, models and runs that take a second."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from safetensors import safe_open
+
+from model.config import ModelConfig
+from training.config import TrainConfig
+from training.run_directory import STATE
+
+SHAPE = ModelConfig(
+    source_vocabulary=0,
+    target_vocabulary=0,
+    d_model=16,
+    d_ff=32,
+    n_heads=2,
+    n_encoder_layers=1,
+    n_decoder_layers=1,
+)
+
+REVERSE = TrainConfig(
+    title="Words, reversed",
+    source_language="word",
+    target_language="reversed",
+    reverse_words=True,
+    tokenizer="character",
+    model=SHAPE,
+    validation_rows=10,
+    test_rows=5,
+    max_tokens=21,
+    tokens_per_batch=64,
+    max_steps=12,
+    warmup_steps=4,
+    peak_learning_rate=1e-2,
+    validate_every=5,
+    save_every=4,
+    best_by="exact_match",
+)
+
+PARALLEL = replace(
+    REVERSE,
+    title="German → English",
+    source_language="de",
+    target_language="en",
+    reverse_words=False,
+    tokenizer="word",
+    validation_rows=6,
+    test_rows=4,
+    best_by="bleu",
+)
+
+
+def words(letters: str = "abcd", lengths: Iterable[int] = (2, 3)) -> list[str]:
+    """Every word of these lengths."""
+    return ["".join(word) for n in lengths for word in itertools.product(letters, repeat=n)]
+
+
+def write_lines(file: Path, lines: Sequence[str]) -> None:
+    """Write one line each, ended by a line feed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def word_list(directory: Path, lines: Sequence[str] | None = None) -> Path:
+    """Return a data directory with a word list."""
+    write_lines(directory / "words.txt", words() if lines is None else lines)
+    return directory
+
+
+def parallel_files(
+    directory: Path, pairs: Sequence[tuple[str, str]] | None = None, name: str = "train"
+) -> Path:
+    """Return a data directory with NAME.de and NAME.en."""
+    pairs = sentences(40) if pairs is None else pairs
+    write_lines(directory / f"{name}.de", [source for source, _ in pairs])
+    write_lines(directory / f"{name}.en", [target for _, target in pairs])
+    return directory
+
+
+def sentences(count: int) -> list[tuple[str, str]]:
+    """Pairs that all differ and that no cleaning rule touches."""
+    names = ["eins", "zwei", "drei", "vier", "fünf"], ["one", "two", "three", "four", "five"]
+    digits = [(i // 25 % 5, i // 5 % 5, i % 5) for i in range(count)]
+    return [(" ".join(names[0][d] for d in row), " ".join(names[1][d] for d in row)) for row in digits]
+
+
+def state_of(output: Path) -> tuple[dict, dict]:
+    """Tensors and progress of a run's saved state; the seconds it took are left out."""
+    with safe_open(output / STATE, framework="pt") as stream:
+        progress = json.loads(stream.metadata()["progress"])
+        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+    del progress["seconds"]
+    return tensors, progress
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Both runs stand at the same step with the same weights, optimizer and random state, bit for bit."""
+    (tensors, progress), (other_tensors, other_progress) = state_of(one), state_of(other)
+    assert progress == other_progress
+    assert tensors.keys() == other_tensors.keys()
+    assert [name for name in tensors if not tensors[name].equal(other_tensors[name])] == []

@@ -14,6 +14,7 @@ from model.masks import padding_mask
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import Encoded, HeadGates, Transformer
 
+MAX_BEAM = 100
 NEVER_PREDICTED = (PAD_ID, UNK_ID, BOS_ID)
 
 
@@ -26,8 +27,8 @@ class SearchOptions:
     max_length: int | None = None
 
     def __post_init__(self) -> None:
-        if self.beam_size < 1:
-            raise UserError(f"The beam size is {self.beam_size}; give at least 1.")
+        if not 1 <= self.beam_size <= MAX_BEAM:
+            raise UserError(f"The beam size is {self.beam_size}; give 1 to {MAX_BEAM}.")
         if self.length_penalty < 0:
             raise UserError(f"The length penalty is {self.length_penalty}; give at least 0.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
     if not isinstance(parts, DatasetDict) or "train" not in parts:
         raise UserError(f"The data set {path} has no training part; name another configuration.")
 
-    def flatten(batch: dict[str, list[Any]]) -> dict[str, list[str]]:
+    def flatten(batch: Mapping[str, list[Any]]) -> dict[str, list[str]]:
         columns = zip(("source", "target"), languages, strict=True)
         return {
             column: [normalise(row[language] or "") for row in batch["translation"]]
@@ -173,7 +173,7 @@ def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int]]:
     return pairs.select(np.flatnonzero(verdict == -1)), counts
 
 
-def _judge(batch: dict[str, list[str]]) -> dict[str, list[int]]:
+def _judge(batch: Mapping[str, list[str]]) -> dict[str, list[int]]:
     pairs = list(zip(batch["source"], batch["target"], strict=True))
     digests = [hashlib.blake2b("\n".join(p).encode(), digest_size=8).digest() for p in pairs]
     return {
@@ -242,7 +242,7 @@ def encode(
 ) -> tuple[Dataset, Lengths]:
     """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""
 
-    def to_ids(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
+    def to_ids(batch: Mapping[str, list[str]]) -> dict[str, list[Any]]:
         columns = zip(("source", "target"), tokenizers, strict=True)
         ids = {column: tokenizer.encode_batch(batch[column]) for column, tokenizer in columns}
         lengths = {f"{column}_length": list(map(len, rows)) for column, rows in ids.items()}

@@ -1,4 +1,4 @@
-"""Tiny random models and tokenizers, so that every test says something about the code and nothing about training."""
+"""Tiny random models and tokenizers: what the tests show is about the code, not about training."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from model.masks import causal_mask
 from model.tokenizer import BOS_ID, EOS_ID
 from model.transformer import HeadGates
 from model.translator import BATCH_TOKENS, MAX_TOKENS, pad
-from tests.model.helpers import INFO, SENTENCES, set_logits, tiny_checkpoint
+from tests.model.helpers import INFO, set_logits, tiny_checkpoint
 
-TEXT = "Ein kleiner Hund läuft durch den Schnee."
+TEXT = "Ein kleiner Hund läuft."
 
 
 @pytest.fixture
@@ -240,14 +240,14 @@ def test_unsure_translation_carries_a_notice_and_a_sure_one_none() -> None:
 def test_batch_keeps_order_and_empty_lines_and_equals_one_by_one(
     translator: Translator, beam_size: int
 ) -> None:
-    lines = [SENTENCES[3], "", "Hund", " \t", TEXT, "Hund", SENTENCES[1]]
+    lines = ["Ein Hund läuft.", "", "Hund", " \t", "Öffne die Tür!", "Hund", "Wie geht's?"]
     expected = [translator.translate(line, beam_size).text if line.strip() else "" for line in lines]
     assert translator.translate_batch(lines, beam_size) == expected
     assert len(set(expected)) > 3
 
 
 def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [*SENTENCES, "Hund", "Schnee"]
+    lines = ["Ein Hund läuft.", "Öffne die Tür!", "Wie geht's?", "Hund", "Schnee", "Ein kleiner Hund"]
     whole = joint.translate_batch(lines)
     sizes: list[int] = []
 
@@ -256,10 +256,10 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
         return search(joint.checkpoint.model, source, options)
 
     monkeypatch.setattr("model.translator.search", watched)
-    monkeypatch.setattr("model.translator.BATCH_TOKENS", 60)
+    monkeypatch.setattr("model.translator.BATCH_TOKENS", 40)
     assert joint.translate_batch(lines) == whole
     assert len(sizes) > 2
-    assert max(sizes) <= 60 < BATCH_TOKENS
+    assert max(sizes) <= 40 < BATCH_TOKENS
 
 
 def test_batch_names_the_line_that_is_too_long(joint: Translator) -> None:
@@ -284,7 +284,8 @@ def test_saved_translator_loads_and_translates_alike(tmp_path: Path) -> None:
     first = Translator.load(tmp_path / "de-en")
     save(first.checkpoint, tmp_path / "again")
     second = Translator.load(str(tmp_path / "again"))
-    assert (first.name, first.title) == ("de-en", INFO.title)
+    assert first.name == "de-en"
+    assert first.title.startswith(INFO.title)
     assert second.translate(TEXT).text == first.translate(TEXT).text
 
 

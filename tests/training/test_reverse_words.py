@@ -78,7 +78,7 @@ def train(prepare) -> tuple[float, float]:
     ids = tokenizer.encode_batch(WORDS)
     batch = prepare(collate(ids, [row[::-1] for row in ids], CPU))
     tokens = int((batch.labels != PAD_ID).sum())
-    for _ in range(250):
+    for _ in range(120):
         optimizer.zero_grad()
         value = loss(batch) / tokens
         value.backward()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import Dataset, DatasetDict, Features, Value, concatenate_datasets, load_dataset
+from datasets import Dataset, DatasetDict, Features, Translation, Value, concatenate_datasets, load_dataset
 
 from model.errors import UserError
 from model.tokenizer import Tokenizer, normalise
@@ -35,7 +35,7 @@ class Corpus:
 def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
     """The recipe's corpus: from the directories when given, else from the hub.
 
-    Raises UserError when a file is missing, not UTF-8 or of another length than its partner.
+    Raises UserError when a file is missing, empty or of another length than its partner.
     """
     languages = (config.source_language, config.target_language)
     validation: Dataset | None
@@ -95,7 +95,9 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
         }
 
     for part in parts.values():
-        missing = set(languages) - set(part.features.get("translation", {}))
+        columns = part.features.get("translation", {})
+        present = columns.languages if isinstance(columns, Translation) else columns
+        missing = set(languages) - set(present)
         if missing:
             raise UserError(f"The data set {path} has no {', '.join(sorted(missing))} sentences.")
     pairs = parts.map(flatten, batched=True, remove_columns=parts["train"].column_names)
@@ -116,6 +118,9 @@ def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
         "files": tuple(str(file.resolve()) for file in files),
         "digests": tuple(_digest(file) for file in files),
     }
+    if next(rows(**arguments), None) is None:
+        names = " and ".join(file.name for file in files)
+        raise UserError(f"There is nothing to read in {names} of {files[0].parent}; check --data.")
     return Dataset.from_generator(rows, features=PAIR, gen_kwargs=arguments)
 
 

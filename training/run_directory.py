@@ -43,17 +43,26 @@ def check_split(output: Path, corpus: Corpus) -> None:
 
 def keep_metrics(path: Path, last_step: int) -> None:
     """Drop what a killed run logged after its last save; the resumed one logs it again."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    lines = text.rpartition("\n")[0].splitlines()  # without a last one that a kill cut short
     kept = "".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= last_step)
     write_atomically(path, lambda part: part.write_text(kept, encoding="utf-8"))
 
 
-def describe(output: Path, config: TrainConfig, corpus: Corpus, pairs: dict[str, int]) -> None:
+def precision_of(output: Path) -> str | None:
+    """The precision that the run began with: a timing may come out otherwise on the next day."""
+    precision: str | None = json.loads((output / RUN).read_text(encoding="utf-8")).get("precision")
+    return precision
+
+
+def describe(
+    output: Path, config: TrainConfig, corpus: Corpus, pairs: dict[str, int], precision: str
+) -> None:
     """Write what makes the run repeatable, before its first step."""
     output.mkdir(parents=True, exist_ok=True)
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     values = {"config": config.to_json(), "pairs": pairs, "dropped": corpus.dropped}
-    write_json(output / RUN, values | {"versions": versions})
+    write_json(output / RUN, values | {"precision": precision, "versions": versions})
     write_json(output / SPLIT, corpus.split)
     if corpus.test is not None:
         for side, language in (("source", config.source_language), ("target", config.target_language)):

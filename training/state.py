@@ -23,6 +23,7 @@ class Progress:
     step: int = 0
     epoch: int = 0
     batch: int = 0  # batches of this epoch already trained on
+    validated: int = 0  # the last step that was validated
     best: float = float("-inf")
     seconds: float = 0.0  # spent in training, over all sessions
 

@@ -31,7 +31,17 @@ from training.data import encode, lengths_of, read_corpus, train_tokenizers
 from training.loss import token_loss
 from training.machine import bfloat16_pays, keep_freed_memory
 from training.metrics import score
-from training.run_directory import BEST, LATEST, STATE, RunLog, Window, check_output, check_split, describe
+from training.run_directory import (
+    BEST,
+    LATEST,
+    STATE,
+    RunLog,
+    Window,
+    check_output,
+    check_split,
+    describe,
+    precision_of,
+)
 from training.schedule import learning_rate
 from training.state import Progress, load_state, save_state
 
@@ -81,7 +91,8 @@ class Trainer:
         self.config, self.output = config, output
         check_output(output, resume)
         keep_freed_memory()
-        self.accelerator = Accelerator(mixed_precision="bf16" if bfloat16_pays() else "no")
+        precision = precision_of(output) if resume else None
+        self.accelerator = Accelerator(mixed_precision=precision or ("bf16" if bfloat16_pays() else "no"))
         set_seed(config.seed)
         self._read(data, resume)
         source, target = map(len, self.tokenizers)
@@ -110,12 +121,17 @@ class Trainer:
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
         self.validation, kept = encode(corpus.validation, self.tokenizers, config.max_tokens)
         self.pairs = corpus.validation.select(kept)
+        for part, name in ((self.train, "training"), (self.validation, "validation")):
+            if not len(part):
+                raise UserError(
+                    f"No {name} pair is left after cleaning and the limit of {config.max_tokens} tokens."
+                )
         source, target = lengths_of(self.train)
         self.target_lengths = target + 1
         self.batches = TokenBatches(source + 1, target + 1, config.tokens_per_batch, config.seed)
         if self.accelerator.is_main_process and not resume:
             pairs = {"train": len(self.train), "validation": len(self.validation)}
-            describe(self.output, config, corpus, pairs)
+            describe(self.output, config, corpus, pairs, self.accelerator.mixed_precision)
             dropped = ", ".join(f"{rule} {count:,}" for rule, count in corpus.dropped.items())
             tqdm.write(f"{pairs['train']:,} training pairs (dropped: {dropped})")
             tqdm.write(f"{pairs['validation']:,} validation pairs")
@@ -147,7 +163,7 @@ class Trainer:
                 if log and progress.step % config.save_every == 0:
                     self._save()
             if log:
-                if progress.step % config.validate_every:
+                if progress.validated < progress.step:
                     self._validate(log)
                 self._save()
         return self.output / BEST
@@ -181,12 +197,12 @@ class Trainer:
         tokens = int(self.target_lengths[rows].sum())
         loss = self.loss(batch) * (accelerator.num_processes / tokens)
         accelerator.backward(loss)
-        accelerator.clip_grad_norm_(self.model.parameters(), config.clip_norm)
+        norm = float(accelerator.clip_grad_norm_(self.model.parameters(), config.clip_norm))
         value = float(accelerator.reduce(loss.detach(), "mean"))
-        if not math.isfinite(value):
+        if not (math.isfinite(value) and math.isfinite(norm)):
             raise UserError(
-                f"The loss is {value} at step {progress.step + 1}; the state of the last save is "
-                f"kept in {self.output}. Lower the learning rate and start again."
+                f"The loss is {value} and its gradient {norm} at step {progress.step + 1}; the state of "
+                f"the last save is kept in {self.output}. Lower the learning rate and start again."
             )
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -208,6 +224,7 @@ class Trainer:
         }
         named = {f"validation/{name}": value for name, value in values.items()}
         log.write(self.progress.step, named | {"minutes": self.progress.seconds / 60})
+        self.progress.validated = self.progress.step
         listed = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
         seconds = time.monotonic() - started
         tqdm.write(f"step {self.progress.step}: validation {listed} in {seconds:.0f} s")

@@ -88,11 +88,16 @@ def test_no_data_at_all_says_what_to_give():
         read_corpus(PARALLEL, [])
 
 
-def test_too_small_or_empty_a_corpus_to_hold_anything_out_is_refused(tmp_path):
+def test_too_small_a_corpus_to_hold_anything_out_is_refused(tmp_path):
     with pytest.raises(UserError, match="has 10 pairs, but 10 are to be held out"):
-        read_corpus(PARALLEL, [parallel_files(tmp_path / "small", sentences(10))])
-    with pytest.raises(UserError, match="has 0 pairs"):
+        read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(10))])
+
+
+def test_files_without_a_pair_or_a_word_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"nothing to read in train\.de and train\.en"):
         read_corpus(PARALLEL, [parallel_files(tmp_path / "empty", [])])
+    with pytest.raises(UserError, match=r"nothing to read in words\.txt"):
+        read_corpus(REVERSE, [word_list(tmp_path / "numbers", ["1", "22", "x"])])
 
 
 @pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r", "\ufeff"])

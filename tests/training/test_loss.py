@@ -36,9 +36,7 @@ def gradients(loss, *inputs):
 def test_loss_and_gradients_equal_cross_entropy_over_all_logits(n, dtype, smoothing):
     hidden, weight, labels = problem(n, dtype)
     loss = token_loss(hidden, weight, labels, smoothing)
-    expected = F.cross_entropy(
-        F.linear(hidden, weight), labels, label_smoothing=smoothing, reduction="sum"
-    )
+    expected = F.cross_entropy(F.linear(hidden, weight), labels, label_smoothing=smoothing, reduction="sum")
     torch.testing.assert_close(loss.to(dtype), expected, rtol=1e-5, atol=1e-4)
     found, wanted = gradients(3 * loss, hidden, weight), gradients(3 * expected, hidden, weight)
     for one, other in zip(found, wanted, strict=True):
@@ -98,9 +96,7 @@ def wider(rows: torch.Tensor, by: int) -> torch.Tensor:
 @pytest.mark.parametrize(("source", "target"), [(3, 0), (0, 4), (2, 5)])
 def test_padding_changes_neither_loss_nor_gradients(source, target):
     loss, batch = sequence_loss(), collate(SOURCES, TARGETS, CPU)
-    padded = Batch(
-        wider(batch.source, source), wider(batch.read, target), wider(batch.labels, target)
-    )
+    padded = Batch(wider(batch.source, source), wider(batch.read, target), wider(batch.labels, target))
     torch.testing.assert_close(loss_and_gradients(loss, padded), loss_and_gradients(loss, batch))
 
 

@@ -66,5 +66,3 @@ def test_reverse_words_holds_out_enough_words_and_fits_the_longest():
     assert config.max_tokens >= MAX_LETTERS
     assert config.tokenizer == "character"
     assert config.best_by == "exact_match"
-
-

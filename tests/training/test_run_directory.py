@@ -21,6 +21,7 @@ from training.run_directory import (
     check_output,
     check_split,
     describe,
+    precision_of,
 )
 
 
@@ -47,22 +48,23 @@ def test_a_run_killed_before_its_first_save_may_start_again(tmp_path):
 def test_configuration_split_and_test_pairs_are_written_down(tmp_path):
     corpus = read_corpus(PARALLEL, [parallel_files(tmp_path / "data", sentences(50))])
     output = tmp_path / "runs" / "one"
-    describe(output, PARALLEL, corpus, {"train": 40})
+    describe(output, PARALLEL, corpus, {"train": 40}, "bf16")
     run = json.loads((output / RUN).read_text(encoding="utf-8"))
     assert run["config"] == json.loads(json.dumps(PARALLEL.to_json()))
     assert run["dropped"] == corpus.dropped
     assert "torch" in run["versions"]
+    assert precision_of(output) == "bf16"
     assert json.loads((output / SPLIT).read_text(encoding="utf-8")) == corpus.split
-    written = [(output / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")]
+    written = [
+        (output / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
+    ]
     assert list(zip(*written, strict=True)) == [tuple(pair.values()) for pair in corpus.test]
     check_split(output, corpus)
 
 
 def test_another_corpus_is_refused(tmp_path):
-    corpora = [
-        read_corpus(PARALLEL, [parallel_files(tmp_path / f"{n}", sentences(n))]) for n in (50, 51)
-    ]
-    describe(tmp_path, PARALLEL, corpora[0], {})
+    corpora = [read_corpus(PARALLEL, [parallel_files(tmp_path / f"{n}", sentences(n))]) for n in (50, 51)]
+    describe(tmp_path, PARALLEL, corpora[0], {}, "no")
     with pytest.raises(UserError, match="corpus differs from the one that .* began with"):
         check_split(tmp_path, corpora[1])
 

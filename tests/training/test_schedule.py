@@ -47,9 +47,7 @@ def test_inverse_square_root_is_the_papers_formula(step, d_model):
     """Equation 3: d_model^-0.5 min(step^-0.5, step warmup^-1.5), which peaks at (d_model warmup)^-0.5."""
     wanted = d_model**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
     peak = (d_model * WARMUP) ** -0.5
-    found = learning_rate(
-        step, peak=peak, warmup_steps=WARMUP, max_steps=STEPS, schedule="inverse_sqrt"
-    )
+    found = learning_rate(step, peak=peak, warmup_steps=WARMUP, max_steps=STEPS, schedule="inverse_sqrt")
     assert found == pytest.approx(wanted)
 
 

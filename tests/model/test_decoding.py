@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.decoding import NEVER_PREDICTED, Candidate, SearchOptions, length_penalty, search
+from model.decoding import MAX_BEAM, NEVER_PREDICTED, Candidate, SearchOptions, length_penalty, search
 from model.errors import UserError
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from model.transformer import HeadGates, Transformer
@@ -108,20 +108,20 @@ def everything(model: Transformer, source: Tensor, limit: int) -> list[tuple[tup
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("limit", [1, 3, 4])
+@pytest.mark.parametrize(("vocabulary", "limit", "count"), [(7, 1, 4), (7, 3, 40), (6, 5, 63)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @torch.no_grad()
 def test_no_translation_is_better_than_that_of_a_beam_as_wide_as_all(
-    alpha: float, limit: int, seed: int
+    alpha: float, vocabulary: int, limit: int, count: int, seed: int
 ) -> None:
-    model = random_model(seed, source_vocabulary=7, target_vocabulary=7)
-    source = random_tokens(1, 5, seed=seed, vocabulary=7)
+    model = random_model(seed, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
+    source = random_tokens(1, 5, seed=seed, vocabulary=vocabulary)
     ranked = sorted(
         everything(model, source, limit),
         key=lambda pair: -pair[1] / length_penalty(len(pair[0]), alpha),
     )
-    assert len(ranked) == {1: 4, 3: 40, 4: 121}[limit]
-    ((best, *_),) = search(model, source, SearchOptions(len(ranked), alpha, limit))
+    assert len(ranked) == count
+    ((best, *_),) = search(model, source, SearchOptions(count, alpha, limit))
     assert best.ids == ranked[0][0]
     assert best.log_probability == pytest.approx(ranked[0][1], abs=1e-4)
 
@@ -190,7 +190,8 @@ def test_gates_silence_a_head_during_the_search() -> None:
 
 
 def test_impossible_options_are_refused() -> None:
-    with pytest.raises(UserError, match="beam size is 0"):
-        SearchOptions(beam_size=0)
+    for beam_size in (0, -1, MAX_BEAM + 1):
+        with pytest.raises(UserError, match=f"beam size is {beam_size}; give 1 to {MAX_BEAM}"):
+            SearchOptions(beam_size)
     with pytest.raises(UserError, match="length penalty is -1"):
         SearchOptions(length_penalty=-1.0)

@@ -256,10 +256,10 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
         return search(joint.checkpoint.model, source, options)
 
     monkeypatch.setattr("model.translator.search", watched)
-    monkeypatch.setattr("model.translator.BATCH_TOKENS", 40)
+    monkeypatch.setattr("model.translator.BATCH_TOKENS", 24)
     assert joint.translate_batch(lines) == whole
     assert len(sizes) > 2
-    assert max(sizes) <= 40 < BATCH_TOKENS
+    assert max(sizes) <= 24 < BATCH_TOKENS
 
 
 def test_batch_names_the_line_that_is_too_long(joint: Translator) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import datasets.config
+import huggingface_hub.constants
 import pytest
 import torch
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Memory-mapped corpora of the tests stay out of the user's home."""
+    """Memory-mapped corpora of the tests stay out of the user's home; nothing asks the network."""
     home = tmp_path_factory.mktemp("hf")
     places = {
         "HF_CACHE_HOME": home,
@@ -19,6 +20,8 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, place in places.items():
             patch.setattr(datasets.config, name, type(getattr(datasets.config, name))(place))
+        patch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+        patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
         # For the processes that tests start.
         patch.setenv("HF_HOME", str(home))
         patch.setenv("HF_DATASETS_CACHE", str(home / "datasets"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import partial
 
@@ -30,7 +31,7 @@ def test_rate_reaches_the_peak_at_the_end_of_the_warm_up_without_a_jump(schedule
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_rate_rises_in_equal_steps_then_only_falls(schedule):
     rates = [rate(step, schedule) for step in range(1, STEPS + 1)]
-    rises = [after - before for before, after in zip(rates, rates[1:], strict=False)]
+    rises = [after - before for before, after in itertools.pairwise(rates)]
     assert rises[: WARMUP - 1] == pytest.approx([PEAK / WARMUP] * (WARMUP - 1))
     assert all(rise < 0 for rise in rises[WARMUP - 1 :])
     assert rates[0] > 0

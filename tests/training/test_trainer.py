@@ -61,7 +61,7 @@ def logged(output: Path, name: str) -> list[int]:
     return [entry["step"] for entry in metrics(output) if name in entry]
 
 
-class Crash(Exception):
+class CrashError(Exception):
     """The machine goes down."""
 
 
@@ -71,7 +71,7 @@ def crash_at(trainer: Trainer, step: int) -> None:
 
     def crash(rows):
         if trainer.progress.step + 1 == step:
-            raise Crash
+            raise CrashError
         return train(rows)
 
     trainer._step = crash
@@ -106,14 +106,12 @@ def test_latest_holds_the_weights_of_the_saved_state(tmp_path, data):
         assert parameter.half().equal(tensors[f"model.{name}"].half())
 
 
-def test_best_holds_the_weights_of_the_best_validation(tmp_path, data, monkeypatch):
+def test_best_holds_the_weights_of_the_best_validation(tmp_path, data):
     scores = iter([20.0, 30.0, 10.0])
     named = {"bleu": 0.0, "chrf": 0.0}
-    monkeypatch.setattr(
-        "training.trainer.score", lambda *_: SimpleNamespace(exact_match=next(scores), **named)
-    )
-    run(REVERSE, data, tmp_path / "whole")
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.trainer.score", lambda *_: SimpleNamespace(exact_match=next(scores), **named))
+        run(REVERSE, data, tmp_path / "whole")
     run(replace(REVERSE, max_steps=10), data, tmp_path / "ten")
     best, ten = load(tmp_path / "whole" / BEST), load(tmp_path / "ten" / LATEST)
     for one, other in zip(best.model.parameters(), ten.model.parameters(), strict=True):
@@ -174,7 +172,7 @@ def test_a_run_resumed_after_a_crash_equals_one_without_it(tmp_path, data, crash
     run(REVERSE, data, tmp_path / "whole")
     trainer = Trainer(REVERSE, [data], tmp_path / "crashed")
     crash_at(trainer, crash)
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         trainer.run()
     assert state_of(tmp_path / "crashed")[1]["step"] == (crash - 1) // 4 * 4
     run(REVERSE, data, tmp_path / "crashed", resume=True)
@@ -271,7 +269,7 @@ def test_an_endless_gradient_stops_the_run_before_it_spoils_the_weights(tmp_path
 
 
 @pytest.mark.parametrize("module", [model.checkpoint, training.state], ids=["model", "state"])
-def test_a_full_disk_leaves_a_run_to_resume(tmp_path, data, module, monkeypatch):
+def test_a_full_disk_leaves_a_run_to_resume(tmp_path, data, module):
     run(REVERSE, data, tmp_path / "whole")
     output, saves, write = tmp_path / "run", Counter(), module.save_file
 
@@ -282,11 +280,10 @@ def test_a_full_disk_leaves_a_run_to_resume(tmp_path, data, module, monkeypatch)
             raise OSError("No space left on device")
         write(tensors, path, *rest)
 
-    monkeypatch.setattr(module, "save_file", full_after_two)
-    with pytest.raises(OSError, match="No space left"):
-        run(replace(REVERSE, save_every=2), data, output)
-    monkeypatch.undo()
-    monkeypatch.setattr("training.trainer.bfloat16_pays", lambda: False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "save_file", full_after_two)
+        with pytest.raises(OSError, match="No space left"):
+            run(replace(REVERSE, save_every=2), data, output)
     Translator.load(output / LATEST)
     assert 0 < state_of(output)[1]["step"] < REVERSE.max_steps
     run(REVERSE, data, output, resume=True)

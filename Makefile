@@ -9,7 +9,7 @@ TESTS_INSTALLED := $(VENV)/.tests-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench clean
+.PHONY: help app test test-slow lint format bench screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 
 bench: $(TESTS_INSTALLED) ## print speed ratios
 	$(PYTHON) -m tests.benchmarks $(ARGS)
+
+screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
+	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
 
 clean: ## remove caches and test artefacts; .venv and runs/ stay
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/artifacts attention_maps.html

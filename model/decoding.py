@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,7 +15,7 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import Encoded, HeadGates, Transformer
 
 MAX_BEAM = 100
-NEVER_PREDICTED = (PAD_ID, UNK_ID, BOS_ID)
+NEVER_PREDICTED = [PAD_ID, UNK_ID, BOS_ID]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,6 @@ class _Beam:
     limits: Int[Tensor, " N"]  # longest target allowed
     finished: list[list[Candidate]]  # of all sentences of the batch
     past: list[KeyValue] | None = None
-    banned: Tensor = field(default_factory=lambda: torch.tensor(NEVER_PREDICTED))
 
     @classmethod
     def start(cls, encoded: Encoded, limits: list[int], options: SearchOptions) -> _Beam:
@@ -115,12 +114,13 @@ class _Beam:
         n = len(self.sentences)
         length = self.tokens.shape[1]  # of the extended hypotheses, without <s>
         step = logits.float().log_softmax(-1)
-        step[:, self.banned] = float("-inf")
+        step[:, NEVER_PREDICTED] = float("-inf")
         total = (self.log_probability.view(-1, 1) + step).view(n, -1)
         best, flat = total.topk(k, dim=-1)
-        width = torch.tensor([k - len(self.finished[i]) for i in self.sentences])[:, None]
-        best = best.masked_fill(torch.arange(k) >= width, float("-inf"))
-        parent = flat // step.shape[-1] + torch.arange(0, n * k, k, device=flat.device)[:, None]
+        device = best.device
+        width = torch.tensor([[k - len(self.finished[i])] for i in self.sentences], device=device)
+        best = best.masked_fill(torch.arange(k, device=device) >= width, float("-inf"))
+        parent = flat // step.shape[-1] + torch.arange(0, n * k, k, device=device)[:, None]
         token = flat % step.shape[-1]
         tokens = torch.cat((self.tokens[parent.view(-1)], token.view(-1, 1)), dim=1)
 
@@ -157,7 +157,7 @@ class _Beam:
             alive.append(
                 bound > float("-inf") and (best is None or bound / length_penalty(limit, alpha) > best)
             )
-        return torch.tensor(alive)
+        return torch.tensor(alive, device=self.tokens.device)
 
     def _keep(self, alive: Bool[Tensor, " N"], parent: Int[Tensor, "N k"], past: list[KeyValue]) -> None:
         """Drop sentences that are done and make the cache follow its hypotheses."""

@@ -37,6 +37,11 @@ class Translator:
         return cls(load(Path(directory)), Path(directory).name)
 
     @property
+    def device(self) -> torch.device:
+        """Where the model's weights are."""
+        return self.checkpoint.model.output.weight.device
+
+    @property
     def title(self) -> str:
         """Languages, size and scores, as the page's picker shows them."""
         parameters = sum(parameter.numel() for parameter in self.checkpoint.model.parameters())
@@ -57,7 +62,7 @@ class Translator:
         ids = self._source_ids(text)
         options = SearchOptions(beam_size, length_penalty)
         started = time.perf_counter()
-        source = torch.tensor([ids])
+        source = torch.tensor([ids], device=self.device)
         candidates = search(self.checkpoint.model, source, options, gates)[0]
         searched = time.perf_counter()
         record, scores = self.record(text, candidates[0].ids, gates)
@@ -97,7 +102,7 @@ class Translator:
             # The longest sentence left decides how many go together.
             count = max(1, BATCH_TOKENS // ((len(rows[order[-1]]) + 1) * beam_size))
             places, order = order[-count:], order[:-count]
-            source = pad([[*rows[i], EOS_ID] for i in places])
+            source = pad([[*rows[i], EOS_ID] for i in places]).to(self.device)
             for place, found in zip(places, search(self.checkpoint.model, source, options), strict=True):
                 results[place] = self.checkpoint.target_tokenizer.decode(found[0].ids)
         return results
@@ -114,17 +119,19 @@ class Translator:
         model = self.checkpoint.model.eval()
         tokens = self.checkpoint.source_tokenizer.source_tokens(text)
         read = (BOS_ID, *target[:-1])
-        encoded = model.encode(torch.tensor([self._source_ids(text)]), None, gates, explicit=True)
-        decoded = model.decode(torch.tensor([read]), encoded, None, gates, explicit=True)
+        source = torch.tensor([self._source_ids(text)], device=self.device)
+        encoded = model.encode(source, None, gates, explicit=True)
+        reading = torch.tensor([read], device=self.device)
+        decoded = model.decode(reading, encoded, None, gates, explicit=True)
         record = AttentionRecord(
-            encoder=cast(Tensor, encoded.weights)[0],
-            decoder=cast(Tensor, decoded.self_weights)[0],
-            cross=cast(Tensor, decoded.cross_weights)[0],
+            encoder=cast(Tensor, encoded.weights)[0].cpu(),
+            decoder=cast(Tensor, decoded.self_weights)[0].cpu(),
+            cross=cast(Tensor, decoded.cross_weights)[0].cpu(),
             source=tokens,
             read=self.checkpoint.target_tokenizer.tokens(read),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
         )
-        return record, model.output(decoded.hidden[0]).log_softmax(-1)
+        return record, model.output(decoded.hidden[0]).log_softmax(-1).cpu()
 
     def _source_ids(self, text: str) -> list[int]:
         if not normalise(text):

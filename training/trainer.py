@@ -234,13 +234,14 @@ class Trainer:
 
     @torch.no_grad()
     def _validation_loss(self) -> float:
-        self.loss.eval()
+        # Without the wrapper of a parallel run, which would wait for the other processes.
+        loss = self.accelerator.unwrap_model(self.loss).eval()
         source, target = lengths_of(self.validation)
         batches = TokenBatches(source + 1, target + 1, self.config.tokens_per_batch, 0).epoch(0)
         total = 0.0
         for rows in batches:
             pairs = self.validation[rows]
-            total += float(self.loss(collate(pairs["source"], pairs["target"], self.accelerator.device)))
+            total += float(loss(collate(pairs["source"], pairs["target"], self.accelerator.device)))
         return total / int((target + 1).sum())
 
     def _save(self) -> None:

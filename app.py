@@ -33,8 +33,8 @@ EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
     "There is no model to translate with yet. Train a small one in a few minutes with "
-    "<code>python -m training train reverse-words --output assets/models/reverse</code>, "
-    "then start this page again."
+    "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
+    "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
 UNEXPECTED = "Something went wrong inside the page; the last result is kept. The log of the server says more."
 
@@ -84,7 +84,7 @@ class Desk:
 def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     """Load every model of a folder; return the translators and one sentence for each that failed."""
     translators: dict[str, Translator] = {}
-    problems: list[str] = []
+    problems = [] if folder.is_dir() else [f"There is no folder {folder}; check --models."]
     for path in list_models(folder):
         try:
             translators[path.name] = Translator.load(path)
@@ -132,8 +132,14 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             length_penalty = gr.Slider(
                 0, 2, 1, step=0.1, label="Length penalty", info="higher prefers longer translations"
             )
+        if problems:
+            gr.HTML(
+                "".join(f"<p>{html.escape(problem)}</p>" for problem in problems),
+                elem_id="hl-problems",
+                apply_default_css=False,
+            )
         message = gr.HTML(
-            ("" if names else NO_MODELS) + "".join(f"<p>{html.escape(problem)}</p>" for problem in problems),
+            "" if names else NO_MODELS,
             html_template='<div role="alert">${value}</div>',
             elem_id="hl-message",
             apply_default_css=False,
@@ -158,7 +164,8 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             ).then(None, js=DONE, api_visibility="private")
 
         if names:
-            answered(page.load)
+            if _examples(first)[0]:
+                answered(page.load)
             answered(translate.click)
             answered(sentence.submit)
             for sample in samples:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import tyro
 
+from model.checkpoint import find_model
 from model.errors import UserError
 from model.record import Translation
 from model.translator import Translator
@@ -29,14 +30,12 @@ def translate(
         text: Sentences.
         model: Name of a model in the models folder, or the path of a model directory.
         models: Folder of model directories.
-        beam: Hypotheses kept at each step; 1 is greedy.
-        n_best: Translations to print for each sentence, at most as many as the beam is wide.
+        beam: Hypotheses kept at each step; 1 is greedy. At least as many as n_best.
+        n_best: Translations to print for each sentence.
         as_json: Print one JSON object a line: text, tokens, log-probabilities and hypotheses.
     """
-    if n_best > beam:
-        raise UserError(f"--n-best {n_best} wants a beam as wide; add --beam {n_best}.")
-    directory = models / model
-    translator = Translator.load(directory if directory.is_dir() else Path(model))
+    beam = max(beam, n_best)
+    translator = Translator.load(find_model(model, models))
     sentences = list(text) or sys.stdin.read().splitlines()
     if not as_json and n_best == 1:
         print("\n".join(translator.translate_batch(sentences, beam)))

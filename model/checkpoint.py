@@ -143,6 +143,12 @@ def list_models(directory: Path) -> list[Path]:
     return sorted(path.parent for path in directory.glob(f"*/{CONFIG}"))
 
 
+def find_model(name: str, models: Path) -> Path:
+    """The model directory of this name inside `models`, else the path that the name is."""
+    inside = models / name
+    return inside if inside.is_dir() else Path(name)
+
+
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))

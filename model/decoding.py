@@ -15,6 +15,7 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import Encoded, HeadGates, Transformer
 
 MAX_BEAM = 100
+MAX_LENGTH_PENALTY = 10
 NEVER_PREDICTED = [PAD_ID, UNK_ID, BOS_ID]
 
 
@@ -29,8 +30,9 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.beam_size <= MAX_BEAM:
             raise UserError(f"The beam size is {self.beam_size}; give 1 to {MAX_BEAM}.")
-        if self.length_penalty < 0:
-            raise UserError(f"The length penalty is {self.length_penalty}; give at least 0.")
+        if not 0 <= self.length_penalty <= MAX_LENGTH_PENALTY:
+            limits = f"0 to {MAX_LENGTH_PENALTY}"
+            raise UserError(f"The length penalty is {self.length_penalty}; give {limits}.")
 
     def limit(self, source_length: int) -> int:
         """Longest target allowed for a source of this many tokens."""

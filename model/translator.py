@@ -21,6 +21,7 @@ from model.transformer import HeadGates
 MAX_TOKENS = 128  # of a source sentence, </s> included
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
+LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
 UNSURE = -1.5  # mean log-probability per token below which a translation carries a notice
 
 
@@ -133,6 +134,11 @@ class Translator:
         )
         return record, model.output(decoded.hidden[0]).log_softmax(-1).cpu()
 
+    @property
+    def _reads(self) -> str:
+        language = self.checkpoint.info.source_language
+        return LANGUAGES.get(language, language)
+
     def _source_ids(self, text: str) -> list[int]:
         if not normalise(text):
             raise UserError("There is nothing to translate; type a sentence.")
@@ -140,8 +146,7 @@ class Translator:
         ids = self.checkpoint.source_tokenizer.encode(text)
         pieces = self.checkpoint.source_tokenizer.pieces(ids)
         if all(piece in (UNK, SPACE) for piece in pieces):
-            language = self.checkpoint.info.source_language
-            raise UserError(f"The model knows none of these characters; type a sentence in {language}.")
+            raise UserError(f"The model knows none of these characters; it reads {self._reads}.")
         _check_length(len(ids) + 1, "The sentence")
         return [*ids, EOS_ID]
 
@@ -167,11 +172,10 @@ class Translator:
         notices = []
         unknown = [t.text for t in record.source if t.special and t.word is not None]
         if unknown:
-            listed = ", ".join(dict.fromkeys(unknown))
+            listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
             notices.append(f"The model does not know {listed} and reads it as <unk>.")
         if sum(log_probabilities) / len(log_probabilities) < UNSURE:
-            language = self.checkpoint.info.source_language
-            notices.append(f"The model is unsure of this translation; is the sentence in {language}?")
+            notices.append(f"The model is unsure of this translation; it reads {self._reads}.")
         if record.predicted[-1].text != "</s>":
             notices.append("The translation was cut at the length limit.")
         return tuple(notices)

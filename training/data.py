@@ -204,8 +204,9 @@ def _verdict(source: str, target: str) -> int:
 
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
-    """Hold out what the data itself does not, then clean the training part alone."""
-    split: dict[str, Any] = {"rows": len(pairs), "digest": pairs._fingerprint}
+    """Clean, then hold out what the data itself does not: no pair can be on both sides."""
+    pairs, dropped = clean(pairs)
+    split: dict[str, Any] = {"rows": len(pairs), "digest": _content_digest(pairs)}
     order = np.random.default_rng(config.seed).permutation(len(pairs))
     held = config.test_rows + (config.validation_rows if validation is None else 0)
     if len(pairs) <= held:
@@ -220,8 +221,15 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     # A pair with an empty side has no score.
     validation = validation.filter(lambda pair: bool(pair["source"] and pair["target"]))
     test = pairs.select(split["test"]) if config.test_rows else None
-    train, dropped = clean(pairs.select(np.sort(order[held:])) if held else pairs)
+    train = pairs.select(np.sort(order[held:])) if held else pairs
     return Corpus(train, validation, test, split, dropped)
+
+
+def _content_digest(pairs: Dataset) -> str:
+    digest = hashlib.sha256()
+    for batch in pairs.iter(10_000):
+        digest.update("\n".join((*batch["source"], *batch["target"])).encode())
+    return digest.hexdigest()
 
 
 def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:

@@ -26,6 +26,7 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from model.transformer import Transformer
 from model.translator import Translator, pad
 from training.batching import TokenBatches
+from training.card import card
 from training.config import TrainConfig
 from training.data import encode, lengths_of, read_corpus, train_tokenizers
 from training.loss import token_loss
@@ -230,7 +231,8 @@ class Trainer:
         tqdm.write(f"step {self.progress.step}: validation {listed} in {seconds:.0f} s")
         if values[self.config.best_by] > self.progress.best:
             self.progress.best = values[self.config.best_by]
-            save(self.checkpoint(), self.output / BEST)
+            text = card(self.config, self.progress.step, len(self.train), values)
+            save(self.checkpoint(), self.output / BEST, text)
 
     @torch.no_grad()
     def _validation_loss(self) -> float:

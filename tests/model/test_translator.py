@@ -166,7 +166,7 @@ def test_nothing_to_translate(translator: Translator, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["😀", "😀 🎉", "שלום עולם", "مرحبا", "漢字 漢字"])
 def test_text_of_unknown_characters_alone_is_refused(translator: Translator, text: str) -> None:
-    with pytest.raises(UserError, match="knows none of these characters; type a sentence in German"):
+    with pytest.raises(UserError, match="knows none of these characters; it reads German"):
         translator.translate(text)
 
 
@@ -174,7 +174,7 @@ def test_text_of_unknown_characters_alone_is_refused(translator: Translator, tex
 def test_unknown_parts_are_named_in_a_notice(translator: Translator, text: str) -> None:
     unknown = text.split()[1]
     (notice,) = (n for n in translator.translate(text).notices if "<unk>" in n)
-    assert f"does not know {unknown}" in notice
+    assert f"does not know “{unknown}”" in notice
 
 
 def test_known_text_has_no_notice_of_unknown_parts(translator: Translator) -> None:
@@ -229,7 +229,7 @@ def test_translation_cut_at_the_limit_carries_a_notice() -> None:
 
 def test_unsure_translation_carries_a_notice_and_a_sure_one_none() -> None:
     unsure, sure = fixed({EOS_ID: 0.5}).translate("Hund"), fixed({EOS_ID: 20.0}).translate("Hund")
-    assert unsure.notices == ("The model is unsure of this translation; is the sentence in German?",)
+    assert unsure.notices == ("The model is unsure of this translation; it reads German.",)
     assert sure.notices == ()
 
 

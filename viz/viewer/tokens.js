@@ -96,8 +96,8 @@ function listen({ store, body }) {
 function drawArcs(parts, state) {
   if (!state.record) return;
   const { arcs, body } = parts;
-  arcs.setAttribute('width', body.scrollWidth);
-  arcs.setAttribute('height', body.scrollHeight);
+  arcs.setAttribute('width', body.offsetWidth);
+  arcs.setAttribute('height', body.offsetHeight);
   const matrix = matrixOf(state.record, state.kind, state.layer, state.head);
   const spots = anchors(parts);
   Object.assign(parts, { matrix, spots });

@@ -22,7 +22,9 @@ MAX_TOKENS = 128  # of a source sentence, </s> included
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
-UNSURE = -1.5  # mean log-probability per token below which a translation carries a notice
+# Mean log-probability per token below which a translation carries a notice. With de-en this marks
+# about 7 % of German development sentences and 80 to 98 % of English and French ones.
+UNSURE = -0.85
 
 
 class Translator:

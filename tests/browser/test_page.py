@@ -120,7 +120,18 @@ def test_without_a_model_the_page_says_how_to_train_one(browser: Browser):
     view = browser.new_page()
     view.goto(url)
     expect(view.get_by_role("alert").filter(visible=True)).to_contain_text("python -m training train")
-    expect(view.get_by_role("alert").filter(visible=True)).to_contain_text("broken is left out")
+    expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
+    view.close()
+    page.close()
+
+
+def test_a_broken_model_stays_named_after_another_one_translates(browser: Browser):
+    page = app.build(TRANSLATORS, ["broken is left out: its weights are cut short."])
+    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    view = browser.new_page()
+    view.goto(url)
+    view.locator(".hl-thumbnail").first.wait_for()
+    expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
     page.close()
 

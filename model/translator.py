@@ -22,8 +22,9 @@ MAX_TOKENS = 128  # of a source sentence, </s> included
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
-# Mean log-probability per token below which a translation carries a notice. With de-en this marks
-# about 7 % of German development sentences and 80 to 98 % of English and French ones.
+# Mean log-probability per token below which a translation carries a notice. Of 200
+# development sentences each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 %
+# in English and 97 % (Tatoeba) in French.
 UNSURE = -0.85
 
 

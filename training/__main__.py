@@ -36,6 +36,8 @@ def run_train(
     """
     if recipe not in RECIPES:
         raise UserError(f"There is no recipe {recipe}; choose {' or '.join(RECIPES)}.")
+    if minutes is not None and minutes <= 0:
+        raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
     best = Trainer(RECIPES[recipe], data, output or Path("runs") / recipe, resume).run(minutes)
     print(f"The best model is {best}.")

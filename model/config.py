@@ -26,6 +26,7 @@ class ModelConfig:
     dropout: float = 0.1
     norm: Literal["pre", "post"] = "pre"
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
+    separate_output: bool = False  # the output projection has its own weights even when tied
 
     def __post_init__(self) -> None:
         for name in ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers"):

@@ -68,7 +68,7 @@ class Transformer(nn.Module):
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = final(d), final(d)
         self.output = nn.Linear(d, config.target_vocabulary, bias=False)
-        if config.tied:
+        if config.tied and not config.separate_output:
             self.output.weight = target.weight
         self.initialise()
 

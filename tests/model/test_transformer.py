@@ -250,6 +250,12 @@ def test_tied_embeddings_and_output_are_one_tensor() -> None:
     ]
 
 
+def test_a_separate_output_leaves_the_embeddings_tied() -> None:
+    model = random_model(tied=True, separate_output=True)
+    assert model.source_embedding.tokens.weight is model.target_embedding.tokens.weight
+    assert model.output.weight is not model.target_embedding.tokens.weight
+
+
 def test_untied_embeddings_and_output_are_three_tensors() -> None:
     model = random_model(tied=False, target_vocabulary=17)
     tensors = (

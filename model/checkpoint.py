@@ -73,11 +73,7 @@ def save(checkpoint: Checkpoint, directory: Path, card: str | None = None) -> No
     directory.mkdir(parents=True, exist_ok=True)
     config = {"format": FORMAT, "model": checkpoint.model.config.to_json()}
     write_json(directory / CONFIG, config | asdict(checkpoint.info))
-    if checkpoint.source_tokenizer is checkpoint.target_tokenizer:
-        write_atomically(directory / JOINT, checkpoint.source_tokenizer.save)
-    else:
-        write_atomically(directory / SOURCE, checkpoint.source_tokenizer.save)
-        write_atomically(directory / TARGET, checkpoint.target_tokenizer.save)
+    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
     if card is not None:
         write_atomically(directory / CARD, lambda part: part.write_text(card, encoding="utf-8"))
     # named_parameters names a tied weight once.
@@ -86,6 +82,23 @@ def save(checkpoint: Checkpoint, directory: Path, card: str | None = None) -> No
         for name, parameter in checkpoint.model.named_parameters()
     }
     write_atomically(directory / WEIGHTS, lambda part: save_file(weights, part))
+
+
+def save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> None:
+    """Write one file when both languages share a tokenizer, else one for each."""
+    if source is target:
+        write_atomically(directory / JOINT, source.save)
+    else:
+        write_atomically(directory / SOURCE, source.save)
+        write_atomically(directory / TARGET, target.save)
+
+
+def load_tokenizers(directory: Path, joint: bool) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer: the same object when one file holds both."""
+    if joint or (directory / JOINT).is_file():
+        tokenizer = Tokenizer.load(directory / JOINT)
+        return tokenizer, tokenizer
+    return Tokenizer.load(directory / SOURCE), Tokenizer.load(directory / TARGET)
 
 
 def load(directory: Path) -> Checkpoint:
@@ -98,11 +111,7 @@ def load(directory: Path) -> Checkpoint:
     settings = _read_config(directory / CONFIG)
     model = Transformer(ModelConfig.from_json(settings["model"]))
     load_weights(model, _read_weights(directory / WEIGHTS), directory / WEIGHTS)
-    if (directory / JOINT).is_file() or model.config.tied:
-        source = target = Tokenizer.load(directory / JOINT)
-    else:
-        source = Tokenizer.load(directory / SOURCE)
-        target = Tokenizer.load(directory / TARGET)
+    source, target = load_tokenizers(directory, model.config.tied)
     sizes = (model.config.source_vocabulary, model.config.target_vocabulary)
     if (len(source), len(target)) != sizes:
         raise UserError(

@@ -13,6 +13,7 @@ import tyro
 
 from model.errors import UserError
 from model.translator import Translator
+from training.average import average_run
 from training.evaluate import evaluate
 from training.recipes import RECIPES
 from training.trainer import Trainer
@@ -25,17 +26,17 @@ def run_train(
     minutes: float | None = None,
     resume: bool = False,
 ) -> None:
-    """Train a recipe: tatoeba-de-en or reverse-words.
+    """Train a recipe; several processes when started by `accelerate launch` or `torchrun`.
 
     Args:
-        recipe: Name of the recipe.
+        recipe: Name of the recipe; a wrong one lists them all.
         data: Folders of parallel files (train.de, train.en, dev.de, ...) or of word lists (.txt).
         output: Run directory; runs/RECIPE unless given.
-        minutes: Wall-clock budget, after which the run saves and stops.
+        minutes: Wall-clock budget of the training, after which the run saves, validates and stops.
         resume: Go on from where the run in the output directory stopped.
     """
     if recipe not in RECIPES:
-        raise UserError(f"There is no recipe {recipe}; choose {' or '.join(RECIPES)}.")
+        raise UserError(f"There is no recipe {recipe}; choose one of {', '.join(RECIPES)}.")
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
@@ -70,11 +71,31 @@ def run_evaluate(
     print(f"exact {scores.exact_match:6.2f}  % of sentences equal to their reference")
 
 
+def run_average(
+    run: Annotated[Path, tyro.conf.Positional],
+    last: int = 0,
+    best: int = 0,
+    output: Path | None = None,
+) -> None:
+    """Write the mean of a run's latest or best snapshots as a model directory.
+
+    Args:
+        run: Run directory.
+        last: Average so many of the latest snapshots.
+        best: Average so many of the best ones, by their validation.
+        output: Model directory to write; RUN/averaged unless given.
+    """
+    output = output or run / "averaged"
+    snapshots = average_run(run, last, best, output)
+    steps = ", ".join(f"{each.step:,} ({each.score:.2f})" for each in snapshots)
+    print(f"{output} is the mean of the snapshots of steps {steps}.")
+
+
 def main() -> None:
     """Run one command; a user's mistake ends in one sentence and status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": run_train, "evaluate": run_evaluate}, prog="python -m training"
+            {"train": run_train, "average": run_average, "evaluate": run_evaluate}, prog="python -m training"
         )
     except UserError as error:
         sys.exit(str(error))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from jaxtyping import Int
 from numpy.typing import NDArray
+from torch import Tensor
+
+from model.tokenizer import BOS_ID, EOS_ID
+from model.translator import pad
 
 Lengths = NDArray[np.int64]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -15,39 +24,60 @@ class TokenBatches:
     """The batches of every epoch, a pure function of lengths, budget, seed and epoch.
 
     A batch holds at most `budget` tokens on either side, padding counted, except that a
-    sentence longer than the budget makes a batch of its own.
+    sentence longer than the budget makes a batch of its own; and at most `pairs` rows.
     """
 
     source_lengths: Lengths
     target_lengths: Lengths
     budget: int
     seed: int
+    pairs: int | None = None
 
-    def epoch(self, epoch: int) -> list[Lengths]:
+    def epoch(self, epoch: int) -> list[Rows]:
         """Row numbers of each batch: every row exactly once, in an order fresh for each epoch."""
         random = np.random.default_rng((self.seed, epoch))
         order = random.permutation(len(self.source_lengths))
-        # A stable sort of shuffled rows: batches of one length differ from epoch to epoch.
-        key = np.stack((self.source_lengths[order], self.target_lengths[order]))
-        order = order[np.lexsort(key)]
+        source, target = self.source_lengths[order], self.target_lengths[order]
+        # Sources rise with every other target length and fall with the rest, so that a batch
+        # which spans two target lengths still has like sources. A stable sort of shuffled
+        # rows: batches of one length differ from epoch to epoch.
+        order = order[np.lexsort((np.where(target % 2, -source, source), target))]
         batches = self._cut(order)
         return [batches[i] for i in random.permutation(len(batches))]
 
-    def _cut(self, order: Lengths) -> list[Lengths]:
+    def _cut(self, order: Rows) -> list[Rows]:
         batches, start, widest = [], 0, 0
+        most = self.pairs or len(order)
         widths = np.maximum(self.source_lengths, self.target_lengths)[order].tolist()
         for end, width in enumerate(widths):
-            if end > start and (end - start + 1) * max(widest, width) > self.budget:
+            rows, widest = end - start, max(widest, width)
+            if rows and (rows == most or (rows + 1) * widest > self.budget):
                 batches.append(order[start:end])
-                start, widest = end, 0
-            widest = max(widest, width)
+                start, widest = end, width
         if start < len(order):
             batches.append(order[start:])
         return batches
 
 
-def padding_share(batches: list[Lengths], lengths: Lengths) -> float:
+def padding_share(batches: Sequence[Rows], lengths: Lengths) -> float:
     """Share of the padded tokens of one side that are padding."""
     real = sum(int(lengths[batch].sum()) for batch in batches)
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     return 1 - real / max(padded, 1)
+
+
+class Batch(NamedTuple):
+    """Padded ids. The decoder reads `read` and is asked for `labels`: the same, one step later."""
+
+    source: Int[Tensor, "B S"]
+    read: Int[Tensor, "B T"]
+    labels: Int[Tensor, "B T"]
+
+
+def collate(sources: Sequence[list[int]], targets: Sequence[list[int]], device: torch.device) -> Batch:
+    """Source ... </s>; read <s> ...; labels ... </s>."""
+    return Batch(
+        pad([[*ids, EOS_ID] for ids in sources]).to(device),
+        pad([[BOS_ID, *ids] for ids in targets]).to(device),
+        pad([[*ids, EOS_ID] for ids in targets]).to(device),
+    )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from model.config import ModelConfig
 from model.tokenizer import TokenizerKind
-from training.schedule import Schedule
+from training.schedule import Schedule, learning_rate
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
 
@@ -28,19 +28,40 @@ class TrainConfig:
     validation_rows: int = 2000  # taken at random where the data has no validation part
     test_rows: int = 0  # likewise, never looked at by training
     max_tokens: int = 100  # longer sentences are dropped and counted
-    tokens_per_batch: int = 4096
+    tokens_per_batch: int = 4096  # on either side, padding counted
+    pairs_per_batch: int | None = None  # also at most so many sentence pairs
+    accumulate: int = 1  # batches whose gradients make one step
     max_steps: int = 10_000
     peak_learning_rate: float = 1.5e-3
     warmup_steps: int = 1200
     schedule: Schedule = "inverse_sqrt"
+    decay_every: int = 1000  # steps; of the schedule "step" alone
+    decay_factor: float = 0.9
     label_smoothing: float = 0.1
     betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-8
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     validate_every: int = 1000
     save_every: int = 250
-    best_by: Literal["bleu", "exact_match"] = "bleu"
+    best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
+    patience: int | None = None  # validations without a better one after which the run stops
+    keep_last: int = 5  # snapshots, one at each validation, that stay for averaging
+    keep_best: int = 5
+    beam_size: int = 4  # of the evaluation at the end
     seed: int = 1
+
+    def learning_rate(self, step: int) -> float:
+        """Rate of step 1, 2, ..."""
+        return learning_rate(
+            step,
+            peak=self.peak_learning_rate,
+            warmup_steps=self.warmup_steps,
+            max_steps=self.max_steps,
+            schedule=self.schedule,
+            decay_every=self.decay_every,
+            decay_factor=self.decay_factor,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, ready for `json.dump`."""

@@ -6,7 +6,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+
+from model.masks import padding_mask
+from model.tokenizer import PAD_ID
+from model.transformer import Transformer
+from training.batching import Batch
 
 CHUNK = 256  # tokens: the logits of a chunk stay in the processor's cache
 
@@ -68,3 +73,21 @@ def token_loss(
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     loss: Tensor = LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype)  # type: ignore[no-untyped-call]
     return loss
+
+
+class SequenceLoss(nn.Module):
+    """Model and loss in one module, so that every gradient passes the wrapper of a parallel run."""
+
+    def __init__(self, model: Transformer, smoothing: float) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing = smoothing
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Summed loss of the real target tokens, in nats; without smoothing in eval mode."""
+        source = batch.source
+        mask = None if bool((source != PAD_ID).all()) else padding_mask(source, PAD_ID)
+        decoded = self.model.decode(batch.read, self.model.encode(source, mask))
+        real = batch.labels != PAD_ID
+        smoothing = self.smoothing if self.training else 0.0
+        return token_loss(decoded.hidden[real], self.model.output.weight, batch.labels[real], smoothing)

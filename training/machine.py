@@ -1,12 +1,22 @@
-"""What the machine at hand is good at."""
+"""What the machine at hand is good at, and how it asks a run to end."""
 
 from __future__ import annotations
 
 import ctypes
 import platform
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
 
 import torch
+from accelerate import Accelerator, PartialState
+from accelerate.utils import broadcast_object_list
+from safetensors import SafetensorError
+
+from model.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -36,3 +46,57 @@ def bfloat16_pays() -> bool:
         return time.perf_counter() - started
 
     return seconds(torch.bfloat16) < seconds(torch.float32)
+
+
+def start_accelerator(precision: str | None) -> Accelerator:
+    """Several processes as the launcher says, bfloat16 where it pays unless `precision` is given.
+
+    The first process measures for all, since two measurements may disagree.
+    """
+    cpu = not torch.accelerator.is_available()
+    PartialState(cpu=cpu)
+    choice = [precision or ("bf16" if bfloat16_pays() else "no")]
+    broadcast_object_list(choice)
+    return Accelerator(mixed_precision=choice[0], cpu=cpu)
+
+
+@contextmanager
+def faults_of_the_disk(output: Path) -> Iterator[None]:
+    """A full disk or a folder that may not be written to, as a sentence for the user."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise UserError(
+            f"The run cannot be written ({error}); make room for {output} and the cache of data sets. "
+            "What was saved before is whole: add --resume to go on from there."
+        ) from error
+
+
+class StopSignal:
+    """Whether someone has asked the process to end: Ctrl-C or SIGTERM.
+
+    The first one is only noted, so that a step in progress is finished and saved; the second
+    one ends the process as usual.
+    """
+
+    def __init__(self) -> None:
+        self.received = False
+
+    def __enter__(self) -> StopSignal:
+        self.previous = {
+            number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)

@@ -1,15 +1,18 @@
 """The run directory: what a run writes beside its models, and what it checks before it starts.
 
-run.json holds the configuration and the versions of the libraries, split.json the split,
-metrics.jsonl and tensorboard/ the curves, training_state.safetensors what a resumed run needs;
-`best` and `latest` are model directories.
+run.json holds the configuration and the versions of the libraries, split.json the split, the
+tokenizers their vocabularies; metrics.jsonl and tensorboard/ are the curves, samples.jsonl some
+translations, evaluation.json the scores at the end; training_state.safetensors is what a resumed
+run needs; `best`, `latest` and each folder of snapshots/ are model directories.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,10 +23,13 @@ from model.checkpoint import write_atomically, write_json
 from model.errors import UserError
 from training.config import TrainConfig
 from training.data import Corpus
+from training.state import Snapshot
+from training.validation import Sample
 
 STATE, LATEST, BEST = "training_state.safetensors", "latest", "best"
 RUN, SPLIT, METRICS, CURVES = "run.json", "split.json", "metrics.jsonl", "tensorboard"
-PACKAGES = ("torch", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu")
+SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
+PACKAGES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
 
 
 def check_output(output: Path, resume: bool) -> None:
@@ -41,7 +47,22 @@ def check_split(output: Path, corpus: Corpus) -> None:
         raise UserError(f"The corpus differs from the one that {output} began with; give that one.")
 
 
-def keep_metrics(path: Path, last_step: int) -> None:
+def kept_snapshots(snapshots: Sequence[Snapshot], last: int, best: int) -> list[Snapshot]:
+    """The latest `last` and the best `best` of them; of equals the earlier one."""
+    by_score = sorted(snapshots, key=lambda each: (-each.score, each.step))
+    chosen = {each.step for each in (*by_score[:best], *snapshots[max(len(snapshots) - last, 0) :])}
+    return [each for each in snapshots if each.step in chosen]
+
+
+def remove_snapshots(output: Path, kept: Sequence[Snapshot]) -> None:
+    """Delete the folders of all other snapshots."""
+    names = {each.name for each in kept}
+    for directory in (output / SNAPSHOTS).glob("step-*"):
+        if directory.name not in names:
+            shutil.rmtree(directory)
+
+
+def keep_lines(path: Path, last_step: int) -> None:
     """Drop what a killed run logged after its last save; the resumed one logs it again."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     lines = text.rpartition("\n")[0].splitlines()  # without a last one that a kill cut short
@@ -74,8 +95,10 @@ class RunLog:
     """Curves of one run, as lines of JSON and for TensorBoard."""
 
     def __init__(self, output: Path, step: int) -> None:
-        keep_metrics(output / METRICS, step)
-        self.lines = (output / METRICS).open("a", encoding="utf-8")
+        for name in (METRICS, SAMPLES):
+            keep_lines(output / name, step)
+        self.metrics = (output / METRICS).open("a", encoding="utf-8")
+        self.samples = (output / SAMPLES).open("a", encoding="utf-8")
         self.writer = SummaryWriter(str(output / CURVES), purge_step=step + 1)
 
     def __enter__(self) -> RunLog:
@@ -84,31 +107,46 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.lines.close()
+        self.metrics.close()
+        self.samples.close()
         self.writer.close()
 
     def write(self, step: int, values: dict[str, Any]) -> None:
-        """Log the values of one step; a name such as validation/bleu groups the curves."""
-        self.lines.write(json.dumps({"step": step, **values}) + "\n")
-        self.lines.flush()
+        """Log numbers and texts of one step; a name such as validation/bleu groups the curves."""
+        self.metrics.write(json.dumps({"step": step, **values}) + "\n")
+        self.metrics.flush()
         for name, value in values.items():
-            self.writer.add_scalar(name, value, step)
+            if not isinstance(value, str):
+                self.writer.add_scalar(name, value, step)
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Log some translations."""
+        for number, sample in enumerate(samples):
+            self.samples.write(json.dumps({"step": step, **sample._asdict()}, ensure_ascii=False) + "\n")
+            # Indented, so that TensorBoard shows text as it is and not as Markdown.
+            lines = "\n".join(f"    {name:10} {text}" for name, text in sample._asdict().items())
+            self.writer.add_text(f"sample {number + 1}", lines, step)
+        self.samples.flush()
 
 
 class Window:
-    """Mean loss and speed since the last line of the log."""
+    """Steps since the last line of the log."""
 
     def __init__(self) -> None:
-        self.started, self.tokens, self.loss = time.monotonic(), 0, 0.0
+        self.started, self.tokens, self.loss, self.latest = time.monotonic(), 0, 0.0, (0.0, 0.0)
 
-    def add(self, loss: float, tokens: int) -> None:
-        """Count one step."""
+    def add(self, loss: float, tokens: int, norm: float, rate: float) -> None:
+        """Count one step: loss in nats per token, gradient norm before clipping, learning rate."""
         self.loss += loss * tokens
         self.tokens += tokens
+        self.latest = norm, rate
 
-    def mean(self) -> float:
-        """Loss per target token in nats."""
-        return self.loss / max(self.tokens, 1)
+    def values(self) -> dict[str, float]:
+        """Loss in nats per target token and speed, of the window; the rest of the latest step."""
+        norm, rate = self.latest
+        loss = self.loss / max(self.tokens, 1)
+        speed = {"tokens_per_second": self.speed()}
+        return {"loss": loss, "gradient_norm": norm, "learning_rate": rate} | speed
 
     def speed(self) -> float:
         """Target tokens per second."""

@@ -6,107 +6,73 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.utils import set_seed
-from jaxtyping import Int
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from accelerate.utils import gather_object
 from tqdm import tqdm
 
-from model.checkpoint import Checkpoint, ModelInfo, load, save
+from model.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers, write_json
 from model.errors import UserError
-from model.masks import padding_mask
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from model.transformer import Transformer
-from model.translator import Translator, pad
-from training.batching import TokenBatches
+from model.translator import Translator
+from training.batching import Rows, TokenBatches, collate
 from training.card import card
 from training.config import TrainConfig
-from training.data import encode, lengths_of, read_corpus, train_tokenizers
-from training.loss import token_loss
-from training.machine import bfloat16_pays, keep_freed_memory
-from training.metrics import score
+from training.data import Corpus, encode, lengths_of, read_corpus, train_tokenizers
+from training.loss import SequenceLoss
+from training.machine import StopSignal, faults_of_the_disk, keep_freed_memory, start_accelerator
+from training.metrics import Scores
 from training.run_directory import (
     BEST,
+    EVALUATION,
     LATEST,
+    SNAPSHOTS,
     STATE,
     RunLog,
     Window,
     check_output,
     check_split,
     describe,
+    kept_snapshots,
     precision_of,
+    remove_snapshots,
 )
-from training.schedule import learning_rate
-from training.state import Progress, load_state, save_state
+from training.state import Progress, Snapshot, load_state, save_state, seed_step
+from training.validation import Validator
 
 LOG_EVERY = 50  # steps
-Rows = NDArray[np.int64]
-
-
-class Batch(NamedTuple):
-    """Padded ids. The decoder reads `read` and is asked for `labels`: the same, one step later."""
-
-    source: Int[Tensor, "B S"]
-    read: Int[Tensor, "B T"]
-    labels: Int[Tensor, "B T"]
-
-
-def collate(sources: Sequence[list[int]], targets: Sequence[list[int]], device: torch.device) -> Batch:
-    """Source ... </s>; read <s> ...; labels ... </s>."""
-    return Batch(
-        pad([[*ids, EOS_ID] for ids in sources]).to(device),
-        pad([[BOS_ID, *ids] for ids in targets]).to(device),
-        pad([[*ids, EOS_ID] for ids in targets]).to(device),
-    )
-
-
-class SequenceLoss(nn.Module):
-    """Model and loss in one module, so that every gradient passes the wrapper of a parallel run."""
-
-    def __init__(self, model: Transformer, smoothing: float) -> None:
-        super().__init__()
-        self.model = model
-        self.smoothing = smoothing
-
-    def forward(self, batch: Batch) -> Tensor:
-        """Summed loss of the real target tokens, in nats."""
-        source = batch.source
-        mask = None if bool((source != PAD_ID).all()) else padding_mask(source, PAD_ID)
-        decoded = self.model.decode(batch.read, self.model.encode(source, mask))
-        real = batch.labels != PAD_ID
-        smoothing = self.smoothing if self.training else 0.0
-        return token_loss(decoded.hidden[real], self.model.output.weight, batch.labels[real], smoothing)
 
 
 class Trainer:
-    """Trains one model in one run directory."""
+    """Trains one model in one run directory; several processes share every batch."""
 
     def __init__(self, config: TrainConfig, data: Sequence[Path], output: Path, resume: bool = False) -> None:
         self.config, self.output = config, output
         check_output(output, resume)
         keep_freed_memory()
-        precision = precision_of(output) if resume else None
-        self.accelerator = Accelerator(mixed_precision=precision or ("bf16" if bfloat16_pays() else "no"))
-        set_seed(config.seed)
-        self._read(data, resume)
+        self.accelerator = start_accelerator(precision_of(output) if resume else None)
+        self.main = self.accelerator.is_main_process
+        # One process after the other: the others find what the first one has cached.
+        with self.accelerator.main_process_first(), faults_of_the_disk(output):
+            self._read(data, resume)
+        torch.manual_seed(config.seed)
         source, target = map(len, self.tokenizers)
         self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), betas=config.betas, weight_decay=config.weight_decay, fused=True
+            self.model.parameters(),
+            betas=config.betas,
+            eps=config.epsilon,
+            weight_decay=config.weight_decay,
+            fused=True,
         )
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
         self.progress = load_state(output / STATE, self.model, self.optimizer) if resume else Progress()
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        if self.accelerator.is_main_process:
-            precision, device = self.accelerator.mixed_precision, self.accelerator.device
-            tqdm.write(f"{parameters:,} parameters, mixed precision {precision}, on {device}")
+        precision, device = self.accelerator.mixed_precision, self.accelerator.device
+        self._say(f"{parameters:,} parameters, mixed precision {precision}, on {device}")
 
     def _read(self, data: Sequence[Path], resume: bool) -> None:
         """Corpus, tokenizers and batches; a resumed run keeps its split and its tokenizers."""
@@ -114,60 +80,93 @@ class Trainer:
         corpus = read_corpus(config, data)
         if resume:
             check_split(self.output, corpus)
-            saved = load(self.output / LATEST)
-            self.tokenizers = saved.source_tokenizer, saved.target_tokenizer
-        else:
-            self.tokenizers = train_tokenizers(config, corpus.train)
+        elif self.main:
+            self.output.mkdir(parents=True, exist_ok=True)
+            save_tokenizers(self.output, *train_tokenizers(config, corpus.train))
+        self.tokenizers = load_tokenizers(self.output, config.model.tied)
         self.train, kept = encode(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
-        self.validation, kept = encode(corpus.validation, self.tokenizers, config.max_tokens)
-        self.pairs = corpus.validation.select(kept)
-        for part, name in ((self.train, "training"), (self.validation, "validation")):
+        encoded, kept = encode(corpus.validation, self.tokenizers, config.max_tokens)
+        pairs = corpus.validation.select(kept)
+        self.validator = Validator(self.accelerator, pairs, encoded, config.tokens_per_batch)
+        for part, name in ((self.train, "training"), (encoded, "validation")):
             if not len(part):
                 raise UserError(
                     f"No {name} pair is left after cleaning and the limit of {config.max_tokens} tokens."
                 )
         source, target = lengths_of(self.train)
         self.target_lengths = target + 1
-        self.batches = TokenBatches(source + 1, target + 1, config.tokens_per_batch, config.seed)
-        if self.accelerator.is_main_process and not resume:
-            pairs = {"train": len(self.train), "validation": len(self.validation)}
-            describe(self.output, config, corpus, pairs, self.accelerator.mixed_precision)
-            dropped = ", ".join(f"{rule} {count:,}" for rule, count in corpus.dropped.items())
-            tqdm.write(f"{pairs['train']:,} training pairs (dropped: {dropped})")
-            tqdm.write(f"{pairs['validation']:,} validation pairs")
+        self.batches = TokenBatches(
+            source + 1, target + 1, config.tokens_per_batch, config.seed, config.pairs_per_batch
+        )
+        self._report(corpus, resume)
+
+    def _report(self, corpus: Corpus, resume: bool) -> None:
+        """Say what the data is, and write it down once."""
+        pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
+        if self.main and not resume:
+            describe(self.output, self.config, corpus, pairs, self.accelerator.mixed_precision)
+        dropped = ", ".join(f"{rule} {count:,}" for rule, count in corpus.dropped.items())
+        self._say(f"{pairs['train']:,} training pairs (dropped: {dropped})")
+        self._say(f"{pairs['validation']:,} validation pairs")
+
+    def _say(self, sentence: str) -> None:
+        if self.main:
+            tqdm.write(sentence)
 
     def run(self, minutes: float | None = None) -> Path:
-        """Train until the last step or the end of the wall-clock budget; returns the best model.
+        """Train to the last step, the end of patience or of the time; returns the best model.
 
-        Raises UserError when the loss is no longer a number; the last good state is kept.
+        Raises UserError when the loss is no longer a number, when the disk is full, and when
+        someone stopped the run; the last good state is kept each time.
         """
-        config, progress = self.config, self.progress
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
+        with (
+            faults_of_the_disk(self.output),
+            RunLog(self.output, self.progress.step) if self.main else nullcontext() as log,
+        ):
+            self._loop(deadline, log)
+        # Leave together and in order, else the threads between the processes abort at exit.
+        self.accelerator.wait_for_everyone()
+        self.accelerator.end_training()
+        return self.output / BEST
+
+    def _loop(self, deadline: float, log: RunLog | None) -> None:
+        config, progress = self.config, self.progress
         batches, window = self._batches(), Window()
-        main = self.accelerator.is_main_process
-        bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not main)
-        with bar, RunLog(self.output, progress.step) if main else nullcontext() as log:
-            while progress.step < config.max_steps and time.monotonic() < deadline:
-                rows = next(batches)
-                window.add(self._step(rows), int(self.target_lengths[rows].sum()))
+        bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
+        with bar, StopSignal() as stop:
+            while not self._finished() and not self._must_stop(deadline, stop):
+                self._step(list(islice(batches, config.accumulate)), window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
-                    bar.set_postfix(loss=f"{window.mean():.3f}", tokens_s=f"{window.speed():,.0f}")
-                    log.write(
-                        progress.step,
-                        {"train/loss": window.mean(), "train/tokens_per_second": window.speed()},
-                    )
+                    values = window.values()
+                    bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=f"{window.speed():,.0f}")
+                    log.write(progress.step, {f"train/{name}": value for name, value in values.items()})
                     window = Window()
-                if log and progress.step % config.validate_every == 0:
+                if progress.step % config.validate_every == 0:
                     self._validate(log)
-                if log and progress.step % config.save_every == 0:
+                    window = Window()
+                elif progress.step % config.save_every == 0:
                     self._save()
-            if log:
-                if progress.validated < progress.step:
-                    self._validate(log)
+            if any(gather_object([stop.received])):
                 self._save()
-        return self.output / BEST
+                raise UserError(f"Stopped at step {progress.step}; add --resume to go on from there.")
+            if progress.validated < progress.step:
+                self._validate(log)
+            self._evaluate()
+
+    def _finished(self) -> bool:
+        patience = self.config.patience
+        return self.progress.step >= self.config.max_steps or (
+            patience is not None and self.progress.worse >= patience
+        )
+
+    def _must_stop(self, deadline: float, stop: StopSignal) -> bool:
+        """Whether any process is out of time or was asked to end: all of them agree."""
+        if time.monotonic() >= deadline or stop.received:
+            self.accelerator.set_trigger()
+        return bool(self.accelerator.check_trigger())
 
     def _batches(self) -> Iterator[Rows]:
         """Rows of the batches from the saved position on, epoch after epoch without end."""
@@ -177,79 +176,108 @@ class Trainer:
                 yield rows
             self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
 
-    def _step(self, rows: Rows) -> float:
-        """One update; returns the loss per target token in nats."""
-        config, progress, accelerator = self.config, self.progress, self.accelerator
+    def _step(self, batches: Sequence[Rows], window: Window) -> None:
+        """One update by the mean gradient over all target tokens of the batches."""
+        progress, accelerator = self.progress, self.accelerator
         started = time.monotonic()
         self.loss.train()
-        rate = learning_rate(
-            progress.step + 1,
-            peak=config.peak_learning_rate,
-            warmup_steps=config.warmup_steps,
-            max_steps=config.max_steps,
-            schedule=config.schedule,
-        )
+        seed_step(self.config.seed, progress.step, accelerator.process_index)
+        rate = self.config.learning_rate(progress.step + 1)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        # Each process takes its share of the rows; dividing by the whole batch's tokens and
-        # multiplying by the processes makes their average the gradient of the whole batch.
-        share = self.train[rows[accelerator.process_index :: accelerator.num_processes]]
-        batch = collate(share["source"], share["target"], accelerator.device)
-        tokens = int(self.target_lengths[rows].sum())
-        loss = self.loss(batch) * (accelerator.num_processes / tokens)
-        accelerator.backward(loss)
-        norm = float(accelerator.clip_grad_norm_(self.model.parameters(), config.clip_norm))
-        value = float(accelerator.reduce(loss.detach(), "mean"))
-        if not (math.isfinite(value) and math.isfinite(norm)):
+        tokens = sum(int(self.target_lengths[rows].sum()) for rows in batches)
+        value = torch.zeros((), device=accelerator.device)
+        for number, rows in enumerate(batches, start=1):
+            # Only the last batch's backward pass has to wait for the other processes.
+            with nullcontext() if number == len(batches) else accelerator.no_sync(self.loss):
+                value += self._backward(rows, tokens)
+        norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
+        loss = float(accelerator.reduce(value, "mean"))
+        if not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
-                f"The loss is {value} and its gradient {norm} at step {progress.step + 1}; the state of "
+                f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}; the state of "
                 f"the last save is kept in {self.output}. Lower the learning rate and start again."
             )
         self.optimizer.step()
         self.optimizer.zero_grad()
         progress.step += 1
         progress.seconds += time.monotonic() - started
-        return value
+        window.add(loss, tokens, norm, rate)
 
-    def _validate(self, log: RunLog) -> None:
-        """Loss per token and greedy translation scores over the whole validation set."""
-        started = time.monotonic()
-        self.model.eval()
-        hypotheses = Translator(self.checkpoint()).translate_batch(list(self.pairs["source"]))
-        scores = score(hypotheses, list(self.pairs["target"]))
-        values = {
-            "loss": self._validation_loss(),
-            "bleu": scores.bleu,
-            "chrf": scores.chrf,
-            "exact_match": scores.exact_match,
-        }
-        named = {f"validation/{name}": value for name, value in values.items()}
-        log.write(self.progress.step, named | {"minutes": self.progress.seconds / 60})
-        self.progress.validated = self.progress.step
-        listed = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
-        seconds = time.monotonic() - started
-        tqdm.write(f"step {self.progress.step}: validation {listed} in {seconds:.0f} s")
-        if values[self.config.best_by] > self.progress.best:
-            self.progress.best = values[self.config.best_by]
-            text = card(self.config, self.progress.step, len(self.train), values)
+    def _backward(self, rows: Rows, tokens: int) -> torch.Tensor:
+        """Gradients of this process's share of a batch; returns its loss.
+
+        Dividing by the tokens of all batches and multiplying by the processes makes the mean
+        over the processes the gradient of the whole. A process without a row takes one at
+        weight 0, since the others wait for its gradients.
+        """
+        accelerator = self.accelerator
+        share, weight = rows[accelerator.process_index :: accelerator.num_processes], 1.0
+        if not len(share):
+            share, weight = rows[:1], 0.0
+        pairs = self.train[share]
+        batch = collate(pairs["source"], pairs["target"], accelerator.device)
+        loss: torch.Tensor = self.loss(batch) * (weight * accelerator.num_processes / tokens)
+        accelerator.backward(loss)
+        return loss.detach()
+
+    def _validate(self, log: RunLog | None) -> None:
+        """Loss per token and greedy translation scores over the whole validation set, then save."""
+        started, progress = time.monotonic(), self.progress
+        hypotheses = self.validator.translate(self._translator())
+        scores = self.validator.score(hypotheses)
+        loss = self.validator.loss(self.accelerator.unwrap_model(self.loss))
+        values: dict[str, float | str] = {"loss": loss, **asdict(scores)}
+        progress.validated = progress.step
+        if log:
+            minutes: dict[str, float | str] = {"minutes": progress.seconds / 60}
+            log.write(progress.step, {f"validation/{n}": v for n, v in values.items()} | minutes)
+            log.write_samples(progress.step, self.validator.samples(hypotheses))
+        listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
+        self._say(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
+        self._rank(-loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by), scores)
+        self._save()
+
+    def _rank(self, value: float, scores: Scores) -> None:
+        """Keep the model among the best and the latest ones as far as the configuration says."""
+        config, progress = self.config, self.progress
+        progress.worse += 1
+        if value > progress.best:
+            progress.best, progress.best_step, progress.worse = value, progress.step, 0
+        snapshots = [*progress.snapshots, Snapshot(progress.step, value)]
+        progress.snapshots = kept_snapshots(snapshots, config.keep_last, config.keep_best)
+        if not self.main:
+            return
+        text = card(config, progress.step, len(self.train), {"validation, greedy": scores})
+        if progress.worse == 0:
             save(self.checkpoint(), self.output / BEST, text)
-
-    @torch.no_grad()
-    def _validation_loss(self) -> float:
-        # Without the wrapper of a parallel run, which would wait for the other processes.
-        loss = self.accelerator.unwrap_model(self.loss).eval()
-        source, target = lengths_of(self.validation)
-        batches = TokenBatches(source + 1, target + 1, self.config.tokens_per_batch, 0).epoch(0)
-        total = 0.0
-        for rows in batches:
-            pairs = self.validation[rows]
-            total += float(loss(collate(pairs["source"], pairs["target"], self.accelerator.device)))
-        return total / int((target + 1).sum())
+        if snapshots[-1] in progress.snapshots:
+            save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, text)
 
     def _save(self) -> None:
         """A model directory and, once that is whole, the state to resume from."""
-        save(self.checkpoint(), self.output / LATEST)
-        save_state(self.output / STATE, self.model, self.optimizer, self.progress)
+        if self.main:
+            save(self.checkpoint(), self.output / LATEST)
+            save_state(self.output / STATE, self.model, self.optimizer, self.progress)
+            remove_snapshots(self.output, self.progress.snapshots)
+
+    def _evaluate(self) -> None:
+        """Score the best model with beam search, for the record and its card."""
+        self.accelerator.wait_for_everyone()
+        best, beam = load(self.output / BEST), self.config.beam_size
+        best.model.to(self.accelerator.device)
+        scores = self.validator.score(self.validator.translate(Translator(best), beam))
+        self._say(f"best model, beam {beam}: BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
+        if self.main:
+            write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
+            text = card(
+                self.config, self.progress.best_step, len(self.train), {f"validation, beam {beam}": scores}
+            )
+            save(best, self.output / BEST, text)
+
+    def _translator(self) -> Translator:
+        self.model.eval()
+        return Translator(self.checkpoint())
 
     def checkpoint(self) -> Checkpoint:
         """The model as it stands."""

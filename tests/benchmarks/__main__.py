@@ -17,8 +17,9 @@ from model.config import ModelConfig
 from model.decoding import SearchOptions, search
 from model.tokenizer import BOS_ID
 from model.transformer import Transformer
+from training.batching import Batch
+from training.loss import SequenceLoss
 from training.machine import bfloat16_pays, keep_freed_memory
-from training.trainer import Batch, SequenceLoss
 
 V, D, H, F_WIDTH, LAYERS = 8000, 256, 8, 1024, 4
 ROUNDS = 7

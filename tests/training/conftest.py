@@ -5,6 +5,8 @@ import huggingface_hub.constants
 import pytest
 import torch
 
+from tests.training.tiny import word_list
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
@@ -32,8 +34,14 @@ def own_cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def same_arithmetic_everywhere(monkeypatch):
     """One thread and float32, so that runs compare bit for bit on any machine."""
-    monkeypatch.setattr("training.trainer.bfloat16_pays", lambda: False)
+    monkeypatch.setattr("training.machine.bfloat16_pays", lambda: False)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with a word list."""
+    return word_list(tmp_path / "data")

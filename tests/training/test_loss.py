@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from model.tokenizer import PAD_ID
 from model.transformer import Transformer
 from tests.training.tiny import SHAPE
-from training.loss import CHUNK, token_loss
-from training.trainer import Batch, SequenceLoss, collate
+from training.batching import Batch, collate
+from training.loss import CHUNK, SequenceLoss, token_loss
 
 CPU = torch.device("cpu")
 SOURCES = [[4, 5, 6, 7, 8], [9, 4]]

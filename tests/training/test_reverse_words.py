@@ -12,8 +12,9 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from model.transformer import Transformer
 from model.translator import Translator
 from tests.training.tiny import REVERSE, SHAPE, word_list, words
+from training.batching import Batch, collate
 from training.data import read_corpus
-from training.trainer import Batch, SequenceLoss, collate
+from training.loss import SequenceLoss
 
 CPU = torch.device("cpu")
 WORDS = words("abcd", (2, 3))

@@ -90,7 +90,9 @@ def test_a_line_cut_off_by_a_kill_is_dropped(tmp_path):
 
 def test_a_window_weighs_the_loss_by_tokens():
     window = Window()
-    window.add(1.0, 30)
-    window.add(4.0, 10)
-    assert window.mean() == pytest.approx(1.75)
+    window.add(1.0, 30, 2.0, 0.5)
+    window.add(4.0, 10, 3.0, 0.25)
+    values = window.values()
+    assert values["loss"] == pytest.approx(1.75)
+    assert (values["gradient_norm"], values["learning_rate"]) == (3.0, 0.25)
     assert window.speed() > 0

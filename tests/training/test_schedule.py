@@ -13,11 +13,20 @@ from hypothesis import strategies as st
 from training.schedule import learning_rate
 
 PEAK, WARMUP, STEPS = 2e-3, 40, 400
-SCHEDULES = ["inverse_sqrt", "cosine"]
+FALLING = ["inverse_sqrt", "cosine"]
+SCHEDULES = [*FALLING, "step", "constant"]
 
 
 def rate(step: int, schedule: str) -> float:
-    return learning_rate(step, peak=PEAK, warmup_steps=WARMUP, max_steps=STEPS, schedule=schedule)
+    return learning_rate(
+        step,
+        peak=PEAK,
+        warmup_steps=WARMUP,
+        max_steps=STEPS,
+        schedule=schedule,
+        decay_every=50,
+        decay_factor=0.5,
+    )
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -25,7 +34,7 @@ def test_rate_reaches_the_peak_at_the_end_of_the_warm_up_without_a_jump(schedule
     assert rate(WARMUP, schedule) == pytest.approx(PEAK)
     for step in (WARMUP - 1, WARMUP + 1):
         assert rate(step, schedule) == pytest.approx(PEAK, rel=1.5 / WARMUP)
-        assert rate(step, schedule) < PEAK
+        assert rate(step, schedule) < PEAK or (schedule not in FALLING and step > WARMUP)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -33,7 +42,7 @@ def test_rate_rises_in_equal_steps_then_only_falls(schedule):
     rates = [rate(step, schedule) for step in range(1, STEPS + 1)]
     rises = [after - before for before, after in itertools.pairwise(rates)]
     assert rises[: WARMUP - 1] == pytest.approx([PEAK / WARMUP] * (WARMUP - 1))
-    assert all(rise < 0 for rise in rises[WARMUP - 1 :])
+    assert all(rise < 0 if schedule in FALLING else rise <= 0 for rise in rises[WARMUP - 1 :])
     assert rates[0] > 0
 
 
@@ -41,6 +50,13 @@ def test_cosine_is_half_way_down_in_the_middle_and_ends_at_nothing():
     assert rate((WARMUP + STEPS) // 2, "cosine") == pytest.approx(PEAK / 2)
     assert rate(STEPS, "cosine") == pytest.approx(0, abs=1e-12)
     assert rate(2 * STEPS, "cosine") == pytest.approx(0, abs=1e-12)
+
+
+def test_steps_halve_the_rate_at_equal_distances_and_a_constant_stays():
+    assert [rate(WARMUP + after, "step") / PEAK for after in (0, 49, 50, 99, 100, 349)] == pytest.approx(
+        [1, 1, 0.5, 0.5, 0.25, 2**-6]
+    )
+    assert {rate(step, "constant") for step in (WARMUP, WARMUP + 1, STEPS, 2 * STEPS)} == {PEAK}
 
 
 @given(st.integers(1, 10_000), st.integers(1, 512))

@@ -16,10 +16,13 @@ from model.errors import UserError
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 from tests.training.tiny import SHAPE
-from training.state import Progress, load_state, save_state
-from training.trainer import SequenceLoss, collate
+from training.batching import collate
+from training.loss import SequenceLoss
+from training.state import Progress, Snapshot, load_state, save_state, seed_step
 
-PROGRESS = Progress(step=7, epoch=2, batch=3, best=41.5, seconds=12.25)
+PROGRESS = Progress(
+    step=7, epoch=2, batch=3, best=41.5, seconds=12.25, snapshots=[Snapshot(5, 41.5), Snapshot(7, 30.0)]
+)
 TOKENIZER = Tokenizer.train(["abc"], "character")
 CPU = torch.device("cpu")
 
@@ -58,9 +61,11 @@ def fails_midway(tensors, path, *rest) -> None:
 def test_training_goes_on_from_a_loaded_state_as_if_it_had_never_stopped(tmp_path, steps):
     net, optimizer = trained(1, steps)
     save_state(tmp_path / "state", net, optimizer, PROGRESS)
-    train_once(net, optimizer)  # draws dropout from the random state just saved
+    seed_step(1, PROGRESS.step, 0)
+    train_once(net, optimizer)
     other, other_optimizer = trained(2)
     assert load_state(tmp_path / "state", other, other_optimizer) == PROGRESS
+    seed_step(1, PROGRESS.step, 0)
     train_once(other, other_optimizer)
     assert same(weights(net), weights(other))
 
@@ -130,3 +135,13 @@ def test_a_state_of_another_model_is_refused(tmp_path):
     wide = Transformer(dataclasses.replace(net.config, d_ff=64))
     with pytest.raises(UserError, match="shape"):
         load_state(tmp_path / "state", wide, torch.optim.AdamW(wide.parameters()))
+
+
+def test_the_draws_of_a_step_follow_from_run_step_and_process_alone():
+    def draw(*key: int) -> torch.Tensor:
+        seed_step(*key)
+        return torch.rand(8)
+
+    assert draw(1, 2, 3).equal(draw(1, 2, 3))
+    keys = [(1, 2, 3), (2, 2, 3), (1, 3, 3), (1, 2, 4), (2, 1, 3)]
+    assert len({tuple(draw(*key).tolist()) for key in keys}) == len(keys)

@@ -12,7 +12,8 @@ from safetensors import safe_open
 
 from model.config import ModelConfig
 from training.config import TrainConfig
-from training.run_directory import STATE
+from training.run_directory import METRICS, STATE
+from training.trainer import Trainer
 
 SHAPE = ModelConfig(
     source_vocabulary=0,
@@ -90,6 +91,21 @@ def sentences(count: int) -> list[tuple[str, str]]:
     return [(" ".join(names[0][d] for d in row), " ".join(names[1][d] for d in row)) for row in digits]
 
 
+def run(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Path:
+    """A whole run; returns its best model."""
+    return Trainer(config, [data], output, resume).run()
+
+
+def metrics(output: Path) -> list[dict]:
+    """Every line of a run's metrics."""
+    return [json.loads(line) for line in (output / METRICS).read_text(encoding="utf-8").splitlines()]
+
+
+def logged(output: Path, name: str) -> list[int]:
+    """Steps at which a value was logged."""
+    return [entry["step"] for entry in metrics(output) if name in entry]
+
+
 def state_of(output: Path) -> tuple[dict, dict]:
     """Tensors and progress of a run's saved state."""
     with safe_open(output / STATE, framework="pt") as stream:
@@ -99,7 +115,7 @@ def state_of(output: Path) -> tuple[dict, dict]:
 
 
 def assert_same_run(one: Path, other: Path) -> None:
-    """Both stand at one place with the same weights, optimizer and random state, bit for bit."""
+    """Both stand at one place with the same weights and optimizer, bit for bit."""
     (tensors, progress), (other_tensors, other_progress) = state_of(one), state_of(other)
     for name in ("step", "epoch", "batch"):
         assert progress[name] == other_progress[name]

@@ -1,0 +1,85 @@
+"""Several processes make the same run as one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from model.translator import Translator
+from tests.training.runner import SHARED
+from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, run, word_list
+from training.run_directory import LATEST
+from training.trainer import Trainer
+
+ROOT = Path(__file__).resolve().parents[2]
+TWO = ("--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
+
+
+def gradient_of_share(trainer: Trainer, rows: np.ndarray, index: int, processes: int) -> list[torch.Tensor]:
+    """What process `index` of several would hand to the mean."""
+    trainer.accelerator = SimpleNamespace(
+        process_index=index,
+        num_processes=processes,
+        device=torch.device("cpu"),
+        backward=torch.Tensor.backward,
+    )
+    trainer.model.zero_grad()
+    trainer._backward(rows, int(trainer.target_lengths[rows].sum()))
+    return [parameter.grad.clone() for parameter in trainer.model.parameters()]
+
+
+@pytest.mark.parametrize("processes", [2, 3, 20])
+def test_the_mean_over_processes_is_the_gradient_of_the_whole_batch(tmp_path, data, processes):
+    config = replace(REVERSE, model=replace(SHAPE, dropout=0.0), tokens_per_batch=200)
+    trainer = Trainer(config, [data], tmp_path / "run")
+    # Rows of unlike length, so that a mean of means would be another number; 9, so that some
+    # of 20 processes have none.
+    rows = trainer.target_lengths.argsort()[:: len(trainer.train) // 9]
+    whole = gradient_of_share(trainer, rows, 0, 1)
+    shares = [gradient_of_share(trainer, rows, index, processes) for index in range(processes)]
+    for one, parts in zip(whole, zip(*shares, strict=True), strict=True):
+        torch.testing.assert_close(torch.stack(parts).mean(0), one, rtol=1e-4, atol=1e-6)
+
+
+def launch(name: str, data: Path, output: Path) -> None:
+    """Two processes, as a user starts them."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
+    launcher = [sys.executable, "-m", "accelerate.commands.launch", *TWO]
+    command = [*launcher, "-m", "tests.training.runner", name, str(data), str(output)]
+    result = subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory):
+    """A run by two processes."""
+    directory = tmp_path_factory.mktemp("launched")
+    launch("shared", word_list(directory / "data"), directory / "run")
+    return directory
+
+
+def test_two_processes_give_the_loss_curve_of_one(tmp_path, launched):
+    run(SHARED, launched / "data", tmp_path / "one")
+    one, two = metrics(tmp_path / "one"), metrics(launched / "run")
+    assert [line["step"] for line in one] == [line["step"] for line in two]
+    for name in ("train/loss", "validation/loss", "train/gradient_norm"):
+        curves = [[line[name] for line in lines if name in line] for lines in (one, two)]
+        assert len(curves[0]) >= 1
+        assert curves[0] == pytest.approx(curves[1], rel=2e-3)
+    Translator.load(launched / "run" / LATEST).translate("abc")
+
+
+@pytest.mark.slow
+def test_two_processes_resume_bit_for_bit(tmp_path, data):
+    launch("dropping", data, tmp_path / "whole")
+    launch("half", data, tmp_path / "halves")
+    launch("dropping", data, tmp_path / "halves")
+    assert_same_run(tmp_path / "whole", tmp_path / "halves")

@@ -18,7 +18,7 @@ from model.record import Alternative, AttentionRecord, Hypothesis, Translation
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 from model.transformer import HeadGates
 
-MAX_TOKENS = 128  # of a source sentence, </s> included
+MAX_TOKENS = 128  # of a sentence to look at, </s> included
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
@@ -31,9 +31,10 @@ UNSURE = -0.85
 class Translator:
     """A model directory ready to translate."""
 
-    def __init__(self, checkpoint: Checkpoint, name: str = "") -> None:
+    def __init__(self, checkpoint: Checkpoint, name: str = "", max_tokens: int = MAX_TOKENS) -> None:
         self.checkpoint = checkpoint
         self.name = name
+        self.max_tokens = max_tokens  # of a source sentence, </s> included
 
     @classmethod
     def load(cls, directory: str | Path) -> Translator:
@@ -99,7 +100,7 @@ class Translator:
         options = SearchOptions(beam_size, length_penalty)
         rows = self.checkpoint.source_tokenizer.encode_batch(texts)
         for line, row in enumerate(rows, start=1):
-            _check_length(len(row) + 1, f"Line {line}")
+            _check_length(len(row) + 1, self.max_tokens, f"Line {line}")
         order = sorted((i for i, row in enumerate(rows) if row), key=lambda i: len(rows[i]))
         results = [""] * len(texts)
         while order:
@@ -150,7 +151,7 @@ class Translator:
         pieces = self.checkpoint.source_tokenizer.pieces(ids)
         if all(piece in (UNK, SPACE) for piece in pieces):
             raise UserError(f"The model knows none of these characters; it reads {self._reads}.")
-        _check_length(len(ids) + 1, "The sentence")
+        _check_length(len(ids) + 1, self.max_tokens, "The sentence")
         return [*ids, EOS_ID]
 
     def _steps(
@@ -199,8 +200,6 @@ def _check_characters(text: str) -> None:
         )
 
 
-def _check_length(tokens: int, subject: str) -> None:
-    if tokens > MAX_TOKENS:
-        raise UserError(
-            f"{subject} has {tokens} tokens; the limit is {MAX_TOKENS}. Split it into shorter ones."
-        )
+def _check_length(tokens: int, limit: int, subject: str) -> None:
+    if tokens > limit:
+        raise UserError(f"{subject} has {tokens} tokens; the limit is {limit}. Split it into shorter ones.")

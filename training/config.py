@@ -25,8 +25,8 @@ class TrainConfig:
     min_frequency: int = 1
     hub: tuple[str, str] | None = None  # data set and configuration on the Hugging Face hub
     reverse_words: bool = False  # the data is a word list; the target is each word reversed
-    validation_rows: int = 2000  # taken at random where the data has no validation part
-    test_rows: int = 0  # likewise, never looked at by training
+    validation_rows: int | float = 2000  # or their share; at random where the data has no such part
+    test_rows: int = 0  # taken at random, never looked at by training
     max_tokens: int = 100  # longer sentences are dropped and counted
     tokens_per_batch: int = 4096  # on either side, padding counted
     pairs_per_batch: int | None = None  # also at most so many sentence pairs

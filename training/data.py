@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 from datasets import Dataset, DatasetDict, Features, Translation, Value, concatenate_datasets, load_dataset
 
 from model.errors import UserError
@@ -19,6 +23,9 @@ from training.config import TrainConfig
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")
 PAIR = Features({"source": Value("string"), "target": Value("string")})
 MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
+ROWS_PER_PROCESS = 100_000  # fewer are done before another process has started
+TOKENIZER_PAIRS = 1_000_000  # more change a vocabulary little and take long
+BLOCK = 1000  # pairs
 
 
 @dataclass(frozen=True)
@@ -100,8 +107,18 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
         missing = set(languages) - set(present)
         if missing:
             raise UserError(f"The data set {path} has no {', '.join(sorted(missing))} sentences.")
-    pairs = parts.map(flatten, batched=True, remove_columns=parts["train"].column_names)
-    return pairs["train"].cast(PAIR), pairs["validation"].cast(PAIR) if "validation" in pairs else None
+    train, *validation = (
+        parts[name].map(
+            flatten,
+            batched=True,
+            remove_columns=parts[name].column_names,
+            features=PAIR,
+            num_proc=_processes(parts[name]),
+        )
+        for name in ("train", "validation")
+        if name in parts
+    )
+    return train, validation[0] if validation else None
 
 
 def _read_words(directories: Sequence[Path]) -> Dataset:
@@ -161,21 +178,22 @@ def _digest(file: Path) -> str:
 RULES = ("empty", "not_text", "length_ratio", "copy", "duplicate")
 
 
-def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int]]:
-    """Drop pairs by named rules; also the number that each rule dropped.
+def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
+    """Drop pairs by named rules; also the number that each rule dropped and a digest of the rest.
 
     empty: a side has no text. not_text: a side holds a character that decoding errors leave
     behind. length_ratio: one side has over three times the characters of the other and 20 more.
     copy: the target repeats a source of over three words. duplicate: the pair came before.
     """
-    judged = pairs.map(_judge, batched=True, remove_columns=pairs.column_names)
+    judged = pairs.map(_judge, batched=True, remove_columns=pairs.column_names, num_proc=_processes(pairs))
     verdict = np.asarray(judged.with_format("numpy")["verdict"][:])
     digest = np.asarray(judged.with_format("numpy")["digest"][:])
     first = np.zeros(len(verdict), dtype=bool)
     first[np.unique(digest, return_index=True)[1]] = True
     verdict = np.where((verdict == -1) & ~first, RULES.index("duplicate"), verdict)
     counts = {rule: int((verdict == i).sum()) for i, rule in enumerate(RULES)}
-    return pairs.select(np.flatnonzero(verdict == -1)), counts
+    kept = np.flatnonzero(verdict == -1)
+    return pairs.select(kept), counts, hashlib.sha256(digest[kept].tobytes()).hexdigest()
 
 
 def _judge(batch: Mapping[str, list[str]]) -> dict[str, list[int]]:
@@ -205,10 +223,11 @@ def _verdict(source: str, target: str) -> int:
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
     """Clean, then hold out what the data itself does not: no pair can be on both sides."""
-    pairs, dropped = clean(pairs)
-    split: dict[str, Any] = {"rows": len(pairs), "digest": _content_digest(pairs)}
+    pairs, dropped, digest = clean(pairs)
+    split: dict[str, Any] = {"rows": len(pairs), "digest": digest}
     order = np.random.default_rng(config.seed).permutation(len(pairs))
-    held = config.test_rows + (config.validation_rows if validation is None else 0)
+    wanted = config.validation_rows * (len(pairs) if config.validation_rows < 1 else 1)
+    held = config.test_rows + (round(wanted) if validation is None else 0)
     if len(pairs) <= held:
         raise UserError(f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more.")
     held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
@@ -225,18 +244,12 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     return Corpus(train, validation, test, split, dropped)
 
 
-def _content_digest(pairs: Dataset) -> str:
-    digest = hashlib.sha256()
-    for batch in pairs.iter(10_000):
-        digest.update("\n".join((*batch["source"], *batch["target"])).encode())
-    return digest.hexdigest()
-
-
 def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
     """Source and target tokenizer from the training pairs alone; one joint one when weights are tied."""
 
     def sentences(*columns: str) -> Iterator[str]:
-        for batch in train.iter(10_000):
+        for start in _sample(len(train)):
+            batch = train[start : start + BLOCK]
             for column in columns:
                 yield from batch[column]
 
@@ -250,20 +263,44 @@ def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, To
     )
 
 
+def _sample(rows: int) -> Iterator[int]:
+    """Starts of blocks of neighbours, evenly spread: reading them touches little of the file."""
+    blocks, wanted = -(-rows // BLOCK), TOKENIZER_PAIRS // BLOCK
+    step = max(blocks / wanted, 1)
+    return (int(i * step) * BLOCK for i in range(int(blocks / step)))
+
+
 def encode(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
 ) -> tuple[Dataset, Lengths]:
     """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""
+    width = pa.uint16() if max(map(len, tokenizers)) <= 2**16 else pa.int32()
 
-    def to_ids(batch: Mapping[str, list[str]]) -> dict[str, list[Any]]:
-        columns = zip(("source", "target"), tokenizers, strict=True)
-        ids = {column: tokenizer.encode_batch(batch[column]) for column, tokenizer in columns}
-        lengths = {f"{column}_length": list(map(len, rows)) for column, rows in ids.items()}
-        return {**ids, **lengths}
+    def to_ids(batch: pa.Table) -> pa.Table:
+        columns = {}
+        for column, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+            rows = tokenizer.encode_batch(batch[column].to_pylist())
+            lengths = np.array(list(map(len, rows)), dtype=np.int32)
+            ids = np.fromiter(chain.from_iterable(rows), dtype=width.to_pandas_dtype())
+            offsets = np.concatenate(([0], lengths.cumsum(dtype=np.int32)))
+            columns[column] = pa.ListArray.from_arrays(offsets, ids)
+            columns[f"{column}_length"] = pa.array(lengths)
+        return pa.table(columns)
 
-    encoded = pairs.map(to_ids, batched=True, remove_columns=pairs.column_names)
+    # Several processes share the work already; threads inside each would deadlock after the fork.
+    processes = _processes(pairs)
+    with patch.dict(os.environ, {"TOKENIZERS_PARALLELISM": "false"} if processes else {}):
+        encoded = pairs.with_format("arrow").map(
+            to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
+        )
     kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
-    return encoded.select(kept), kept
+    return encoded.with_format(None).select(kept), kept
+
+
+def _processes(pairs: Dataset) -> int | None:
+    """Processes that share a pass over the pairs; None is this one alone."""
+    processes = min(len(os.sched_getaffinity(0)), len(pairs) // ROWS_PER_PROCESS)
+    return processes if processes > 1 else None
 
 
 def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:

@@ -1,6 +1,15 @@
-"""The named recipes: `python -m training train RECIPE`."""
+"""The named recipes: `python -m training train RECIPE`.
+
+Four of them follow documents that described such a system. What a document leaves open is
+the field's usual value, and what it got wrong is mended and listed with the recipe. Mended in
+all of them: padding is masked and stays out of the loss; batches hold sentences of like length
+instead of padding all to one; tokenizers see the training pairs alone; the split is written down;
+every validation translates the whole set and logs its scores with their signature.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from model.config import ModelConfig
 from training.config import TrainConfig
@@ -16,6 +25,102 @@ TATOEBA_DE_EN = TrainConfig(
 )
 """German-English from everyday sentences and image captions: the model that the page opens with."""
 
+WMT14_DE_EN = TrainConfig(
+    title="German → English (WMT14)",
+    source_language="de",
+    target_language="en",
+    hub=("wmt/wmt14", "de-en"),
+    vocabulary=18_000,
+    model=ModelConfig(
+        source_vocabulary=0,
+        target_vocabulary=0,
+        d_model=128,
+        d_ff=512,
+        n_heads=8,
+        n_encoder_layers=1,
+        n_decoder_layers=1,
+        dropout=0.0,
+        norm="post",
+        separate_output=True,
+    ),
+    max_tokens=98,  # and <s> and </s>: a context of 100
+    pairs_per_batch=32,
+    max_steps=30_000,
+    peak_learning_rate=1e-3,
+    schedule="constant",
+    warmup_steps=1000,
+    label_smoothing=0.0,
+    betas=(0.9, 0.999),
+    weight_decay=0.0,
+    validate_every=5000,
+    save_every=1000,
+)
+"""German-English from WMT14 on a laptop: one layer each, post-norm, Adam, 30,000 steps of 32 pairs.
+
+The document tells neither the rate nor a warm-up: Adam's usual 1e-3, reached over 1,000 steps
+because post-norm wants that (Xiong et al. 2020). Its loss came to 3.0652 after over 12 hours.
+Mended: padding attended and was attended to, every sentence cost 100 positions, the sinusoid
+divided by what should multiply, and a pre-tokenizer lost the spaces of the text.
+"""
+
+OPUS_BOOKS_EN_FR = TrainConfig(
+    title="English → French (books)",
+    source_language="en",
+    target_language="fr",
+    hub=("Helsinki-NLP/opus_books", "en-fr"),
+    tokenizer="word",
+    vocabulary=30_000,
+    model=ModelConfig(
+        source_vocabulary=0,
+        target_vocabulary=0,
+        d_model=512,
+        d_ff=2048,
+        n_heads=8,
+        n_encoder_layers=6,
+        n_decoder_layers=6,
+        tied=False,
+    ),
+    validation_rows=0.1,
+    max_tokens=348,  # and <s> and </s>: a context of 350
+    pairs_per_batch=8,
+    max_steps=214_000,
+    peak_learning_rate=1e-4,
+    schedule="step",
+    decay_every=14_300,
+    warmup_steps=4000,
+    label_smoothing=0.0,
+    betas=(0.9, 0.999),
+    weight_decay=0.0,
+    validate_every=14_300,
+    save_every=1000,
+)
+"""English-French from books with the paper's base shape: words as tokens, pre-norm, a tenth held out.
+
+15 epochs of 14,300 batches of 8, each followed by a validation and a tenth less of the rate,
+which the document only says is lowered. Neither vocabulary nor length limit is told: 30,000 words
+a side and 350. Mended: inputs over the limit overwrote their padding, the output mapping was
+broken, BLEU was not kept, spaces before punctuation lowered the scores, validation was not kept apart.
+"""
+
+OPUS_BOOKS_EN_IT = replace(
+    OPUS_BOOKS_EN_FR,
+    title="English → Italian (books)",
+    target_language="it",
+    hub=("Helsinki-NLP/opus_books", "en-it"),
+    min_frequency=2,
+    label_smoothing=0.1,
+    epsilon=1e-9,
+    max_steps=72_800,
+    schedule="inverse_sqrt",
+    validate_every=3640,
+)
+"""English-Italian from books: the paper's base shape, words that come twice, label smoothing 0.1.
+
+20 epochs of 3,640 batches of 8. Its loss came to 2.094 in the last one. Mended: a sentence over
+350 tokens raised an error, validation was two sentences, the rate never fell, and LayerNorm had
+one gain and bias for all widths.
+"""
+
 REVERSE_WORDS = TrainConfig(
     title="Word → reversed word",
     source_language="word",
@@ -25,29 +130,65 @@ REVERSE_WORDS = TrainConfig(
     model=ModelConfig(
         source_vocabulary=0,
         target_vocabulary=0,
+        d_model=256,
+        d_ff=1024,
+        n_heads=4,
+        n_encoder_layers=3,
+        n_decoder_layers=3,
+        norm="post",
+    ),
+    validation_rows=2000,
+    test_rows=5000,
+    max_tokens=21,
+    pairs_per_batch=32,
+    max_steps=11_000,
+    peak_learning_rate=1e-3,
+    schedule="step",
+    decay_every=500,
+    warmup_steps=500,
+    label_smoothing=0.0,
+    betas=(0.9, 0.999),
+    validate_every=2000,
+    save_every=1000,
+    best_by="exact_match",
+)
+"""Words of 2 to 20 letters, spelled backwards: one epoch of a word list in batches of 32.
+
+The notebook that this follows (words of 2 to 4 letters) never generated a right word. Mended:
+labels are shifted by one, padding has an id of its own and is masked, the end of a word is
+learned, the exponent of the sinusoid counts once, scores are of what
+is generated. Ten times as many batches want the rate to fall every 500 steps instead of every 50,
+and post-norm wants a warm-up. Projections keep their biases, which the notebook left out.
+"""
+
+REVERSE_WORDS_SMALL = replace(
+    REVERSE_WORDS,
+    model=ModelConfig(
+        source_vocabulary=0,
+        target_vocabulary=0,
         d_model=128,
         d_ff=512,
         n_heads=4,
         n_encoder_layers=2,
         n_decoder_layers=2,
     ),
-    validation_rows=2000,
-    test_rows=5000,
-    max_tokens=21,
+    pairs_per_batch=None,
     max_steps=3000,
     schedule="cosine",
     peak_learning_rate=2e-3,
     warmup_steps=300,
-    best_by="exact_match",
+    label_smoothing=0.1,
+    betas=(0.9, 0.98),
+    validate_every=1000,
+    save_every=250,
 )
-"""Words of 2 to 20 letters, spelled backwards.
-
-The notebook that this follows (3 + 3 layers of width 256, words of 2 to 4 letters) never
-generated a right word. Mended: labels are shifted by one, padding has an id of its own and is
-masked, the end of a word is learned, the exponent of the sinusoid counts once.
-"""
+"""The same task for the page: small enough that every head can be read, and quick to train."""
 
 RECIPES: dict[str, TrainConfig] = {
     "tatoeba-de-en": TATOEBA_DE_EN,
+    "wmt14-de-en": WMT14_DE_EN,
+    "opus-books-en-fr": OPUS_BOOKS_EN_FR,
+    "opus-books-en-it": OPUS_BOOKS_EN_IT,
     "reverse-words": REVERSE_WORDS,
+    "reverse-words-small": REVERSE_WORDS_SMALL,
 }

@@ -224,7 +224,7 @@ class Trainer:
     def _validate(self, log: RunLog | None) -> None:
         """Loss per token and greedy translation scores over the whole validation set, then save."""
         started, progress = time.monotonic(), self.progress
-        hypotheses = self.validator.translate(self._translator())
+        hypotheses = self.validator.translate(self._translator(self.checkpoint()))
         scores = self.validator.score(hypotheses)
         loss = self.validator.loss(self.accelerator.unwrap_model(self.loss))
         values: dict[str, float | str] = {"loss": loss, **asdict(scores)}
@@ -266,7 +266,7 @@ class Trainer:
         self.accelerator.wait_for_everyone()
         best, beam = load(self.output / BEST), self.config.beam_size
         best.model.to(self.accelerator.device)
-        scores = self.validator.score(self.validator.translate(Translator(best), beam))
+        scores = self.validator.score(self.validator.translate(self._translator(best), beam))
         self._say(f"best model, beam {beam}: BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
         if self.main:
             write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
@@ -275,9 +275,9 @@ class Trainer:
             )
             save(best, self.output / BEST, text)
 
-    def _translator(self) -> Translator:
-        self.model.eval()
-        return Translator(self.checkpoint())
+    def _translator(self, checkpoint: Checkpoint) -> Translator:
+        checkpoint.model.eval()
+        return Translator(checkpoint, max_tokens=self.config.max_tokens + 1)
 
     def checkpoint(self) -> Checkpoint:
         """The model as it stands."""

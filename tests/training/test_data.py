@@ -154,7 +154,7 @@ BAD_PAIRS = {
 @pytest.mark.parametrize("rule", RULES)
 def test_each_rule_drops_and_counts_its_pair_alone(rule):
     good = sentences(20)
-    kept, counts = clean(as_dataset([*good[:10], BAD_PAIRS[rule], *good[10:]]))
+    kept, counts, _ = clean(as_dataset([*good[:10], BAD_PAIRS[rule], *good[10:]]))
     assert pairs_of(kept) == good
     assert counts == {**dict.fromkeys(RULES, 0), rule: 1}
 
@@ -173,16 +173,16 @@ def test_good_pairs_that_look_odd_are_kept():
         ("eins", "the one"),  # one source, two translations
         ("uno", "the one"),
     ]
-    kept, counts = clean(as_dataset(odd))
+    kept, counts, _ = clean(as_dataset(odd))
     assert pairs_of(kept) == odd
     assert sum(counts.values()) == 0
 
 
 def test_what_is_kept_and_what_is_dropped_make_the_whole():
     pairs = [*BAD_PAIRS.values(), *sentences(9), *sentences(4)]
-    kept, counts = clean(as_dataset(pairs))
+    kept, counts, _ = clean(as_dataset(pairs))
     assert len(kept) + sum(counts.values()) == len(pairs)
-    again, counts = clean(kept)
+    again, counts, _ = clean(kept)
     assert pairs_of(again) == pairs_of(kept)
     assert sum(counts.values()) == 0
 

@@ -75,12 +75,15 @@ def word_list(directory: Path, lines: Sequence[str] | None = None) -> Path:
 
 
 def parallel_files(
-    directory: Path, pairs: Sequence[tuple[str, str]] | None = None, name: str = "train"
+    directory: Path,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    name: str = "train",
+    languages: tuple[str, str] = ("de", "en"),
 ) -> Path:
-    """Return a data directory with NAME.de and NAME.en."""
+    """Return a data directory with NAME.de and NAME.en, or other languages."""
     pairs = sentences(40) if pairs is None else pairs
-    write_lines(directory / f"{name}.de", [source for source, _ in pairs])
-    write_lines(directory / f"{name}.en", [target for _, target in pairs])
+    for language, side in zip(languages, zip(*pairs, strict=True) if pairs else ((), ()), strict=True):
+        write_lines(directory / f"{name}.{language}", side)
     return directory
 
 

@@ -13,7 +13,7 @@ from model.tokenizer import PAD_ID
 from model.transformer import Transformer
 from training.batching import Batch
 
-CHUNK = 256  # tokens: the logits of a chunk stay in the processor's cache
+CHUNK = 512  # tokens whose logits exist at one time
 
 
 class LinearCrossEntropy(torch.autograd.Function):
@@ -42,13 +42,21 @@ class LinearCrossEntropy(torch.autograd.Function):
             rows = slice(start, start + CHUNK)
             x, gold = hidden[rows].to(dtype), labels[rows, None]
             logits = (x @ narrow.T).float()
-            log_sum = logits.logsumexp(-1, keepdim=True)
-            at_gold = logits.gather(1, gold)
-            mean = logits.mean(-1, keepdim=True)
-            total += (log_sum - (1 - smoothing) * at_gold - smoothing * mean).sum()
+            # One pass of exp serves loss and softmax; torch's logsumexp would take another.
+            wanted = (1 - smoothing) * logits.gather(1, gold)
+            if smoothing:
+                wanted += smoothing * logits.mean(-1, keepdim=True)
+            highest = logits.amax(-1, keepdim=True)
+            softmax = logits.sub_(highest).exp_()
+            normaliser = softmax.sum(-1, keepdim=True)
+            total += (normaliser.log() + highest - wanted).sum()
+            if not ctx.needs_input_grad[0]:
+                continue
             # d loss / d logits = softmax - smoothed one-hot
-            gradient = logits.sub_(log_sum).exp_().sub_(uniform)
-            gradient.scatter_add_(1, gold, torch.full_like(at_gold, smoothing - 1))
+            gradient = softmax.mul_(1 / normaliser)
+            if smoothing:
+                gradient.sub_(uniform)
+            gradient.scatter_add_(1, gold, torch.full_like(wanted, smoothing - 1))
             gradient = gradient.to(dtype)
             d_hidden[rows] = gradient @ narrow
             d_weight += gradient.T @ x

@@ -93,6 +93,11 @@ class Tokenizer:
         """Ids of the text's tokens without <s> and </s>. What is unknown becomes <unk>."""
         return list(self._backend.encode(normalise(text), add_special_tokens=False).ids)
 
+    def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """`encode`, and the characters [start, end) of the normalised text that each id was cut from."""
+        encoding = self._backend.encode(normalise(text), add_special_tokens=False)
+        return list(encoding.ids), list(encoding.offsets)
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` for many texts at once, in parallel."""
         encodings = self._backend.encode_batch_fast(
@@ -121,9 +126,9 @@ class Tokenizer:
     def source_tokens(self, text: str) -> tuple[Token, ...]:
         """Tokens of a source sentence, </s> last; an unknown piece keeps the text it stands for."""
         text = normalise(text)
-        encoding = self._backend.encode(text, add_special_tokens=False)
-        surfaces = [text[start:end].replace(" ", SPACE) for start, end in encoding.offsets]
-        return self.tokens([*encoding.ids, EOS_ID], [*surfaces, EOS])
+        ids, spans = self.encode_spans(text)
+        surfaces = [text[start:end].replace(" ", SPACE) for start, end in spans]
+        return self.tokens([*ids, EOS_ID], [*surfaces, EOS])
 
     def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:
         """Ids as tokens to show, each with the index of the word it belongs to.

@@ -12,7 +12,8 @@ import datasets
 import tyro
 
 from model.errors import UserError
-from model.translator import Translator
+from model.translator import MAX_TOKENS, Translator
+from training.align import Head, align_files
 from training.average import average_run
 from training.evaluate import evaluate
 from training.recipes import RECIPES
@@ -91,11 +92,60 @@ def run_average(
     print(f"{output} is the mean of the snapshots of steps {steps}.")
 
 
+def run_align(
+    model: Annotated[Path, tyro.conf.Positional],
+    source: Path,
+    target: Path,
+    gold: Path | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    shifted: bool = False,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Print the word alignment of each sentence pair by one cross-attention head.
+
+    One line a pair in Pharaoh's form: "0-0 1-2" links source word 0 to target word 0 and 1 to 2.
+    The words are those between spaces, counted from 0, though gold files count from 1. The model
+    reads the given target. A pair that is too long for it gives an empty line.
+
+    Args:
+        model: Model directory.
+        source: Sentences, one a line, words separated by spaces.
+        target: Their translations, one a line.
+        gold: Links by people, one line a pair: i-j sure, ipj possible, words counted from 1.
+        layer: Decoder layer, counted from 1 as on the page; without it, the best head on the odd gold lines.
+        head: Head of that layer, counted from 1.
+        shifted: Take a target word's row where the decoder reads it, not where it predicts it.
+        as_json: Print one JSON object; its error rates go from 0 to 1.
+    """
+    if (layer is None) != (head is None):
+        raise UserError("--layer and --head go together; give both or neither.")
+    if shifted and layer is None:
+        raise UserError("--shifted needs --layer and --head; without them both kinds of row are tried.")
+    named = None if layer is None or head is None else Head(layer - 1, head - 1, shifted)
+    found = align_files(Translator.load(model), source, target, gold, named)
+    chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
+    if as_json:
+        print(
+            json.dumps({**chosen, "skipped": found.skipped, "aer": found.error_rates, "lines": found.lines})
+        )
+        return
+    print("\n".join(found.lines))
+    rows = "read" if found.head.shifted else "predicted"
+    print(f"layer {chosen['layer']}, head {chosen['head']}, rows where words are {rows}", file=sys.stderr)
+    for lines, rate in found.error_rates.items():
+        print(f"AER {100 * rate:5.1f} %  {lines} lines", file=sys.stderr)
+    if found.skipped:
+        subject = f"{found.skipped:,} of {len(found.lines):,} pairs, of more than {MAX_TOKENS} tokens,"
+        print(f"{subject} left unaligned.", file=sys.stderr)
+
+
 def main() -> None:
     """Run one command; a user's mistake ends in one sentence and status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": run_train, "average": run_average, "evaluate": run_evaluate}, prog="python -m training"
+            {"train": run_train, "average": run_average, "evaluate": run_evaluate, "align": run_align},
+            prog="python -m training",
         )
     except UserError as error:
         sys.exit(str(error))

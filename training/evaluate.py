@@ -19,12 +19,18 @@ def read_sentences(path: Path) -> list[str]:
         raise UserError(f"{path} is not UTF-8; convert it first.") from error
 
 
-def evaluate(translator: Translator, source: Path, reference: Path, beam_size: int) -> Scores:
-    """Translate the source file and compare with the reference, line by line."""
-    sources, references = read_sentences(source), read_sentences(reference)
-    if len(sources) != len(references):
+def read_pairs(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """The lines of two parallel files. Raises UserError when they do not pair up."""
+    sources, targets = read_sentences(source), read_sentences(target)
+    if len(sources) != len(targets):
         raise UserError(
-            f"{source} has {len(sources):,} lines but {reference} has {len(references):,}; "
+            f"{source} has {len(sources):,} lines but {target} has {len(targets):,}; "
             "line n of both must be the same sentence."
         )
+    return sources, targets
+
+
+def evaluate(translator: Translator, source: Path, reference: Path, beam_size: int) -> Scores:
+    """Translate the source file and compare with the reference, line by line."""
+    sources, references = read_pairs(source, reference)
     return score(translator.translate_batch(sources, beam_size), references)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import signal
 import time
@@ -51,10 +52,17 @@ def bfloat16_pays() -> bool:
 def start_accelerator(precision: str | None) -> Accelerator:
     """Several processes as the launcher says, bfloat16 where it pays unless `precision` is given.
 
-    The first process measures for all, since two measurements may disagree.
+    The first process measures for all, since two measurements may disagree. Raises UserError
+    when the launcher was asked for several processes and started one.
     """
     cpu = not torch.accelerator.is_available()
-    PartialState(cpu=cpu)
+    state = PartialState(cpu=cpu)
+    # Without GPUs accelerate's launcher sets an address for several processes and starts one.
+    if "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ and state.num_processes == 1:
+        raise UserError(
+            "accelerate starts only one process on a machine without GPUs unless --multi_gpu is given: "
+            "write accelerate launch --multi_gpu --num_processes N -m training train ..."
+        )
     choice = [precision or ("bf16" if bfloat16_pays() else "no")]
     broadcast_object_list(choice)
     return Accelerator(mixed_precision=choice[0], cpu=cpu)

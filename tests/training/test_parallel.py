@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.errors import UserError
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, run, word_list
@@ -56,6 +57,12 @@ def launch(name: str, data: Path, output: Path) -> None:
     command = [*launcher, "-m", "tests.training.runner", name, str(data), str(output)]
     result = subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_launcher_that_started_one_process_of_several_is_not_passed_over(tmp_path, data, monkeypatch):
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    with pytest.raises(UserError, match="--multi_gpu --num_processes N"):
+        Trainer(REVERSE, [data], tmp_path / "run")
 
 
 @pytest.fixture(scope="module")

@@ -59,10 +59,10 @@ class TokenBatches:
         return batches
 
 
-def padding_share(batches: Sequence[Rows], lengths: Lengths) -> float:
-    """Share of the padded tokens of one side that are padding."""
-    real = sum(int(lengths[batch].sum()) for batch in batches)
-    padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
+def padding_share(batches: Sequence[Rows], *sides: Lengths) -> float:
+    """Share of the padded tokens that are padding, over all sides given."""
+    real = sum(int(side[batch].sum()) for side in sides for batch in batches)
+    padded = sum(int(side[batch].max()) * len(batch) for side in sides for batch in batches)
     return 1 - real / max(padded, 1)
 
 

@@ -18,7 +18,7 @@ from model.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save,
 from model.errors import UserError
 from model.transformer import Transformer
 from model.translator import Translator
-from training.batching import Rows, TokenBatches, collate
+from training.batching import Rows, TokenBatches, collate, padding_share
 from training.card import card
 from training.config import TrainConfig
 from training.data import Corpus, encode, lengths_of, read_corpus, train_tokenizers
@@ -109,6 +109,9 @@ class Trainer:
         dropped = ", ".join(f"{rule} {count:,}" for rule, count in corpus.dropped.items())
         self._say(f"{pairs['train']:,} training pairs (dropped: {dropped})")
         self._say(f"{pairs['validation']:,} validation pairs")
+        epoch = self.batches.epoch(0)
+        padding = padding_share(epoch, self.batches.source_lengths, self.batches.target_lengths)
+        self._say(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")
 
     def _say(self, sentence: str) -> None:
         if self.main:

@@ -24,8 +24,9 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         """ReLU between two projections."""
-        hidden: Tensor = self.inner(x)
-        output: Tensor = self.outer(hidden.relu_())
+        # Not in place: autograd would copy the gradient of the projection's view four times.
+        hidden: Tensor = F.relu(self.inner(x))
+        output: Tensor = self.outer(hidden)
         return output
 
 

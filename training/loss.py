@@ -38,10 +38,15 @@ class LinearCrossEntropy(torch.autograd.Function):
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
         total = torch.zeros((), device=hidden.device)
         uniform = smoothing / len(weight)
+        # The same memory for every chunk: fresh pages cost more than the arithmetic on them.
+        shape = min(CHUNK, len(hidden)), len(weight)
+        logits_memory = torch.empty(shape, device=hidden.device, dtype=torch.float32)
+        narrow_memory = torch.empty(shape, device=hidden.device, dtype=dtype)
         for start in range(0, len(hidden), CHUNK):
             rows = slice(start, start + CHUNK)
             x, gold = hidden[rows].to(dtype), labels[rows, None]
-            logits = (x @ narrow.T).float()
+            narrow_logits = torch.mm(x, narrow.T, out=narrow_memory[: len(x)])
+            logits = logits_memory[: len(x)].copy_(narrow_logits)
             # One pass of exp serves loss and softmax; torch's logsumexp would take another.
             wanted = (1 - smoothing) * logits.gather(1, gold)
             if smoothing:
@@ -57,9 +62,9 @@ class LinearCrossEntropy(torch.autograd.Function):
             if smoothing:
                 gradient.sub_(uniform)
             gradient.scatter_add_(1, gold, torch.full_like(wanted, smoothing - 1))
-            gradient = gradient.to(dtype)
-            d_hidden[rows] = gradient @ narrow
-            d_weight += gradient.T @ x
+            narrow_gradient = narrow_logits.copy_(gradient)
+            d_hidden[rows] = narrow_gradient @ narrow
+            d_weight += narrow_gradient.T @ x
         ctx.save_for_backward(d_hidden.to(hidden.dtype), d_weight.to(weight.dtype))
         return total
 

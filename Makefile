@@ -10,7 +10,7 @@ BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training screenshots clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 
 bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others'; needs ARGS="--data DIR"
 	$(PYTHON) -m tests.benchmarks.training $(ARGS)
+
+bench-decoding: $(BENCHMARKS_INSTALLED) ## print decoding speeds beside others'
+	$(PYTHON) -m tests.benchmarks.decoding $(ARGS)
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots

@@ -1,5 +1,6 @@
 """What the benchmarks count and whom they compare with; how fast anything is, no test says."""
 
+import random
 import warnings
 from dataclasses import replace
 
@@ -9,7 +10,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from model.config import ModelConfig
-from model.tokenizer import SPECIALS
+from model.decoding import SearchOptions, search
+from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.transformer import Transformer
 from tests.benchmarks import race
 from tests.benchmarks.arithmetic import training_flops, translation_flops
@@ -66,6 +68,24 @@ def test_hugging_face_has_our_parameters_and_operations() -> None:
     with FlopCounterMode(display=False) as counter:
         peer(input_ids=tokens(1, S), decoder_input_ids=tokens(1, T))
     assert counter.get_total_flops() == translation_flops(TINY, S, T)
+
+
+def test_ctranslate2_finds_our_translations() -> None:
+    pytest.importorskip("ctranslate2", reason="make bench-decoding installs ctranslate2")
+    from tests.benchmarks.engine import engine, specification, translate
+
+    words = [first + second for first in "abcdef" for second in "abcdef"]
+    tokenizer = Tokenizer.train([" ".join(words)], "word")
+    torch.manual_seed(0)
+    # With an output projection of its own the random model does more than to repeat what it read.
+    model = Transformer(replace(TINY, separate_output=True)).eval()
+    with torch.no_grad():
+        model.output.weight[: len(SPECIALS)] = 0.0  # never the largest logit
+    ids = tokenizer.encode(" ".join(random.Random(0).sample(words, S)))
+    ours = search(model, torch.tensor([[*ids, EOS_ID]]), SearchOptions(max_length=T))[0][0]
+    theirs = translate(engine(specification(model, tokenizer), "float32"), [tokenizer.pieces(ids)], T)
+    assert theirs == [tokenizer.pieces(ours.ids)]
+    assert len(set(ours.ids)) > 1
 
 
 def test_a_race_compares_neighbouring_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,14 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(if $(CI),--quiet --progress-bar off)
 APP_INSTALLED := $(VENV)/.app-installed
 TESTS_INSTALLED := $(VENV)/.tests-installed
+BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench screenshots clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-corpus screenshots clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="..." passes more arguments on; PYTHON_BIN=python3.12 chooses the Python for .venv.'
 
 app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860
@@ -33,8 +34,14 @@ format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-bench: $(TESTS_INSTALLED) ## print speed ratios
-	$(PYTHON) -m tests.benchmarks $(ARGS)
+bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others'; needs ARGS="--data DIR"
+	$(PYTHON) -m tests.benchmarks.training $(ARGS)
+
+bench-decoding: $(BENCHMARKS_INSTALLED) ## print decoding speeds beside others'
+	$(PYTHON) -m tests.benchmarks.decoding $(ARGS)
+
+bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4.5 million pairs takes
+	$(PYTHON) -m tests.benchmarks.corpus $(ARGS)
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
@@ -63,4 +70,8 @@ $(APP_INSTALLED): requirements.txt | $(VENV)/bin/pip
 
 $(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED)
 	@$(PIP_INSTALL) -r tests/requirements.txt
+	@touch $@
+
+$(BENCHMARKS_INSTALLED): tests/benchmarks/requirements.txt $(APP_INSTALLED)
+	@$(PIP_INSTALL) -r tests/benchmarks/requirements.txt
 	@touch $@

@@ -166,7 +166,9 @@ def requirements(name: str) -> list[str]:
     return [line for line in lines if line]
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "tests/requirements.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "tests/requirements.txt", "tests/benchmarks/requirements.txt"]
+)
 def test_requirements_are_pinned(name: str) -> None:
     pins = requirements(name)
     assert pins

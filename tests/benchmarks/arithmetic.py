@@ -1,0 +1,44 @@
+"""Floating-point operations of the model's matrix products, counted from shapes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable
+
+import torch
+
+from model.config import ModelConfig
+
+SIDE = 2048  # of the square matrices that show the machine's rate
+FORWARD_AND_BACKWARD = 3  # a product's two gradients are two products of the same size
+
+
+def translation_flops(config: ModelConfig, source: int, target: int) -> int:
+    """Of one forward pass over one pair with this many tokens, specials counted, padding not.
+
+    Scores that the causal mask hides are counted: nobody on a CPU skips them.
+    """
+    d, linear = config.d_model, 2 * config.d_model**2
+    feed_forward = 4 * d * config.d_ff
+    encoder = source * (4 * linear + feed_forward) + 4 * d * source * source
+    self_and_forward = target * (4 * linear + feed_forward) + 4 * d * target * target
+    cross = (target + source) * 2 * linear + 4 * d * target * source
+    output = 2 * target * d * config.target_vocabulary
+    return config.n_encoder_layers * encoder + config.n_decoder_layers * (self_and_forward + cross) + output
+
+
+def training_flops(config: ModelConfig, lengths: Iterable[tuple[int, int]]) -> int:
+    """Of one training step on pairs of these source and target lengths."""
+    return FORWARD_AND_BACKWARD * sum(translation_flops(config, *pair) for pair in lengths)
+
+
+def bfloat16_rate() -> float:
+    """FLOP/s of a large bfloat16 matrix product here and now."""
+    a, b = (torch.randn(SIDE, SIDE).bfloat16() for _ in range(2))
+    seconds = []
+    for _ in range(6):
+        started = time.perf_counter()
+        a @ b
+        seconds.append(time.perf_counter() - started)
+    return 2 * SIDE**3 / statistics.median(seconds[1:])

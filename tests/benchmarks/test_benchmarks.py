@@ -1,0 +1,112 @@
+"""What the benchmarks count and whom they compare with; how fast anything is, no test says."""
+
+import random
+import warnings
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from model.config import ModelConfig
+from model.decoding import SearchOptions, search
+from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
+from model.transformer import Transformer
+from tests.benchmarks import race
+from tests.benchmarks.arithmetic import training_flops, translation_flops
+from tests.benchmarks.seeds import (
+    SEED_000,
+    SEEDS_001_004,
+    WAY_000,
+    WAY_001_004,
+    SeedSettings,
+    SeedTransformer,
+)
+from training.config import TrainConfig
+from training.batching import Batch
+from training.loss import SequenceLoss
+
+TINY = ModelConfig(40, 40, d_model=16, d_ff=24, n_heads=2, n_encoder_layers=2, n_decoder_layers=3)
+B, S, T = 3, 5, 7
+
+
+def tokens(rows: int, length: int) -> torch.Tensor:
+    return torch.randint(len(SPECIALS), TINY.source_vocabulary, (rows, length))
+
+
+def parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+
+
+@pytest.mark.parametrize(
+    "config", [TINY, replace(TINY, norm="post", separate_output=True), replace(TINY, tied=False)]
+)
+def test_counted_operations_are_those_of_a_training_step(config: ModelConfig) -> None:
+    loss = SequenceLoss(Transformer(config), 0.1)
+    # In bfloat16 attention is not fused; the counter does not know the fused one of a CPU.
+    with FlopCounterMode(display=False) as counter, torch.autocast("cpu", torch.bfloat16):
+        loss(Batch(tokens(B, S), tokens(B, T), tokens(B, T))).backward()
+    assert counter.get_total_flops() == training_flops(config, [(S, T)] * B)
+
+
+@pytest.mark.parametrize(("config", "way"), [(SEED_000, WAY_000), (SEEDS_001_004, WAY_001_004)])
+def test_a_seed_has_as_many_parameters_as_ours(config: TrainConfig, way: SeedSettings) -> None:
+    shape = replace(config.model, source_vocabulary=8000, target_vocabulary=8000)
+    with torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nn.Transformer's, about nested tensors
+        ours, theirs = Transformer(shape), SeedTransformer(shape, way)
+    assert parameters(theirs) == pytest.approx(parameters(ours), rel=0.01)
+
+
+def test_hugging_face_has_our_parameters_and_operations() -> None:
+    pytest.importorskip("transformers", reason="make bench-training installs transformers")
+    from tests.benchmarks.marian import marian
+
+    default = ModelConfig(8000, 8000)
+    assert parameters(marian(default)) == pytest.approx(parameters(Transformer(default)), rel=0.01)
+    peer = marian(TINY, attention="eager")
+    with FlopCounterMode(display=False) as counter:
+        peer(input_ids=tokens(1, S), decoder_input_ids=tokens(1, T))
+    assert counter.get_total_flops() == translation_flops(TINY, S, T)
+
+
+def test_ctranslate2_finds_our_translations() -> None:
+    pytest.importorskip("ctranslate2", reason="make bench-decoding installs ctranslate2")
+    from tests.benchmarks.engine import engine, specification, translate
+
+    words = [first + second for first in "abcdef" for second in "abcdef"]
+    tokenizer = Tokenizer.train([" ".join(words)], "word")
+    torch.manual_seed(0)
+    # With an output projection of its own the random model does more than to repeat what it read.
+    model = Transformer(replace(TINY, separate_output=True)).eval()
+    with torch.no_grad():
+        model.output.weight[: len(SPECIALS)] = 0.0  # never the largest logit
+    ids = tokenizer.encode(" ".join(random.Random(0).sample(words, S)))
+    ours = search(model, torch.tensor([[*ids, EOS_ID]]), SearchOptions(max_length=T))[0][0]
+    theirs = translate(engine(specification(model, tokenizer), "float32"), [tokenizer.pieces(ids)], T)
+    assert theirs == [tokenizer.pieces(ours.ids)]
+    assert len(set(ours.ids)) > 1
+
+
+def test_a_race_compares_neighbouring_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(race, "bfloat16_rate", lambda: 1e9)
+
+    def step(seconds: float) -> race.Work:
+        clock[0] += seconds
+        return race.Work(target_tokens=100, flops=10**8)
+
+    paces = iter([9.0, 1.0, 2.0, 4.0, 1.0])  # seconds of a step of the peer: warm-up, three turns, profile
+    race_between = race.Race("peer", lambda: step(0.5), tokens_per_pair=10, turns=3)
+    race_between.begin()
+    while race_between.after_step(step(next(paces))):
+        pass
+    assert next(paces, None) is None
+    peer, ours, ratio = race_between.table().splitlines()
+    assert "5.00 pairs/s" in peer
+    assert "20.00 pairs/s" in ours
+    assert "200 tokens/s" in ours
+    assert "20.0% of bfloat16" in ours
+    assert "4.00 x" in ratio

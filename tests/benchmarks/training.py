@@ -1,0 +1,110 @@
+"""Training speed, ours beside others': `make bench-training ARGS="--data DIR"`.
+
+Every race is between two trainers on the same sentence pairs, tokenised in the run, with a model of
+the same shape. They take turns of about a second, so that a machine that slows down slows both; the
+first turn warms up. Nothing here passes or fails. Where other programs use the machine the figures
+jump, because the threads of a step wait for each other; the ratios jump less.
+
+- tokens/s: target tokens with </s>, without padding. pairs/s: the same over the corpus's mean number
+  of target tokens, so that a turn of short sentences flatters nobody.
+- in products: time inside torch's matrix products, fused attention among them, in one more turn
+  under the profiler, over that turn's time.
+- of bfloat16: operations of the model's matrix products, forward and backward, counted from shapes for
+  real tokens alone, over what large bfloat16 matrices reach between the turns.
+
+Ours is Headlight's trainer as it is: batches of 4,096 tokens by length, bfloat16 where it pays, clipping.
+What is fair and what is not about the peers:
+
+- The seeds' way updates the weights after every 32 or 8 sentences, ours after some hundred: it does more
+  updates in an epoch, ours gets through the epoch sooner.
+- Hugging Face's trainer has batches of 64 sentences grouped by length, about its best size here
+  (of 16 to 256), and the same label smoothing, dropout and clipping as ours. Its bfloat16 is autocast
+  too. Its model has its norms after the sub-layers and so two fewer.
+- All use the same threads, and the setting of the memory allocator that Headlight's trainer makes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import datasets
+import tyro
+
+from model.errors import UserError
+from tests.benchmarks.marian import run_marian
+from tests.benchmarks.pairs import Pairs
+from tests.benchmarks.race import Race, Work
+from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
+from training.config import TrainConfig
+from training.run_directory import Window
+from training.trainer import Trainer
+
+DEFAULT = TrainConfig("The default shape", "de", "en")
+
+
+class Ours:
+    """Headlight's trainer, one step at a time."""
+
+    def __init__(self, config: TrainConfig, data: Path) -> None:
+        with tempfile.TemporaryDirectory() as output:
+            self.trainer = Trainer(config, [data], Path(output) / "run")
+        train = self.trainer.train
+        self.pairs = Pairs(list(train["source"]), list(train["target"]), self.trainer.model.config)
+        self.rows = itertools.cycle(self.trainer.batches.epoch(0))
+        self.window = Window()
+
+    def step(self) -> Work:
+        """One update."""
+        rows = next(self.rows)
+        self.trainer._step([rows], self.window)
+        return self.pairs.work(rows.tolist())
+
+    def race(self, peer: str, turns: int) -> Race:
+        """A race against a peer on the same pairs."""
+        return Race(peer, self.step, self.pairs.tokens_per_pair, turns)
+
+
+def race_seed(peer: str, config: TrainConfig, way: SeedSettings, data: Path, turns: int) -> None:
+    """Ours against the way of a seed, at its shape."""
+    print(f"\n{config.title}")
+    ours = Ours(config, data)
+    race = ours.race(peer, turns)
+    seed = SeedTraining(ours.pairs.model, way, ours.pairs)
+    race.begin()
+    while race.after_step(seed.step()):
+        pass
+    print(race.table())
+
+
+def race_marian(data: Path, turns: int) -> None:
+    """Ours against Hugging Face's trainer, at the default shape."""
+    print(f"\n{DEFAULT.title}")
+    ours = Ours(DEFAULT, data)
+    for bfloat16 in (False, True):
+        race = ours.race(f"Hugging Face, {'bfloat16' if bfloat16 else 'float32'}", turns)
+        run_marian(race, ours.pairs, DEFAULT.label_smoothing, bfloat16)
+        print(race.table())
+
+
+def main(data: Path) -> None:
+    """Print how fast Headlight trains beside the seeds' way and Hugging Face's trainer.
+
+    Args:
+        data: Folder with train.de and train.en, one sentence a line, such as Multi30k.
+    """
+    datasets.disable_progress_bars()
+    warnings.filterwarnings("ignore", "enable_nested_tensor")  # nn.Transformer of pre-norm layers
+    try:
+        race_seed("Seed 000's way", SEED_000, WAY_000, data, turns=8)
+        race_seed("Seeds 001's and 004's way", SEEDS_001_004, WAY_001_004, data, turns=2)
+        race_marian(data, turns=8)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -24,10 +24,10 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         """ReLU between two projections."""
-        # Not in place: autograd would copy the gradient of the projection's view four times.
-        hidden: Tensor = F.relu(self.inner(x))
+        # Flat, so that the projection is no view: in place on one, autograd copies its gradient.
+        hidden: Tensor = self.inner(x.flatten(0, -2)).relu_()
         output: Tensor = self.outer(hidden)
-        return output
+        return output.view_as(x)
 
 
 def sinusoids(start: int, length: int, d_model: int) -> Float[Tensor, "length D"]:

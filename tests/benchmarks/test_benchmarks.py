@@ -23,8 +23,8 @@ from tests.benchmarks.seeds import (
     SeedSettings,
     SeedTransformer,
 )
-from training.config import TrainConfig
 from training.batching import Batch
+from training.config import TrainConfig
 from training.loss import SequenceLoss
 
 TINY = ModelConfig(40, 40, d_model=16, d_ff=24, n_heads=2, n_encoder_layers=2, n_decoder_layers=3)

@@ -1,0 +1,86 @@
+"""The fast decoder against the readable one."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from model.decoding import encode
+from model.inference import FIRST_CAPACITY, StepDecoder
+from model.tokenizer import BOS_ID, PAD_ID
+from model.transformer import HeadGates
+from tests.model.helpers import random_model, random_tokens
+
+lengths_of_sources = st.lists(st.integers(1, 7), min_size=1, max_size=4)
+
+
+def run(decoder: StepDecoder, tokens: Tensor) -> Tensor:
+    """Logits of every step over given tokens [R, T]."""
+    return torch.stack([decoder.step(column) for column in tokens.unbind(1)], 1)
+
+
+def padded(lengths: list[int], seed: int) -> Tensor:
+    source = random_tokens(len(lengths), max(lengths), seed=seed)
+    for row, length in enumerate(lengths):
+        source[row, length:] = PAD_ID
+    return source
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    lengths=lengths_of_sources,
+    beam_size=st.integers(1, 3),
+    norm=st.sampled_from(["pre", "post"]),
+    tied=st.booleans(),
+    gated=st.booleans(),
+)
+@torch.no_grad()
+def test_steps_equal_one_pass_of_the_transformer(
+    seed: int, lengths: list[int], beam_size: int, norm: str, tied: bool, gated: bool
+) -> None:
+    model = random_model(seed, norm=norm, tied=tied)
+    source, rows = padded(lengths, seed), len(lengths) * beam_size
+    gates = HeadGates(*map(torch.rand_like, HeadGates.open(model.config))) if gated else None
+    target = torch.cat((torch.full((rows, 1), BOS_ID), random_tokens(rows, 5, seed=seed + 1)), 1)
+    steps = run(StepDecoder(model, encode(model, source, gates), beam_size, gates), target)
+    each = encode(model, source.repeat_interleave(beam_size, 0), gates)
+    expected = model.output(model.decode(target, each, None, gates).hidden)
+    torch.testing.assert_close(steps, expected, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+@torch.no_grad()
+def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
+    model, source = random_model(), padded([3, 6, 2], 0)
+    encoded = encode(model, source)
+    first, second = random_tokens(3 * beam_size, 4), random_tokens(2 * beam_size, 3, seed=1)
+    kept = torch.tensor([2, 0])  # sentences; their hypotheses change places
+    rows = (kept[:, None] * beam_size + torch.arange(beam_size).flip(0)).view(-1)
+    decoder = StepDecoder(model, encoded, beam_size)
+    run(decoder, first)
+    decoder.select(rows, kept)
+    after = run(decoder, second)
+    again = StepDecoder(model, encode(model, source[kept]), beam_size)
+    expected = run(again, torch.cat((first[rows], second), 1))[:, 4:]
+    torch.testing.assert_close(after, expected, atol=1e-4, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_cache_grows_behind_its_first_capacity() -> None:
+    model, source = random_model(), random_tokens(2, 4)
+    target = random_tokens(2, 2 * FIRST_CAPACITY + 3)
+    steps = run(StepDecoder(model, encode(model, source)), target)
+    torch.testing.assert_close(steps, model(source, target), atol=1e-4, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_weights_are_those_of_the_model_at_this_moment() -> None:
+    model, source = random_model(), random_tokens(1, 4)
+    target = random_tokens(1, 3)
+    before = run(StepDecoder(model, encode(model, source)), target)
+    model.decoder[0].feed_forward.inner.weight.mul_(2)
+    after = run(StepDecoder(model, encode(model, source)), target)
+    assert not torch.equal(after, before)
+    torch.testing.assert_close(after, model(source, target), atol=1e-4, rtol=1e-5)

@@ -16,11 +16,6 @@ from tests.model.helpers import INFO, set_logits, tiny_checkpoint
 TEXT = "Ein kleiner Hund läuft."
 
 
-@pytest.fixture
-def joint() -> Translator:
-    return Translator(tiny_checkpoint(seed=1))
-
-
 def fixed(logits: dict[int, float]) -> Translator:
     """A translator that has the same logits at each step, characters out."""
     checkpoint = tiny_checkpoint(tied=False)
@@ -215,7 +210,7 @@ def test_spaces_around_and_between_do_not_matter(joint: Translator) -> None:
 def test_translation_says_its_languages_and_times(joint: Translator) -> None:
     result = joint.translate(TEXT)
     assert (result.source_language, result.target_language) == (INFO.source_language, INFO.target_language)
-    assert {"search", "record"} <= set(result.timings)
+    assert set(result.timings) == {"encode", "search", "record"}
     assert all(milliseconds > 0 for milliseconds in result.timings.values())
 
 
@@ -263,8 +258,14 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
 
 
 def test_batch_names_the_line_that_is_too_long(joint: Translator) -> None:
-    with pytest.raises(UserError, match="Line 3 has .* tokens; the limit is 128"):
+    with pytest.raises(UserError, match="Line 3: The sentence has .* tokens; the limit is 128"):
         joint.translate_batch(["Hund", "", words_of_one_token(joint, MAX_TOKENS)])
+
+
+def test_batch_leaves_empty_what_the_model_cannot_read(translator: Translator) -> None:
+    empty, full = translator.translate_batch(["😀 🎉", "Hund 😀"])
+    assert empty == ""
+    assert full == translator.translate("Hund 😀").text != ""
 
 
 @pytest.mark.parametrize("lines", [[], [""], ["", " "]])

@@ -16,6 +16,7 @@ from model.beam_tree import BeamTrees
 from model.checkpoint import Checkpoint, load
 from model.decoding import Candidate, SearchOptions, encode, length_penalty, search
 from model.errors import TooLongError, UserError
+from model.inference import lay_out_for_few_rows, product_dtype
 from model.muting import changed_words, importance
 from model.record import (
     Alternative,
@@ -60,7 +61,9 @@ class Translator:
     @classmethod
     def load(cls, directory: str | Path) -> Translator:
         """Read a model directory. Raises UserError when it is missing, broken or too new."""
-        return cls(load(Path(directory)), Path(directory).name)
+        checkpoint = load(Path(directory))
+        lay_out_for_few_rows(checkpoint.model)
+        return cls(checkpoint, Path(directory).name)
 
     @property
     def device(self) -> torch.device:
@@ -191,7 +194,9 @@ class Translator:
             count = max(1, BATCH_TOKENS // (len(rows[order[-1]]) * options.beam_size))
             places, order = order[-count:], order[:-count]
             source = pad([rows[place] for place in places]).to(self.device)
-            for place, found in zip(places, search(self._model, source, options), strict=True):
+            dtype = product_dtype(len(places) * options.beam_size, self.device)
+            batch = search(self._model, source, options, dtype=dtype)
+            for place, found in zip(places, batch, strict=True):
                 yield place, tuple(self._hypothesis(candidate) for candidate in found)
 
     def record(
@@ -219,7 +224,8 @@ class Translator:
 
     @property
     def _model(self) -> Transformer:
-        return self.checkpoint.model.eval()
+        model = self.checkpoint.model
+        return model.eval() if model.training else model  # eval() walks through every module
 
     @property
     def _reads(self) -> str:

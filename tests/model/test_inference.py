@@ -6,10 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.decoding import encode
-from model.inference import FIRST_CAPACITY, StepDecoder
+from model.config import ModelConfig
+from model.decoding import BFLOAT16_TOLERANCE, SearchOptions, encode, search
+from model.inference import (
+    BFLOAT16_ROWS,
+    FIRST_CAPACITY,
+    StepDecoder,
+    _bfloat16_pays,
+    lay_out_for_few_rows,
+    product_dtype,
+)
 from model.tokenizer import BOS_ID, PAD_ID
-from model.transformer import HeadGates
+from model.transformer import HeadGates, Transformer
 from tests.model.helpers import random_model, random_tokens
 
 lengths_of_sources = st.lists(st.integers(1, 7), min_size=1, max_size=4)
@@ -84,3 +92,48 @@ def test_weights_are_those_of_the_model_at_this_moment() -> None:
     after = run(StepDecoder(model, encode(model, source)), target)
     assert not torch.equal(after, before)
     torch.testing.assert_close(after, model(source, target), atol=1e-4, rtol=1e-5)
+
+
+# Layout and type of the products
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@torch.no_grad()
+def test_layout_for_few_rows_changes_no_value(tied: bool) -> None:
+    model, source, target = random_model(tied=tied), random_tokens(2, 4), random_tokens(2, 3)
+    before, weights = model(source, target), {n: p.clone() for n, p in model.named_parameters()}
+    lay_out_for_few_rows(model)
+    torch.testing.assert_close(model(source, target), before, atol=1e-5, rtol=1e-5)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, weights[name])
+    assert model.decoder[0].feed_forward.inner.weight.t().is_contiguous()
+    assert model.source_embedding.tokens.weight.is_contiguous()
+    assert (model.output.weight is model.source_embedding.tokens.weight) == tied
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@torch.no_grad()
+def test_bfloat16_products_stay_within_the_stated_tolerance(beam_size: int) -> None:
+    config = ModelConfig(200, 200, 64, 128, 4, 2, 2)
+    model, source = Transformer(config).eval(), random_tokens(6, 9, vocabulary=200)
+    source[0, 5:] = PAD_ID
+    for row, found in enumerate(search(model, source, SearchOptions(beam_size), dtype=torch.bfloat16)):
+        alone = source[row : row + 1][source[row : row + 1] != PAD_ID][None]
+        for candidate in found:
+            scores = model(alone, torch.tensor([[BOS_ID, *candidate.ids[:-1]]])).log_softmax(-1)[0]
+            exact = scores[torch.arange(len(candidate.ids)), torch.tensor(candidate.ids)]
+            assert candidate.log_probabilities == pytest.approx(exact.tolist(), abs=BFLOAT16_TOLERANCE)
+            assert candidate.log_probabilities != pytest.approx(exact.tolist(), abs=1e-5)
+
+
+def test_few_rows_and_other_devices_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.inference._bfloat16_pays", lambda: True)
+    assert product_dtype(BFLOAT16_ROWS - 1, torch.device("cpu")) == torch.float32
+    assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.bfloat16
+    assert product_dtype(BFLOAT16_ROWS, torch.device("cuda")) == torch.float32
+    monkeypatch.setattr("model.inference._bfloat16_pays", lambda: False)
+    assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.float32
+
+
+def test_trial_of_bfloat16_gives_an_answer() -> None:
+    assert _bfloat16_pays() in (True, False)

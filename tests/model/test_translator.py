@@ -246,7 +246,9 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
     whole = joint.translate_batch(lines)
     sizes: list[int] = []
 
-    def watched(model: object, source: torch.Tensor, options: SearchOptions) -> list[list[Candidate]]:
+    def watched(
+        model: object, source: torch.Tensor, options: SearchOptions, dtype: torch.dtype
+    ) -> list[list[Candidate]]:
         sizes.append(source.numel())
         return search(joint.checkpoint.model, source, options)
 

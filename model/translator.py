@@ -17,6 +17,7 @@ from model.checkpoint import Checkpoint, load
 from model.decoding import Candidate, SearchOptions, encode, length_penalty, search
 from model.errors import TooLongError, UserError
 from model.inference import lay_out_for_few_rows, product_dtype
+from model.inputs import language, source_ids, target_ids
 from model.muting import changed_words, importance
 from model.record import (
     Alternative,
@@ -29,14 +30,11 @@ from model.record import (
     Token,
     Translation,
 )
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalise
 from model.transformer import Encoded, HeadGates, Transformer
 
-MAX_TOKENS = 128  # of a source sentence, </s> included
-MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
-LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
 # Mean log-probability per token below which a translation carries a notice. Of 200
 # development sentences each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 %
 # in English and 97 % (Tatoeba) in French.
@@ -96,7 +94,7 @@ class Translator:
         the text is empty, too long or wholly unknown to the model, or the prefix is no target.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
-        given = self._target_ids(prefix)
+        given = target_ids(self.checkpoint, prefix)
         started = time.perf_counter()
         sentence = self._read(text, gates)
         encoded = time.perf_counter()
@@ -121,7 +119,7 @@ class Translator:
         `target` is text, taken to its </s>, or token ids, taken as they are. Nothing is searched: all of
         the result's tokens are `forced`. Raises UserError when either side is empty or too long.
         """
-        ids = self._target_ids(target)
+        ids = target_ids(self.checkpoint, target)
         if isinstance(target, str) and ids:
             ids.append(EOS_ID)
         if not ids:
@@ -183,7 +181,7 @@ class Translator:
         error comes in their place.
         """
         rows: dict[int, list[int]] = {}
-        for place, row in enumerate(self._sources(texts)):
+        for place, row in enumerate(source_ids(self.checkpoint, texts)):
             if isinstance(row, UserError):
                 yield place, row if normalise(texts[place]) else ()
             else:
@@ -217,7 +215,9 @@ class Translator:
             listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
             found.append(f"The model does not know {listed} and reads it as <unk>.")
         if hypothesis.log_probability / len(hypothesis.ids) < UNSURE:
-            found.append(f"The model is unsure of this translation; it reads {self._reads}.")
+            found.append(
+                f"The model is unsure of this translation; it reads {language(self.checkpoint.info)}."
+            )
         if hypothesis.ids[-1] != EOS_ID:
             found.append("The translation was cut at the length limit.")
         return tuple(found)
@@ -226,11 +226,6 @@ class Translator:
     def _model(self) -> Transformer:
         model = self.checkpoint.model
         return model.eval() if model.training else model  # eval() walks through every module
-
-    @property
-    def _reads(self) -> str:
-        language = self.checkpoint.info.source_language
-        return LANGUAGES.get(language, language)
 
     @torch.inference_mode()
     def _read(self, text: str, gates: HeadGates | None) -> Sentence:
@@ -329,71 +324,13 @@ class Translator:
         return tuple(BeamNode(**(vars(node) | {"token": self._token(node.token)})) for node in trees.nodes[0])
 
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
-        (row,) = self._sources([text])
+        (row,) = source_ids(self.checkpoint, [text])
         if isinstance(row, UserError):
             raise row
         return torch.tensor([row], device=self.device)
-
-    def _sources(self, texts: Sequence[str]) -> list[list[int] | UserError]:
-        """The ids of each sentence with its </s>, or what keeps it from being translated."""
-        problems = [_problem_of_text(text) for text in texts]
-        readable = ["" if problem else text for text, problem in zip(texts, problems, strict=True)]
-        rows = self.checkpoint.source_tokenizer.encode_batch(readable)
-        return [
-            problem or self._problem_of_ids(row) or [*row, EOS_ID]
-            for row, problem in zip(rows, problems, strict=True)
-        ]
-
-    def _problem_of_ids(self, ids: Sequence[int]) -> UserError | None:
-        pieces = self.checkpoint.source_tokenizer.pieces(ids)
-        if all(piece in (UNK, SPACE) for piece in pieces):
-            return UserError(f"The model knows none of these characters; it reads {self._reads}.")
-        if len(ids) >= MAX_TOKENS:
-            return _too_long("sentence", len(ids) + 1, MAX_TOKENS)
-        return None
-
-    def _target_ids(self, target: str | Sequence[int]) -> list[int]:
-        """A given target as ids. Raises UserError for what no translation can hold."""
-        tokenizer = self.checkpoint.target_tokenizer
-        if isinstance(target, str):
-            if problem := _too_many_characters(target):
-                raise problem
-            ids = tokenizer.encode(target)
-        else:
-            ids = list(target)
-        for index in ids:
-            if not 0 <= index < len(tokenizer) or index in (PAD_ID, BOS_ID):
-                raise UserError(f"A translation cannot hold the token {index}; give ids of the vocabulary.")
-        if EOS_ID in ids[:-1]:
-            raise UserError("The given translation goes on behind its </s>; end it there.")
-        if len(ids) > MAX_TARGET_TOKENS:
-            raise _too_long("given translation", len(ids), MAX_TARGET_TOKENS)
-        return ids
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     """Rows of ids as one tensor, <pad> on the right."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
-
-
-def _problem_of_text(text: str) -> UserError | None:
-    if not normalise(text):
-        return UserError("There is nothing to translate; type a sentence.")
-    return _too_many_characters(text)
-
-
-def _too_many_characters(text: str) -> UserError | None:
-    # A bound before tokenising: nothing within the token limit is longer than this.
-    if len(text) <= 40 * MAX_TOKENS:
-        return None
-    return TooLongError(
-        f"The text has {len(text):,} characters; translate one sentence of at most "
-        f"{MAX_TOKENS} tokens at a time."
-    )
-
-
-def _too_long(subject: str, tokens: int, limit: int) -> TooLongError:
-    return TooLongError(
-        f"The {subject} has {tokens} tokens; the limit is {limit}. Split it into shorter ones."
-    )

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from model import Head, HeadGates, Translator, UserError
+from model.inputs import MAX_TARGET_TOKENS
 from model.tokenizer import EOS_ID
-from model.translator import MAX_TARGET_TOKENS
 
 TEXT = "Ein kleiner Hund läuft."
 

@@ -7,10 +7,11 @@ import torch
 from model import Translator, UserError
 from model.checkpoint import save
 from model.decoding import Candidate, SearchOptions, search
+from model.inputs import MAX_TOKENS
 from model.masks import causal_mask
 from model.tokenizer import BOS_ID, EOS_ID
 from model.transformer import HeadGates
-from model.translator import BATCH_TOKENS, MAX_TOKENS, pad
+from model.translator import BATCH_TOKENS, pad
 from tests.model.helpers import INFO, set_logits, tiny_checkpoint
 
 TEXT = "Ein kleiner Hund läuft."

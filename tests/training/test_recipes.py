@@ -8,7 +8,8 @@ import json
 import pytest
 
 from model.errors import UserError
-from model.translator import MAX_TOKENS, Translator
+from model.inputs import MAX_TOKENS
+from model.translator import Translator
 from tests.training.tiny import parallel_files, sentences, word_list
 from training.data import MAX_LETTERS, read_corpus
 from training.recipes import RECIPES

@@ -140,11 +140,27 @@ def test_search_that_ends_early_misses_nothing_of_the_n_best(
     seed: int, lengths: list[int], beam_size: int, alpha: float
 ) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
-    patient = search(model, source, SearchOptions(beam_size, alpha, 8, n_best=beam_size))
+    # without a maximum each sentence has the limit of its own length
+    patient = search(model, source, SearchOptions(beam_size, alpha, n_best=beam_size))
     for n_best in range(1, beam_size):
-        found = search(model, source, SearchOptions(beam_size, alpha, 8, n_best))
+        found = search(model, source, SearchOptions(beam_size, alpha, n_best=n_best))
         for early, late in zip(found, patient, strict=True):
             assert [c.ids for c in early[:n_best]] == [c.ids for c in late[:n_best]]
+
+
+def test_second_best_may_come_long_after_the_best() -> None:
+    # One word a little likelier than </s>: here </s> alone is best, then 14 words, then word </s>.
+    model = set_logits(random_model(tied=False), {EOS_ID: 8.9, 7: 9.0})
+    ((first, second, *_),) = search(model, random_tokens(1, 5), SearchOptions(3, 2.0, 14, n_best=2))
+    assert first.ids == (EOS_ID,)
+    assert second.ids == (7,) * 14
+
+
+def test_limits_stay_with_their_sentences_when_others_are_dropped() -> None:
+    # A word a little likelier than </s>: under this penalty 22 words beat </s> alone, 12 words do not.
+    model = set_logits(random_model(tied=False), {EOS_ID: 8.9, 7: 9.0})
+    found = search(model, padded_batch([1, 1, 1, 6], seed=0), SearchOptions(2, 2.0))
+    assert best_ids(found) == [(EOS_ID,)] * 3 + [(7,) * 22]
 
 
 def test_search_ends_as_soon_as_the_rest_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:

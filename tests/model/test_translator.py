@@ -245,18 +245,20 @@ def test_batch_keeps_order_and_empty_lines_and_equals_one_by_one(
 def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["Ein Hund läuft.", "Öffne die Tür!", "Wie geht's?", "Hund", "Schnee", "Ein kleiner Hund"]
     whole = joint.translate_batch(lines)
-    sizes: list[int] = []
+    sizes, widths = [], []
 
     def watched(
         model: object, source: torch.Tensor, options: SearchOptions, dtype: torch.dtype
     ) -> list[list[Candidate]]:
         sizes.append(source.numel())
+        widths.append(source.shape[1])
         return search(joint.checkpoint.model, source, options)
 
     monkeypatch.setattr("model.translator.search", watched)
     monkeypatch.setattr("model.translator.BATCH_TOKENS", 24)
     assert joint.translate_batch(lines) == whole
     assert len(sizes) > 2
+    assert widths == sorted(widths, reverse=True)
     assert max(sizes) <= 24 < BATCH_TOKENS
 
 

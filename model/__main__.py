@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+from tqdm import tqdm
 
 from model.checkpoint import find_model
+from model.decoding import SearchOptions
 from model.errors import UserError
-from model.record import Translation
+from model.record import Hypothesis
 from model.translator import Translator
 
 
@@ -22,44 +25,70 @@ def translate(
     models: Path = Path("assets/models"),
     beam: int = 1,
     n_best: int = 1,
+    length_penalty: float = 1.0,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Translate sentences, or standard input line by line when none is given.
+
+    Lines keep their order and an empty line stays empty. A line that cannot be translated is named on
+    standard error and left empty; the status is then 1.
 
     Args:
         text: Sentences.
         model: Name of a model in the models folder, or the path of a model directory.
         models: Folder of model directories.
         beam: Hypotheses kept at each step; 1 is greedy. At least as many as n_best.
-        n_best: Translations to print for each sentence.
+        n_best: Translations to print for each sentence, each behind its score.
+        length_penalty: Exponent of the length that divides a hypothesis' score.
         as_json: Print one JSON object a line: text, tokens, log-probabilities and hypotheses.
     """
-    beam = max(beam, n_best)
+    options = SearchOptions(max(beam, n_best), length_penalty, n_best=n_best)
+    sentences = list(text) or _lines_of_standard_input()
     translator = Translator.load(find_model(model, models))
-    sentences = list(text) or sys.stdin.read().splitlines()
-    if not as_json and n_best == 1:
-        print("\n".join(translator.translate_batch(sentences, beam)))
-        return
-    for sentence in sentences:
-        result = translator.translate(sentence, beam) if sentence.strip() else None
+    found: list[tuple[Hypothesis, ...] | UserError] = [()] * len(sentences)
+    results = translator.translate_lines(sentences, options)
+    # disable=None: silent unless standard error is a terminal
+    for place, result in tqdm(results, total=len(sentences), unit=" sentences", disable=None):
+        found[place] = result
+    for line, (sentence, result) in enumerate(zip(sentences, found, strict=True), start=1):
+        hypotheses = () if isinstance(result, UserError) else result[:n_best]
+        if isinstance(result, UserError):
+            print(f"Line {line}: {result}", file=sys.stderr)
         if as_json:
-            print(json.dumps(_to_json(result, n_best), ensure_ascii=False))
+            print(json.dumps(_to_json(translator, sentence, hypotheses), ensure_ascii=False))
         else:
-            hypotheses = result.hypotheses[:n_best] if result else ()
-            print("\n".join(f"{h.score:.3f}\t{h.text}" for h in hypotheses))
+            print("\n".join(_to_text(one, scored=n_best > 1) for one in hypotheses))
+    if any(isinstance(result, UserError) for result in found):
+        sys.exit(1)
 
 
-def _to_json(result: Translation | None, n_best: int) -> dict[str, object]:
-    if result is None:
-        return {"text": ""}
+def _lines_of_standard_input() -> list[str]:
+    """Split at line feeds alone: other separators of lines may stand inside a sentence."""
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError("Standard input is not UTF-8; convert it first.") from error
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _to_text(hypothesis: Hypothesis, scored: bool) -> str:
+    return f"{hypothesis.score:.3f}\t{hypothesis.text}" if scored else hypothesis.text
+
+
+def _to_json(translator: Translator, sentence: str, hypotheses: Sequence[Hypothesis]) -> dict[str, object]:
+    if not hypotheses:
+        return {"source": sentence, "text": ""}
+    best = hypotheses[0]
+    source = translator.checkpoint.source_tokenizer.source_tokens(sentence)
+    target = translator.checkpoint.target_tokenizer.tokens(best.ids)
     return {
-        "source": result.source_text,
-        "text": result.text,
-        "source_tokens": [token.text for token in result.attention.source],
-        "target_tokens": [token.text for token in result.attention.predicted],
-        "log_probabilities": result.log_probabilities,
-        "hypotheses": [asdict(hypothesis) for hypothesis in result.hypotheses[:n_best]],
-        "notices": result.notices,
+        "source": sentence,
+        "text": best.text,
+        "source_tokens": [token.text for token in source],
+        "target_tokens": [token.text for token in target],
+        "log_probabilities": best.log_probabilities,
+        "hypotheses": [asdict(hypothesis) for hypothesis in hypotheses],
+        "notices": translator.notices(source, best),
     }
 
 

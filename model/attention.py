@@ -91,18 +91,18 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "B H Q K"],
         memory: KeyValue,
         mask: Bool[Tensor, "..."] | None = None,
-        gate: Float[Tensor, " H"] | None = None,
+        gate: Float[Tensor, "*rows H"] | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B H Q S"] | None]:
         """Attend, gate each head, join the heads and apply W_O.
 
-        `gate` multiplies each head's output before W_O. The weights come back only on the
-        explicit path.
+        `gate` multiplies each head's output before W_O, one gate for all of the batch or one for
+        each of its rows. The weights come back only on the explicit path.
         """
         if explicit:
             heads, weights = explicit_attention(query, *memory, mask)
         else:
             heads, weights = fused_attention(query, *memory, mask), None
         if gate is not None:
-            heads = heads * gate[:, None, None]
+            heads = heads * gate[..., None, None]
         return self.output(heads.transpose(1, 2).flatten(-2)), weights

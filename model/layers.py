@@ -74,12 +74,15 @@ class Embedding(nn.Module):
     def forward(self, tokens: Int[Tensor, "B S"], start: int = 0) -> Float[Tensor, "B S D"]:
         """`start` is the position of the first token: the length of the cache before it."""
         end = start + tokens.shape[1]
-        width = self.tokens.embedding_dim
-        if end > len(self.positions):
-            self.positions = sinusoids(0, 2 * end, width).to(self.positions)
-        x: Tensor = self.tokens(tokens) * math.sqrt(width) + self.positions[start:end]
+        x: Tensor = self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim) + self.table(end)[start:end]
         output: Tensor = self.dropout(x)
         return output
+
+    def table(self, end: int) -> Float[Tensor, "P D"]:
+        """Positions 0 to at least `end`, made once."""
+        if end > len(self.positions):
+            self.positions = sinusoids(0, 2 * end, self.tokens.embedding_dim).to(self.positions)
+        return self.positions
 
 
 class Residual(nn.Module):
@@ -115,7 +118,7 @@ class EncoderLayer(nn.Module):
         self,
         x: Float[Tensor, "B S D"],
         mask: Bool[Tensor, "B 1 1 S"] | None,
-        gate: Float[Tensor, " H"] | None = None,
+        gate: Float[Tensor, "*rows H"] | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B H S S"] | None]:
         """The layer's output and, on the explicit path, its weights."""
@@ -154,8 +157,8 @@ class DecoderLayer(nn.Module):
         causal: Bool[Tensor, "T P"] | None,
         memory: KeyValue,
         memory_mask: Bool[Tensor, "B 1 1 S"] | None,
-        self_gate: Float[Tensor, " H"] | None = None,
-        cross_gate: Float[Tensor, " H"] | None = None,
+        self_gate: Float[Tensor, "*rows H"] | None = None,
+        cross_gate: Float[Tensor, "*rows H"] | None = None,
         explicit: bool = False,
     ) -> DecoderStep:
         """Read T new positions behind the `past` ones; `memory` is the encoder's, projected."""

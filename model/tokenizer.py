@@ -142,7 +142,7 @@ class Tokenizer:
             written = [s if i == UNK_ID else p for i, s, p in zip(ids, surfaces, pieces, strict=True)]
         words = _word_indices(ids, written)
         return tuple(
-            Token(piece, text.replace(SPACE, "") or " ", word, index < len(SPECIALS))
+            Token(piece, text.replace(SPACE, "") or " ", word, index < len(SPECIALS), index)
             for index, piece, text, word in zip(ids, pieces, written, words, strict=True)
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 import torch
@@ -10,22 +11,44 @@ from torch import Tensor, nn
 
 from model.attention import KeyValue, MultiHeadAttention
 from model.config import ModelConfig
+from model.errors import UserError
 from model.layers import DecoderLayer, Embedding, EncoderLayer
 from model.masks import causal_mask
+from model.record import KINDS, Head
 
 
 class HeadGates(NamedTuple):
-    """A factor in [0, 1] for every head's output before W_O; 1 changes nothing, 0 silences."""
+    """A factor in [0, 1] for every head's output before W_O; 1 changes nothing, 0 silences.
 
-    encoder: Float[Tensor, "L H"]
-    decoder: Float[Tensor, "M H"]
-    cross: Float[Tensor, "M H"]
+    A leading batch dimension, where there is one, gives each sentence of a batch gates of its own.
+    """
+
+    encoder: Float[Tensor, "*B L H"]
+    decoder: Float[Tensor, "*B M H"]
+    cross: Float[Tensor, "*B M H"]
 
     @classmethod
     def open(cls, config: ModelConfig) -> HeadGates:
         """Every gate at 1."""
         decoder = torch.ones(config.n_decoder_layers, config.n_heads)
         return cls(torch.ones(config.n_encoder_layers, config.n_heads), decoder, decoder.clone())
+
+    @classmethod
+    def muting(cls, config: ModelConfig, heads: Iterable[Head]) -> HeadGates:
+        """These heads at 0, all others at 1. Raises UserError when the model lacks one of them."""
+        gates = cls.open(config)
+        for kind, layer, head in heads:
+            if kind not in KINDS:
+                raise UserError(f"There is no kind {kind!r} of attention; give one of {', '.join(KINDS)}.")
+            gate: Tensor = getattr(gates, kind)
+            layers, width = gate.shape
+            if not (0 <= layer < layers and 0 <= head < width):
+                raise UserError(
+                    f"There is no {kind} head {head} in layer {layer}; "
+                    f"layers go from 0 to {layers - 1} and heads from 0 to {width - 1}."
+                )
+            gate[layer, head] = 0.0
+        return gates
 
 
 class Encoded(NamedTuple):
@@ -105,7 +128,7 @@ class Transformer(nn.Module):
         x = self.source_embedding(source)
         weights = []
         for layer, block in enumerate(self.encoder):
-            gate = None if gates is None else gates.encoder[layer]
+            gate = None if gates is None else gates.encoder[..., layer, :]
             x, layer_weights = block(x, mask, gate, explicit)
             weights.append(layer_weights)
         x = self.encoder_norm(x)
@@ -136,8 +159,8 @@ class Transformer(nn.Module):
                 causal,
                 encoded.memory[layer],
                 encoded.mask,
-                None if gates is None else gates.decoder[layer],
-                None if gates is None else gates.cross[layer],
+                None if gates is None else gates.decoder[..., layer, :],
+                None if gates is None else gates.cross[..., layer, :],
                 explicit,
             )
             x = step.x

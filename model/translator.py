@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.beam_tree import BeamTrees
 from model.checkpoint import Checkpoint, load
-from model.decoding import Candidate, SearchOptions, search
-from model.errors import UserError
-from model.record import Alternative, AttentionRecord, Hypothesis, Translation
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
-from model.transformer import HeadGates
+from model.decoding import Candidate, SearchOptions, encode, length_penalty, search
+from model.errors import TooLongError, UserError
+from model.inference import lay_out_for_few_rows, product_dtype
+from model.inputs import MAX_TOKENS, language, source_ids, target_ids
+from model.muting import changed_words, importance
+from model.record import (
+    Alternative,
+    AttentionRecord,
+    BeamNode,
+    Head,
+    HeadValues,
+    Hypothesis,
+    Muted,
+    Token,
+    Translation,
+)
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalise
+from model.transformer import Encoded, HeadGates, Transformer
 
-MAX_TOKENS = 128  # of a sentence to look at, </s> included
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
-LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
 # Mean log-probability per token below which a translation carries a notice. Of 200
 # development sentences each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 %
 # in English and 97 % (Tatoeba) in French.
 UNSURE = -0.85
+
+
+class Sentence(NamedTuple):
+    """A source sentence as the encoder read it."""
+
+    text: str
+    ids: Int[Tensor, "1 S"]
+    encoded: Encoded  # with its weights
 
 
 class Translator:
@@ -39,7 +60,9 @@ class Translator:
     @classmethod
     def load(cls, directory: str | Path) -> Translator:
         """Read a model directory. Raises UserError when it is missing, broken or too new."""
-        return cls(load(Path(directory)), Path(directory).name)
+        checkpoint = load(Path(directory))
+        lay_out_for_few_rows(checkpoint.model)
+        return cls(checkpoint, Path(directory).name)
 
     @property
     def device(self) -> torch.device:
@@ -59,60 +82,122 @@ class Translator:
         beam_size: int = 1,
         length_penalty: float = 1.0,
         gates: HeadGates | None = None,
+        *,
+        n_best: int = 1,
+        prefix: str | Sequence[int] = (),
+        tree: bool = False,
     ) -> Translation:
         """Translate one sentence and record every attention weight.
 
-        Raises UserError when the text is empty, too long or wholly unknown to the model.
+        The `hypotheses` are the `n_best` and whatever else the search finished on its way. The
+        translation begins with `prefix`, text or token ids, and is the prefix alone when that ends
+        with </s> or fills the length limit. With `tree` it holds the beam tree. Raises UserError when
+        the text is empty, too long or wholly unknown to the model, or the prefix is no target.
         """
-        ids = self._source_ids(text)
-        options = SearchOptions(beam_size, length_penalty)
+        options = SearchOptions(beam_size, length_penalty, n_best=n_best)
+        given = target_ids(self.checkpoint, prefix)
         started = time.perf_counter()
-        source = torch.tensor([ids], device=self.device)
-        candidates = search(self.checkpoint.model, source, options, gates)[0]
+        sentence = self._read(text, gates)
+        encoded = time.perf_counter()
+        trees = BeamTrees() if tree else None
+        hypotheses: tuple[Hypothesis, ...] = ()
+        if given[-1:] != [EOS_ID] and len(given) < options.limit(sentence.ids.shape[1]):
+            hypotheses = self._search(sentence, options, gates, given, trees)
         searched = time.perf_counter()
-        record, scores = self.record(text, candidates[0].ids, gates)
-        log_probabilities, alternatives = self._steps(scores, candidates[0].ids)
-        recorded = time.perf_counter()
-        info = self.checkpoint.info
-        return Translation(
-            source_text=normalise(text),
-            text=self.checkpoint.target_tokenizer.decode(candidates[0].ids),
-            source_language=info.source_language,
-            target_language=info.target_language,
-            attention=record,
-            log_probabilities=log_probabilities,
-            alternatives=alternatives,
-            hypotheses=tuple(self._hypothesis(candidate) for candidate in candidates),
-            notices=self._notices(record, log_probabilities),
-            timings={
-                "search": 1000 * (searched - started),
-                "record": 1000 * (recorded - searched),
-            },
-        )
+        target = hypotheses[0].ids if hypotheses else given
+        result = self._translation(sentence, target, len(given), gates, length_penalty)
+        timings = {
+            "encode": 1000 * (encoded - started),
+            "search": 1000 * (searched - encoded),
+            "record": 1000 * (time.perf_counter() - searched),
+        }
+        found = hypotheses or result.hypotheses
+        return replace(result, hypotheses=found, timings=timings, beam_tree=self._beam_tree(trees))
+
+    def score(self, text: str, target: str | Sequence[int], gates: HeadGates | None = None) -> Translation:
+        """What the model makes of a given translation: its log-probabilities and attention.
+
+        `target` is text, taken to its </s>, or token ids, taken as they are. Nothing is searched: all of
+        the result's tokens are `forced`. Raises UserError when either side is empty or too long.
+        """
+        ids = target_ids(self.checkpoint, target)
+        if isinstance(target, str) and ids:
+            ids.append(EOS_ID)
+        if not ids:
+            raise UserError("There is no translation to score; give one.")
+        started = time.perf_counter()
+        sentence = self._read(text, gates)
+        encoded = time.perf_counter()
+        result = self._translation(sentence, ids, len(ids), gates)
+        timings = {"encode": 1000 * (encoded - started), "record": 1000 * (time.perf_counter() - encoded)}
+        return replace(result, timings=timings)
+
+    def mute(
+        self, text: str, heads: Iterable[Head], beam_size: int = 1, length_penalty: float = 1.0
+    ) -> Muted:
+        """Translate with and without these heads, and score the former translation without them.
+
+        Raises UserError when the model lacks one of the heads, and for what `translate` refuses.
+        """
+        heads = tuple(heads)
+        gates = HeadGates.muting(self.checkpoint.model.config, heads)
+        gates = HeadGates(*(gate.to(self.device) for gate in gates))
+        original = self.translate(text, beam_size, length_penalty)
+        muted = self.translate(text, beam_size, length_penalty, gates)
+        forced = self.score(text, original.ids, gates)
+        before, after = changed_words(original.text, muted.text)
+        pairs = zip(forced.log_probabilities, original.log_probabilities, strict=True)
+        differences = tuple(silent - whole for silent, whole in pairs)
+        return Muted(heads, original, muted, before, after, differences)
+
+    def importance(self, text: str, target: str | Sequence[int] | None = None) -> HeadValues:
+        """Change of the target's log-probability, in nats, when each head alone is silent.
+
+        `target` is what `score` takes; None is the model's own greedy translation.
+        """
+        result = self.translate(text) if target is None else self.score(text, target)
+        return importance(self._model, self._source(text), torch.tensor([result.ids], device=self.device))
 
     def translate_batch(
         self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
     ) -> list[str]:
-        """Translations alone, in order, for many sentences; an empty one stays empty.
+        """Translations alone, in order, for many sentences; one without a known character stays empty.
 
         Raises UserError that counts lines from 1 when a sentence is too long.
         """
-        options = SearchOptions(beam_size, length_penalty)
-        rows = self.checkpoint.source_tokenizer.encode_batch(texts)
-        for line, row in enumerate(rows, start=1):
-            _check_length(len(row) + 1, self.max_tokens, f"Line {line}")
-        order = sorted((i for i, row in enumerate(rows) if row), key=lambda i: len(rows[i]))
         results = [""] * len(texts)
-        while order:
-            # The longest sentence left decides how many go together.
-            count = max(1, BATCH_TOKENS // ((len(rows[order[-1]]) + 1) * beam_size))
-            places, order = order[-count:], order[:-count]
-            source = pad([[*rows[i], EOS_ID] for i in places]).to(self.device)
-            for place, found in zip(places, search(self.checkpoint.model, source, options), strict=True):
-                results[place] = self.checkpoint.target_tokenizer.decode(found[0].ids)
+        for place, found in self.translate_lines(texts, SearchOptions(beam_size, length_penalty)):
+            if isinstance(found, TooLongError):
+                raise TooLongError(f"Line {place + 1}: {found}")
+            if not isinstance(found, UserError) and found:
+                results[place] = found[0].text
         return results
 
-    @torch.inference_mode()
+    def translate_lines(
+        self, texts: Sequence[str], options: SearchOptions
+    ) -> Iterator[tuple[int, tuple[Hypothesis, ...] | UserError]]:
+        """The hypotheses of each sentence with its place, as they are found, the longest sentences first.
+
+        An empty sentence has none. Where `translate` would raise a UserError for another reason, that
+        error comes in their place.
+        """
+        rows: dict[int, list[int]] = {}
+        for place, row in enumerate(source_ids(self.checkpoint, texts, self.max_tokens)):
+            if isinstance(row, UserError):
+                yield place, row if normalise(texts[place]) else ()
+            else:
+                rows[place] = row
+        order = sorted(rows, key=lambda place: len(rows[place]))
+        while order:
+            # The longest sentence left decides how many go together.
+            count = max(1, BATCH_TOKENS // (len(rows[order[-1]]) * options.beam_size))
+            places, order = order[-count:], order[:-count]
+            source = pad([rows[place] for place in places]).to(self.device)
+            dtype = product_dtype(len(places) * options.beam_size, self.device)
+            batch = search(self._model, source, options, dtype=dtype)
+            for place, found in zip(places, batch, strict=True):
+                yield place, tuple(self._hypothesis(candidate) for candidate in found)
+
     def record(
         self, text: str, target: Sequence[int], gates: HeadGates | None = None
     ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
@@ -121,38 +206,100 @@ class Translator:
         `target` is what is predicted, without <s>. The explicit path in eval mode gives what
         cached decoding computed step by step.
         """
-        model = self.checkpoint.model.eval()
-        tokens = self.checkpoint.source_tokenizer.source_tokens(text)
+        return self._record(self._read(text, gates), target, gates)
+
+    def notices(self, source: Sequence[Token], hypothesis: Hypothesis) -> tuple[str, ...]:
+        """Sentences that a person should read beside a translation that the model chose."""
+        found = []
+        unknown = [t.text for t in source if t.special and t.word is not None]
+        if unknown:
+            listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
+            found.append(f"The model does not know {listed} and reads it as <unk>.")
+        if hypothesis.log_probability / len(hypothesis.ids) < UNSURE:
+            found.append(
+                f"The model is unsure of this translation; it reads {language(self.checkpoint.info)}."
+            )
+        if hypothesis.ids[-1] != EOS_ID:
+            found.append("The translation was cut at the length limit.")
+        return tuple(found)
+
+    @property
+    def _model(self) -> Transformer:
+        model = self.checkpoint.model
+        return model.eval() if model.training else model  # eval() walks through every module
+
+    @torch.inference_mode()
+    def _read(self, text: str, gates: HeadGates | None) -> Sentence:
+        ids = self._source(text)
+        return Sentence(text, ids, encode(self._model, ids, gates, explicit=True))
+
+    def _search(
+        self,
+        sentence: Sentence,
+        options: SearchOptions,
+        gates: HeadGates | None,
+        given: list[int],
+        trees: BeamTrees | None,
+    ) -> tuple[Hypothesis, ...]:
+        prefix = torch.tensor([given], dtype=torch.long, device=self.device)
+        (found,) = search(
+            self._model,
+            sentence.ids,
+            options,
+            gates,
+            prefix=prefix,
+            encoded=sentence.encoded,
+            trees=trees,
+        )
+        return tuple(self._hypothesis(candidate) for candidate in found)
+
+    @torch.inference_mode()
+    def _record(
+        self, sentence: Sentence, target: Sequence[int], gates: HeadGates | None
+    ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
         read = (BOS_ID, *target[:-1])
-        source = torch.tensor([self._source_ids(text)], device=self.device)
-        encoded = model.encode(source, None, gates, explicit=True)
         reading = torch.tensor([read], device=self.device)
-        decoded = model.decode(reading, encoded, None, gates, explicit=True)
+        decoded = self._model.decode(reading, sentence.encoded, None, gates, explicit=True)
         record = AttentionRecord(
-            encoder=cast(Tensor, encoded.weights)[0].cpu(),
+            encoder=cast(Tensor, sentence.encoded.weights)[0].cpu(),
             decoder=cast(Tensor, decoded.self_weights)[0].cpu(),
             cross=cast(Tensor, decoded.cross_weights)[0].cpu(),
-            source=tokens,
+            source=self.checkpoint.source_tokenizer.source_tokens(sentence.text),
             read=self.checkpoint.target_tokenizer.tokens(read),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
         )
-        return record, model.output(decoded.hidden[0]).log_softmax(-1).cpu()
+        return record, self._model.output(decoded.hidden[0]).log_softmax(-1).cpu()
 
-    @property
-    def _reads(self) -> str:
-        language = self.checkpoint.info.source_language
-        return LANGUAGES.get(language, language)
-
-    def _source_ids(self, text: str) -> list[int]:
-        if not normalise(text):
-            raise UserError("There is nothing to translate; type a sentence.")
-        _check_characters(text)
-        ids = self.checkpoint.source_tokenizer.encode(text)
-        pieces = self.checkpoint.source_tokenizer.pieces(ids)
-        if all(piece in (UNK, SPACE) for piece in pieces):
-            raise UserError(f"The model knows none of these characters; it reads {self._reads}.")
-        _check_length(len(ids) + 1, self.max_tokens, "The sentence")
-        return [*ids, EOS_ID]
+    def _translation(
+        self,
+        sentence: Sentence,
+        target: Sequence[int],
+        forced: int,
+        gates: HeadGates | None,
+        alpha: float = 1.0,
+    ) -> Translation:
+        """One pass over the target, with everything that there is to say about it."""
+        record, scores = self._record(sentence, target, gates)
+        log_probabilities, alternatives = self._steps(scores, target)
+        total = sum(log_probabilities)
+        penalised = total / length_penalty(len(target), alpha)
+        own = self._hypothesis(Candidate(tuple(target), total, penalised, log_probabilities))
+        notices = self.notices(record.source, own) if forced < len(target) else ()
+        if UNK_ID in target:
+            notices += ("The given translation has characters that the model reads as <unk>.",)
+        info = self.checkpoint.info
+        return Translation(
+            source_text=normalise(sentence.text),
+            text=own.text,
+            source_language=info.source_language,
+            target_language=info.target_language,
+            attention=record,
+            log_probabilities=log_probabilities,
+            alternatives=alternatives,
+            hypotheses=(own,),
+            notices=notices,
+            forced=forced,
+        )
 
     def _steps(
         self, scores: Float[Tensor, "T V"], target: Sequence[int]
@@ -161,45 +308,30 @@ class Translator:
         best, ids = scores.topk(min(N_ALTERNATIVES, scores.shape[-1]), dim=-1)
         rows = zip(ids.tolist(), best.tolist(), strict=True)
         return tuple(chosen), tuple(
-            tuple(
-                Alternative(self.checkpoint.target_tokenizer.tokens([i])[0], value)
-                for i, value in zip(row, values, strict=True)
-            )
+            tuple(Alternative(self._token(index), value) for index, value in zip(row, values, strict=True))
             for row, values in rows
         )
 
-    def _hypothesis(self, candidate: Candidate) -> Hypothesis:
-        text = self.checkpoint.target_tokenizer.decode(candidate.ids)
-        return Hypothesis(text, candidate.score, candidate.log_probability)
+    def _token(self, index: int) -> Token:
+        return self.checkpoint.target_tokenizer.tokens([index])[0]
 
-    def _notices(self, record: AttentionRecord, log_probabilities: Sequence[float]) -> tuple[str, ...]:
-        notices = []
-        unknown = [t.text for t in record.source if t.special and t.word is not None]
-        if unknown:
-            listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
-            notices.append(f"The model does not know {listed} and reads it as <unk>.")
-        if sum(log_probabilities) / len(log_probabilities) < UNSURE:
-            notices.append(f"The model is unsure of this translation; it reads {self._reads}.")
-        if record.predicted[-1].text != "</s>":
-            notices.append("The translation was cut at the length limit.")
-        return tuple(notices)
+    def _hypothesis(self, found: Candidate) -> Hypothesis:
+        text = self.checkpoint.target_tokenizer.decode(found.ids)
+        return Hypothesis(text, found.score, found.log_probability, found.ids, found.log_probabilities)
+
+    def _beam_tree(self, trees: BeamTrees | None) -> tuple[BeamNode, ...]:
+        if trees is None:
+            return ()
+        return tuple(BeamNode(**(vars(node) | {"token": self._token(node.token)})) for node in trees.nodes[0])
+
+    def _source(self, text: str) -> Int[Tensor, "1 S"]:
+        (row,) = source_ids(self.checkpoint, [text], self.max_tokens)
+        if isinstance(row, UserError):
+            raise row
+        return torch.tensor([row], device=self.device)
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     """Rows of ids as one tensor, <pad> on the right."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
-
-
-def _check_characters(text: str) -> None:
-    # A bound before tokenising: nothing within the token limit is longer than this.
-    if len(text) > 40 * MAX_TOKENS:
-        raise UserError(
-            f"The text has {len(text):,} characters; translate one sentence of at most "
-            f"{MAX_TOKENS} tokens at a time."
-        )
-
-
-def _check_length(tokens: int, limit: int, subject: str) -> None:
-    if tokens > limit:
-        raise UserError(f"{subject} has {tokens} tokens; the limit is {limit}. Split it into shorter ones.")

@@ -12,7 +12,8 @@ import datasets
 import tyro
 
 from model.errors import UserError
-from model.translator import MAX_TOKENS, Translator
+from model.inputs import MAX_TOKENS
+from model.translator import Translator
 from training.align import Head, align_files
 from training.average import average_run
 from training.evaluate import evaluate

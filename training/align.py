@@ -26,10 +26,11 @@ from model.alignment import (
 )
 from model.config import ModelConfig
 from model.errors import UserError
+from model.inputs import MAX_TOKENS
 from model.masks import padding_mask
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 from model.transformer import Transformer
-from model.translator import BATCH_TOKENS, MAX_TOKENS, Translator, pad
+from model.translator import BATCH_TOKENS, Translator, pad
 from training.evaluate import read_pairs, read_sentences
 
 

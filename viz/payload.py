@@ -50,7 +50,10 @@ def encode(translation: Translation, model_name: str, model_title: str = "") -> 
             [asdict(one.token) | {"log_probability": _short(one.log_probability)} for one in step]
             for step in translation.alternatives
         ],
-        "hypotheses": [asdict(hypothesis) for hypothesis in translation.hypotheses],
+        "hypotheses": [
+            {"text": one.text, "score": one.score, "log_probability": one.log_probability}
+            for one in translation.hypotheses
+        ],
         "notices": list(translation.notices),
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
@@ -125,5 +128,5 @@ def _tokens(rows: list[dict[str, Any]]) -> tuple[Token, ...]:
 
 
 def _alternative(row: Mapping[str, Any]) -> Alternative:
-    token = Token(**{name: row[name] for name in ("piece", "text", "word", "special")})
+    token = Token(**{name: row[name] for name in ("piece", "text", "word", "special", "id")})
     return Alternative(token, row["log_probability"])

@@ -20,3 +20,9 @@ def _seeded() -> Iterator[None]:
 def translator(request: pytest.FixtureRequest) -> Translator:
     """A random translator of German, with one vocabulary or with words in and characters out."""
     return Translator(tiny_checkpoint(request.param, seed=1))
+
+
+@pytest.fixture
+def joint() -> Translator:
+    """A random translator of German with one vocabulary."""
+    return Translator(tiny_checkpoint(seed=1))

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.decoding import MAX_BEAM, NEVER_PREDICTED, Candidate, SearchOptions, length_penalty, search
+from model.attention import KeyValue
+from model.decoding import MAX_BEAM, NEVER_PREDICTED, Candidate, SearchOptions, encode, length_penalty, search
 from model.errors import UserError
+from model.inference import StepDecoder
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from model.transformer import HeadGates, Transformer
 from tests.model.helpers import random_model, random_tokens, set_logits
@@ -25,14 +27,16 @@ def padded_batch(lengths: list[int], seed: int) -> Tensor:
 
 
 def small_model(seed: int) -> Transformer:
-    return random_model(seed, source_vocabulary=9, target_vocabulary=9, n_decoder_layers=2)
+    """A random model of one of both kinds of norm."""
+    norm = "post" if seed % 2 else "pre"
+    return random_model(seed, source_vocabulary=9, target_vocabulary=9, n_decoder_layers=2, norm=norm)
 
 
-def forced(model: Transformer, source: Tensor, ids: tuple[int, ...]) -> float:
-    """Log-probability of the ids in one uncached pass."""
+def forced(model: Transformer, source: Tensor, ids: tuple[int, ...]) -> Tensor:
+    """Log-probability of each of the ids in one uncached pass."""
     target = torch.tensor([[BOS_ID, *ids[:-1]]])
     scores = model(source, target).log_softmax(-1)[0]
-    return float(scores[torch.arange(len(ids)), torch.tensor(ids)].sum())
+    return scores[torch.arange(len(ids)), torch.tensor(ids)]
 
 
 def greedy(model: Transformer, source: Tensor, limit: int) -> tuple[int, ...]:
@@ -78,19 +82,23 @@ def test_batch_equals_one_by_one(seed: int, lengths: list[int], beam_size: int) 
 def test_candidates_are_what_they_claim(seed: int, lengths: list[int], beam_size: int, alpha: float) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
     limit = 6
-    found = search(model, source, SearchOptions(beam_size, alpha, limit))
+    n_best = (beam_size + 1) // 2
+    found = search(model, source, SearchOptions(beam_size, alpha, limit, n_best))
     for row, (length, candidates) in enumerate(zip(lengths, found, strict=True)):
-        assert 1 <= len(candidates) <= beam_size
+        assert n_best <= len(candidates) <= beam_size
         assert len({candidate.ids for candidate in candidates}) == len(candidates)
         scores = [candidate.score for candidate in candidates]
         assert scores == sorted(scores, reverse=True)
-        for ids, log_probability, score in ((c.ids, c.log_probability, c.score) for c in candidates):
+        for candidate in candidates:
+            ids, log_probability, score = candidate.ids, candidate.log_probability, candidate.score
             assert not set(ids) & set(NEVER_PREDICTED)
             assert EOS_ID not in ids[:-1]
             assert len(ids) == limit or ids[-1] == EOS_ID
             assert len(ids) <= limit
             alone = source[row : row + 1, :length]
-            assert log_probability == pytest.approx(forced(model, alone, ids), abs=1e-4)
+            each = forced(model, alone, ids)
+            assert log_probability == pytest.approx(float(each.sum()), abs=1e-4)
+            assert candidate.log_probabilities == pytest.approx(each.tolist(), abs=1e-4)
             assert score == pytest.approx(log_probability / length_penalty(len(ids), alpha))
 
 
@@ -124,6 +132,104 @@ def test_no_translation_is_better_than_that_of_a_beam_as_wide_as_all(
     ((best, *_),) = search(model, source, SearchOptions(count, alpha, limit))
     assert best.ids == ranked[0][0]
     assert best.log_probability == pytest.approx(ranked[0][1], abs=1e-4)
+
+
+@FEW
+@given(seed=seeds, lengths=batches, beam_size=st.integers(2, 5), alpha=st.sampled_from([0.0, 0.6, 1.0, 3.0]))
+def test_search_that_ends_early_misses_nothing_of_the_n_best(
+    seed: int, lengths: list[int], beam_size: int, alpha: float
+) -> None:
+    model, source = small_model(seed), padded_batch(lengths, seed)
+    # without a maximum each sentence has the limit of its own length
+    patient = search(model, source, SearchOptions(beam_size, alpha, n_best=beam_size))
+    for n_best in range(1, beam_size):
+        found = search(model, source, SearchOptions(beam_size, alpha, n_best=n_best))
+        for early, late in zip(found, patient, strict=True):
+            assert [c.ids for c in early[:n_best]] == [c.ids for c in late[:n_best]]
+
+
+def test_second_best_may_come_long_after_the_best() -> None:
+    # One word a little likelier than </s>: here </s> alone is best, then 14 words, then word </s>.
+    model = set_logits(random_model(tied=False), {EOS_ID: 8.9, 7: 9.0})
+    ((first, second, *_),) = search(model, random_tokens(1, 5), SearchOptions(3, 2.0, 14, n_best=2))
+    assert first.ids == (EOS_ID,)
+    assert second.ids == (7,) * 14
+
+
+def test_limits_stay_with_their_sentences_when_others_are_dropped() -> None:
+    # A word a little likelier than </s>: under this penalty 22 words beat </s> alone, 12 words do not.
+    model = set_logits(random_model(tied=False), {EOS_ID: 8.9, 7: 9.0})
+    found = search(model, padded_batch([1, 1, 1, 6], seed=0), SearchOptions(2, 2.0))
+    assert best_ids(found) == [(EOS_ID,)] * 3 + [(7,) * 22]
+
+
+def test_search_ends_as_soon_as_the_rest_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    plain = StepDecoder.step
+
+    def counted(self: StepDecoder, tokens: Tensor) -> Tensor:
+        steps.append(len(tokens))
+        return plain(self, tokens)
+
+    monkeypatch.setattr(StepDecoder, "step", counted)
+    model = set_logits(random_model(tied=False), {EOS_ID: 20.0})
+    search(model, random_tokens(2, 5), SearchOptions(3, max_length=30))
+    assert steps == [6]
+    search(model, random_tokens(2, 5), SearchOptions(3, max_length=30, n_best=3))
+    assert len(steps) > 2
+
+
+@FEW
+@given(seed=seeds, lengths=batches, beam_size=st.integers(1, 3))
+@torch.no_grad()
+def test_no_step_reads_padding(seed: int, lengths: list[int], beam_size: int) -> None:
+    model, source = small_model(seed), padded_batch(lengths, seed)
+    options = SearchOptions(beam_size, max_length=8)
+    expected = search(model, source, options)
+    encoded = encode(model, source)
+    padding = (source == PAD_ID)[:, None, :, None]
+    memory = [KeyValue(*(x.masked_fill(padding, 1e4) for x in layer)) for layer in encoded.memory]
+    assert search(model, source, options, encoded=encoded._replace(memory=memory)) == expected
+
+
+# A given prefix
+
+
+@FEW
+@given(seed=seeds, length=st.integers(1, 7), beam_size=st.integers(1, 3), size=st.integers(1, 5))
+@torch.no_grad()
+def test_every_translation_begins_with_the_prefix(seed: int, length: int, beam_size: int, size: int) -> None:
+    model, source = small_model(seed), padded_batch([length], seed)
+    prefix = random_tokens(1, size, seed=seed + 1, vocabulary=9)
+    (found,) = search(model, source, SearchOptions(beam_size, max_length=4), prefix=prefix)
+    for candidate in found:
+        assert list(candidate.ids[:size]) == prefix[0].tolist()
+        assert size < len(candidate.ids) <= max(4, size + 1)
+        each = forced(model, source, candidate.ids)
+        assert candidate.log_probabilities == pytest.approx(each.tolist(), abs=1e-4)
+
+
+@FEW
+@given(seed=seeds, lengths=batches)
+def test_prefix_that_greedy_would_choose_changes_nothing(seed: int, lengths: list[int]) -> None:
+    model, source = small_model(seed), padded_batch(lengths, seed)
+    free = best_ids(search(model, source, SearchOptions(max_length=8)))
+    size = min(len(ids) for ids in free) - 1
+    prefix = torch.tensor([ids[:size] for ids in free], dtype=torch.long).view(len(free), size)
+    assert best_ids(search(model, source, SearchOptions(max_length=8), prefix=prefix)) == free
+
+
+@FEW
+@given(seed=seeds, lengths=batches, beam_size=st.integers(1, 3))
+def test_prefixes_of_a_batch_stay_with_their_sentences(seed: int, lengths: list[int], beam_size: int) -> None:
+    model, source = small_model(seed), padded_batch(lengths, seed)
+    prefix = random_tokens(len(lengths), 3, seed=seed + 1, vocabulary=9)
+    options = SearchOptions(beam_size, max_length=8)
+    together = search(model, source, options, prefix=prefix)
+    for row, length in enumerate(lengths):
+        part = slice(row, row + 1)
+        alone = search(model, source[part, :length], options, prefix=prefix[part])
+        assert best_ids(alone) == [together[row][0].ids]
 
 
 @torch.no_grad()
@@ -173,16 +279,26 @@ def test_beam_wider_than_the_vocabulary_works() -> None:
     assert len(found) <= 7
 
 
+@FEW
+@given(seed=seeds, lengths=batches, beam_size=st.integers(1, 3))
+def test_open_gates_change_nothing_to_the_bit(seed: int, lengths: list[int], beam_size: int) -> None:
+    model, source = small_model(seed), padded_batch(lengths, seed)
+    options = SearchOptions(beam_size, max_length=8)
+    assert search(model, source, options, HeadGates.open(model.config)) == search(model, source, options)
+
+
 @torch.no_grad()
 def test_gates_silence_a_head_during_the_search() -> None:
     model, source = small_model(3), padded_batch([6], 3)
     gates = HeadGates.open(model.config)
     gates.cross[0, 1] = 0.0
     gates.encoder[1, 2] = 0.0
+    gates.decoder[1, 0] = 0.0
     gated = search(model, source, SearchOptions(3), gates)
     width = model.config.d_head
     model.decoder[0].cross_attention.output.weight[:, width : 2 * width] = 0
     model.encoder[1].self_attention.output.weight[:, 2 * width :] = 0
+    model.decoder[1].self_attention.output.weight[:, :width] = 0
     (expected,) = search(model, source, SearchOptions(3))
     assert [candidate.ids for candidate in gated[0]] == [candidate.ids for candidate in expected]
     for left, right in zip(gated[0], expected, strict=True):
@@ -195,3 +311,10 @@ def test_impossible_options_are_refused() -> None:
             SearchOptions(beam_size)
     with pytest.raises(UserError, match="length penalty is -1"):
         SearchOptions(length_penalty=-1.0)
+    with pytest.raises(UserError, match="has 0 tokens; give at least 1"):
+        SearchOptions(max_length=0)
+    for n_best in (0, 5):
+        with pytest.raises(
+            UserError, match=f"beam of 4 cannot find {n_best} translations; give n_best 1 to 4"
+        ):
+            SearchOptions(4, n_best=n_best)

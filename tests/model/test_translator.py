@@ -7,18 +7,14 @@ import torch
 from model import Translator, UserError
 from model.checkpoint import save
 from model.decoding import Candidate, SearchOptions, search
+from model.inputs import MAX_TOKENS
 from model.masks import causal_mask
 from model.tokenizer import BOS_ID, EOS_ID
 from model.transformer import HeadGates
-from model.translator import BATCH_TOKENS, MAX_TOKENS, pad
+from model.translator import BATCH_TOKENS, pad
 from tests.model.helpers import INFO, set_logits, tiny_checkpoint
 
 TEXT = "Ein kleiner Hund läuft."
-
-
-@pytest.fixture
-def joint() -> Translator:
-    return Translator(tiny_checkpoint(seed=1))
 
 
 def fixed(logits: dict[int, float]) -> Translator:
@@ -215,7 +211,7 @@ def test_spaces_around_and_between_do_not_matter(joint: Translator) -> None:
 def test_translation_says_its_languages_and_times(joint: Translator) -> None:
     result = joint.translate(TEXT)
     assert (result.source_language, result.target_language) == (INFO.source_language, INFO.target_language)
-    assert {"search", "record"} <= set(result.timings)
+    assert set(result.timings) == {"encode", "search", "record"}
     assert all(milliseconds > 0 for milliseconds in result.timings.values())
 
 
@@ -249,22 +245,32 @@ def test_batch_keeps_order_and_empty_lines_and_equals_one_by_one(
 def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["Ein Hund läuft.", "Öffne die Tür!", "Wie geht's?", "Hund", "Schnee", "Ein kleiner Hund"]
     whole = joint.translate_batch(lines)
-    sizes: list[int] = []
+    sizes, widths = [], []
 
-    def watched(model: object, source: torch.Tensor, options: SearchOptions) -> list[list[Candidate]]:
+    def watched(
+        model: object, source: torch.Tensor, options: SearchOptions, dtype: torch.dtype
+    ) -> list[list[Candidate]]:
         sizes.append(source.numel())
+        widths.append(source.shape[1])
         return search(joint.checkpoint.model, source, options)
 
     monkeypatch.setattr("model.translator.search", watched)
     monkeypatch.setattr("model.translator.BATCH_TOKENS", 24)
     assert joint.translate_batch(lines) == whole
     assert len(sizes) > 2
+    assert widths == sorted(widths, reverse=True)
     assert max(sizes) <= 24 < BATCH_TOKENS
 
 
 def test_batch_names_the_line_that_is_too_long(joint: Translator) -> None:
-    with pytest.raises(UserError, match="Line 3 has .* tokens; the limit is 128"):
+    with pytest.raises(UserError, match="Line 3: The sentence has .* tokens; the limit is 128"):
         joint.translate_batch(["Hund", "", words_of_one_token(joint, MAX_TOKENS)])
+
+
+def test_batch_leaves_empty_what_the_model_cannot_read(translator: Translator) -> None:
+    empty, full = translator.translate_batch(["😀 🎉", "Hund 😀"])
+    assert empty == ""
+    assert full == translator.translate("Hund 😀").text != ""
 
 
 @pytest.mark.parametrize("lines", [[], [""], ["", " "]])

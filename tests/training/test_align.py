@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from model.alignment import align_record, parse_gold, parse_pharaoh
 from model.checkpoint import save
 from model.errors import UserError
+from model.inputs import MAX_TOKENS
 from model.tokenizer import EOS_ID, TokenizerKind, normalise
-from model.translator import MAX_TOKENS, Translator
+from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint, tiny_config, trained
 from tests.training.tiny import write_lines
 from training.__main__ import main

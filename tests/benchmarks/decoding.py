@@ -30,6 +30,7 @@ import torch
 from model.checkpoint import Checkpoint, ModelInfo
 from model.config import ModelConfig
 from model.decoding import Candidate, SearchOptions, search
+from model.inference import lay_out_for_few_rows, product_dtype
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.transformer import Transformer
 from model.translator import Translator
@@ -59,6 +60,7 @@ def random_translator() -> Translator:
     model = Transformer(ModelConfig(len(tokenizer), len(tokenizer))).eval()
     with torch.no_grad():
         model.output.weight[EOS_ID] = 0.0  # a logit of 0 is never the largest of 8,000 random ones
+    lay_out_for_few_rows(model)  # as a loaded model is
     return Translator(Checkpoint(model, tokenizer, tokenizer, ModelInfo("de", "en", "random")))
 
 
@@ -103,7 +105,8 @@ class Engines:
 
     def search(self, given: Sentences) -> list[list[Candidate]]:
         """Ours, greedy, without weights."""
-        return search(self.model, given.source, SearchOptions(max_length=given.length))
+        dtype = product_dtype(len(given.source), given.source.device)
+        return search(self.model, given.source, SearchOptions(max_length=given.length), dtype=dtype)
 
     def record(self, given: Sentences) -> None:
         """Ours, greedy, then one pass over what was found that keeps every weight."""

@@ -26,6 +26,7 @@ MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
 ROWS_PER_PROCESS = 100_000  # fewer are done before another process has started
 TOKENIZER_PAIRS = 1_000_000  # more change a vocabulary little and take long
 BLOCK = 1000  # pairs
+WRITTEN_TOGETHER = 10_000  # rows; opening a file touches a page of each such group
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
             remove_columns=parts[name].column_names,
             features=PAIR,
             num_proc=_processes(parts[name]),
+            writer_batch_size=WRITTEN_TOGETHER,
         )
         for name in ("train", "validation")
         if name in parts
@@ -138,7 +140,9 @@ def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
     if next(rows(**arguments), None) is None:
         names = " and ".join(file.name for file in files)
         raise UserError(f"There is nothing to read in {names} of {files[0].parent}; check --data.")
-    return Dataset.from_generator(rows, features=PAIR, gen_kwargs=arguments)
+    return Dataset.from_generator(
+        rows, features=PAIR, gen_kwargs=arguments, writer_batch_size=WRITTEN_TOGETHER
+    )
 
 
 def _lines(file: str | Path) -> Iterator[str]:
@@ -185,7 +189,13 @@ def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
     behind. length_ratio: one side has over three times the characters of the other and 20 more.
     copy: the target repeats a source of over three words. duplicate: the pair came before.
     """
-    judged = pairs.map(_judge, batched=True, remove_columns=pairs.column_names, num_proc=_processes(pairs))
+    judged = pairs.map(
+        _judge,
+        batched=True,
+        remove_columns=pairs.column_names,
+        num_proc=_processes(pairs),
+        writer_batch_size=WRITTEN_TOGETHER,
+    )
     verdict = np.asarray(judged.with_format("numpy")["verdict"][:])
     digest = np.asarray(judged.with_format("numpy")["digest"][:])
     first = np.zeros(len(verdict), dtype=bool)
@@ -291,7 +301,11 @@ def encode(
     processes = _processes(pairs)
     with patch.dict(os.environ, {"TOKENIZERS_PARALLELISM": "false"} if processes else {}):
         encoded = pairs.with_format("arrow").map(
-            to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
+            to_ids,
+            batched=True,
+            remove_columns=pairs.column_names,
+            num_proc=processes,
+            writer_batch_size=WRITTEN_TOGETHER,
         )
     kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
     return encoded.with_format(None).select(kept), kept

@@ -85,10 +85,13 @@ def save(checkpoint: Checkpoint, directory: Path, card: str | None = None) -> No
 
 
 def save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> None:
-    """Write one file when both languages share a tokenizer, else one for each."""
+    """Write one file when both languages share a tokenizer, else one for each; no others stay."""
     if source is target:
         write_atomically(directory / JOINT, source.save)
+        for name in (SOURCE, TARGET):
+            (directory / name).unlink(missing_ok=True)
     else:
+        (directory / JOINT).unlink(missing_ok=True)
         write_atomically(directory / SOURCE, source.save)
         write_atomically(directory / TARGET, target.save)
 

@@ -42,8 +42,10 @@ def run_train(
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
-    best = Trainer(RECIPES[recipe], data, output or Path("runs") / recipe, resume).run(minutes)
-    print(f"The best model is {best}.")
+    trainer = Trainer(RECIPES[recipe], data, output or Path("runs") / recipe, resume)
+    best = trainer.run(minutes)
+    if trainer.main:
+        print(f"The best model is {best}.")
 
 
 def run_evaluate(
@@ -150,6 +152,8 @@ def main() -> None:
         )
     except UserError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("Stopped.")
 
 
 if __name__ == "__main__":

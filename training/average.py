@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import torch
 
 from model.checkpoint import Checkpoint, load, save
 from model.errors import UserError
-from training.run_directory import SNAPSHOTS, STATE, kept_snapshots
+from training.run_directory import RUN, SNAPSHOTS, STATE, kept_snapshots
 from training.state import Snapshot, load_progress
 
 
@@ -22,6 +23,11 @@ def choose(run: Path, last: int, best: int) -> list[Snapshot]:
         raise UserError(f"There is no run in {run}; give the folder that `train` wrote.")
     if (last > 0) == (best > 0):
         raise UserError("Give either --last N or --best N, at least 1.")
+    config = json.loads((run / RUN).read_text(encoding="utf-8"))["config"]
+    if last > config["keep_last"] or best > config["keep_best"]:
+        raise UserError(
+            f"{run} keeps its last {config['keep_last']} and its best {config['keep_best']} snapshots; give no more."
+        )
     snapshots = kept_snapshots(load_progress(run / STATE).snapshots, last, best)
     if len(snapshots) < max(last, best):
         raise UserError(f"{run} keeps {len(snapshots)} snapshots, fewer than {max(last, best)}; give less.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +20,16 @@ from model.errors import UserError
 from model.tokenizer import Tokenizer, normalise
 from training.batching import Lengths
 from training.config import TrainConfig
+from training.machine import forget_mapped_pages
 
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")
 PAIR = Features({"source": Value("string"), "target": Value("string")})
 MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
 ROWS_PER_PROCESS = 100_000  # fewer are done before another process has started
+# What is cached belongs to this code: the library takes a changed function for the old one.
+CODE = hashlib.sha256(Path(__file__).read_bytes() + inspect.getsource(normalise).encode()).hexdigest()
 TOKENIZER_PAIRS = 1_000_000  # more change a vocabulary little and take long
 BLOCK = 1000  # pairs
-WRITTEN_TOGETHER = 10_000  # rows; opening a file touches a page of each such group
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
     if not isinstance(parts, DatasetDict) or "train" not in parts:
         raise UserError(f"The data set {path} has no training part; name another configuration.")
 
-    def flatten(batch: Mapping[str, list[Any]]) -> dict[str, list[str]]:
+    def flatten(batch: Mapping[str, list[Any]], code: str) -> dict[str, list[str]]:
         columns = zip(("source", "target"), languages, strict=True)
         return {
             column: [normalise(row[language] or "") for row in batch["translation"]]
@@ -114,8 +117,8 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
             batched=True,
             remove_columns=parts[name].column_names,
             features=PAIR,
+            fn_kwargs={"code": CODE},
             num_proc=_processes(parts[name]),
-            writer_batch_size=WRITTEN_TOGETHER,
         )
         for name in ("train", "validation")
         if name in parts
@@ -135,19 +138,17 @@ def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
     # Tuples, because the library takes lists for shards to be handed out one by one.
     arguments = {
         "files": tuple(str(file.resolve()) for file in files),
-        "digests": tuple(_digest(file) for file in files),
+        "digests": (CODE, *(_digest(file) for file in files)),
     }
     if next(rows(**arguments), None) is None:
         names = " and ".join(file.name for file in files)
         raise UserError(f"There is nothing to read in {names} of {files[0].parent}; check --data.")
-    return Dataset.from_generator(
-        rows, features=PAIR, gen_kwargs=arguments, writer_batch_size=WRITTEN_TOGETHER
-    )
+    return Dataset.from_generator(rows, features=PAIR, gen_kwargs=arguments)
 
 
 def _lines(file: str | Path) -> Iterator[str]:
     """Lines of a text file; only the line feed ends one, and wrong bytes become U+FFFD."""
-    with Path(file).open(encoding="utf-8", errors="replace", newline="\n") as stream:
+    with Path(file).open(encoding="utf-8-sig", errors="replace", newline="\n") as stream:
         yield from stream
 
 
@@ -160,7 +161,7 @@ def _check_equal_length(files: Sequence[Path]) -> None:
         )
 
 
-def _parallel_rows(files: tuple[str, str], digests: tuple[str, str]) -> Iterator[dict[str, str]]:
+def _parallel_rows(files: tuple[str, str], digests: tuple[str, ...]) -> Iterator[dict[str, str]]:
     for source, target in zip(*map(_lines, files), strict=True):
         yield {"source": normalise(source), "target": normalise(target)}
 
@@ -179,6 +180,7 @@ def _digest(file: Path) -> str:
 
 # Cleaning -------------------------------------------------------------------------------------
 
+NOT_TEXT = ("\ufffd", "\x00")  # of bytes that are not UTF-8; of UTF-16
 RULES = ("empty", "not_text", "length_ratio", "copy", "duplicate")
 
 
@@ -189,13 +191,7 @@ def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
     behind. length_ratio: one side has over three times the characters of the other and 20 more.
     copy: the target repeats a source of over three words. duplicate: the pair came before.
     """
-    judged = pairs.map(
-        _judge,
-        batched=True,
-        remove_columns=pairs.column_names,
-        num_proc=_processes(pairs),
-        writer_batch_size=WRITTEN_TOGETHER,
-    )
+    judged = pairs.map(_judge, batched=True, remove_columns=pairs.column_names, num_proc=_processes(pairs))
     verdict = np.asarray(judged.with_format("numpy")["verdict"][:])
     digest = np.asarray(judged.with_format("numpy")["digest"][:])
     first = np.zeros(len(verdict), dtype=bool)
@@ -207,6 +203,7 @@ def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
 
 
 def _judge(batch: Mapping[str, list[str]]) -> dict[str, list[int]]:
+    forget_mapped_pages()
     pairs = list(zip(batch["source"], batch["target"], strict=True))
     digests = [hashlib.blake2b("\n".join(p).encode(), digest_size=8).digest() for p in pairs]
     return {
@@ -219,7 +216,7 @@ def _verdict(source: str, target: str) -> int:
     shorter, longer = sorted((len(source), len(target)))
     if not shorter:
         return RULES.index("empty")
-    if "\ufffd" in source + target:
+    if any(sign in source + target for sign in NOT_TEXT):
         return RULES.index("not_text")
     if longer > 3 * shorter and longer - shorter > 20:
         return RULES.index("length_ratio")
@@ -232,23 +229,29 @@ def _verdict(source: str, target: str) -> int:
 
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
-    """Clean, then hold out what the data itself does not: no pair can be on both sides."""
+    """Clean, then hold out what the data itself does not: of what is split, no pair is on both sides."""
     pairs, dropped, digest = clean(pairs)
     split: dict[str, Any] = {"rows": len(pairs), "digest": digest}
     order = np.random.default_rng(config.seed).permutation(len(pairs))
     wanted = config.validation_rows * (len(pairs) if config.validation_rows < 1 else 1)
     held = config.test_rows + (round(wanted) if validation is None else 0)
     if len(pairs) <= held:
-        raise UserError(f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more.")
+        raise UserError(
+            f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more"
+            + (" or a validation part of their own, such as dev files." if validation is None else ".")
+        )
     held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
     split["test"] = np.sort(held_test).tolist()
     if validation is None:
         split["validation"] = np.sort(held_validation).tolist()
         validation = pairs.select(split["validation"])
     else:
-        split["validation"] = f"the corpus's own {len(validation)} pairs"
+        text = "\n".join((*validation["source"], *validation["target"]))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        split["validation"] = f"the corpus's own {len(validation)} pairs, {digest}"
     # A pair with an empty side has no score.
     validation = validation.filter(lambda pair: bool(pair["source"] and pair["target"]))
+    forget_mapped_pages()
     test = pairs.select(split["test"]) if config.test_rows else None
     train = pairs.select(np.sort(order[held:])) if held else pairs
     return Corpus(train, validation, test, split, dropped)
@@ -259,6 +262,7 @@ def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, To
 
     def sentences(*columns: str) -> Iterator[str]:
         for start in _sample(len(train)):
+            forget_mapped_pages()
             batch = train[start : start + BLOCK]
             for column in columns:
                 yield from batch[column]
@@ -284,9 +288,12 @@ def encode(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
 ) -> tuple[Dataset, Lengths]:
     """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""
+    if not len(pairs):
+        return pairs, np.zeros(0, dtype=np.int64)
     width = pa.uint16() if max(map(len, tokenizers)) <= 2**16 else pa.int32()
 
     def to_ids(batch: pa.Table) -> pa.Table:
+        forget_mapped_pages()
         columns = {}
         for column, tokenizer in zip(("source", "target"), tokenizers, strict=True):
             rows = tokenizer.encode_batch(batch[column].to_pylist())
@@ -301,19 +308,17 @@ def encode(
     processes = _processes(pairs)
     with patch.dict(os.environ, {"TOKENIZERS_PARALLELISM": "false"} if processes else {}):
         encoded = pairs.with_format("arrow").map(
-            to_ids,
-            batched=True,
-            remove_columns=pairs.column_names,
-            num_proc=processes,
-            writer_batch_size=WRITTEN_TOGETHER,
+            to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
         )
     kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
+    forget_mapped_pages()
     return encoded.with_format(None).select(kept), kept
 
 
 def _processes(pairs: Dataset) -> int | None:
     """Processes that share a pass over the pairs; None is this one alone."""
-    processes = min(len(os.sched_getaffinity(0)), len(pairs) // ROWS_PER_PROCESS)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processes = min(cores, len(pairs) // ROWS_PER_PROCESS)
     return processes if processes > 1 else None
 
 

@@ -55,7 +55,7 @@ class LinearCrossEntropy(torch.autograd.Function):
             softmax = logits.sub_(highest).exp_()
             normaliser = softmax.sum(-1, keepdim=True)
             total += (normaliser.log() + highest - wanted).sum()
-            if not ctx.needs_input_grad[0]:
+            if not any(ctx.needs_input_grad[:2]):
                 continue
             # d loss / d logits = softmax - smoothed one-hot
             gradient = softmax.mul_(1 / normaliser)
@@ -84,6 +84,8 @@ def token_loss(
     """Label-smoothed cross-entropy summed over N real tokens, in nats; padding must be left out."""
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    if not torch.is_grad_enabled():
+        weight = weight.detach()  # else its gradient would be computed for nobody
     loss: Tensor = LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype)  # type: ignore[no-untyped-call]
     return loss
 

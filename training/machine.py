@@ -15,11 +15,14 @@ from types import FrameType, TracebackType
 import torch
 from accelerate import Accelerator, PartialState
 from accelerate.utils import broadcast_object_list
+from datasets.exceptions import DatasetGenerationError
 from safetensors import SafetensorError
+from tqdm import tqdm
 
 from model.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+MADV_DONTNEED = 4  # of Linux's mman-common.h
 
 
 def keep_freed_memory() -> None:
@@ -31,6 +34,22 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 2**31 - 1)
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def forget_mapped_pages() -> None:
+    """Give back what was read of memory-mapped data sets; reading again maps it again.
+
+    The pages are clean copies of the disk, which the kernel takes back when memory is short, but
+    until then they count as this process's own: with millions of pairs, gigabytes.
+    """
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return
+    libc = ctypes.CDLL(None)
+    for line in maps.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.endswith(".arrow"):
+            start, end = (int(place, 16) for place in line.partition(" ")[0].split("-"))
+            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_DONTNEED)
 
 
 def bfloat16_pays() -> bool:
@@ -73,10 +92,11 @@ def faults_of_the_disk(output: Path) -> Iterator[None]:
     """A full disk or a folder that may not be written to, as a sentence for the user."""
     try:
         yield
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, DatasetGenerationError) as error:
         raise UserError(
-            f"The run cannot be written ({error}); make room for {output} and the cache of data sets. "
-            "What was saved before is whole: add --resume to go on from there."
+            f"A file could not be read or written ({error.__cause__ or error}); see that the data may "
+            f"be read and that {output} and the cache of data sets have room and may be written to. "
+            "What the run saved before, if it did, is whole: --resume goes on from there."
         ) from error
 
 
@@ -104,6 +124,7 @@ class StopSignal:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = True
         self._restore()
+        tqdm.write("Stopping after this step or validation; once more stops at once.")
 
     def _restore(self) -> None:
         for number, handler in self.previous.items():

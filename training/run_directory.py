@@ -41,6 +41,21 @@ def check_output(output: Path, resume: bool) -> None:
         raise UserError(f"{output} holds a run; add --resume to go on or give another --output.")
 
 
+MAY_CHANGE = {"max_steps", "validate_every", "save_every", "patience", "keep_last", "keep_best", "beam_size"}
+
+
+def check_config(output: Path, config: TrainConfig) -> None:
+    """Refuse to resume with another configuration than the run began with."""
+    before = json.loads((output / RUN).read_text(encoding="utf-8"))["config"]
+    now = json.loads(json.dumps(config.to_json()))
+    for name in now.keys() - MAY_CHANGE:
+        if before.get(name) != now[name]:
+            raise UserError(
+                f"The run in {output} began with {name} {before.get(name)}, but the recipe says "
+                f"{now[name]}; resume with the recipe it began with or start another run."
+            )
+
+
 def check_split(output: Path, corpus: Corpus) -> None:
     """Refuse to resume on other data than the run began with."""
     if json.loads((output / SPLIT).read_text(encoding="utf-8")) != corpus.split:

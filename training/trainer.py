@@ -33,6 +33,7 @@ from training.run_directory import (
     STATE,
     RunLog,
     Window,
+    check_config,
     check_output,
     check_split,
     describe,
@@ -44,6 +45,7 @@ from training.state import Progress, Snapshot, load_state, save_state, seed_step
 from training.validation import Validator
 
 LOG_EVERY = 50  # steps
+EXPLODED = 3  # times the loss of a model that knows nothing, ln V
 
 
 class Trainer:
@@ -60,6 +62,7 @@ class Trainer:
             self._read(data, resume)
         torch.manual_seed(config.seed)
         source, target = map(len, self.tokenizers)
+        self.ignorance = math.log(target)  # nats per token
         self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
@@ -79,6 +82,7 @@ class Trainer:
         config = self.config
         corpus = read_corpus(config, data)
         if resume:
+            check_config(self.output, config)
             check_split(self.output, corpus)
         elif self.main:
             self.output.mkdir(parents=True, exist_ok=True)
@@ -87,6 +91,7 @@ class Trainer:
         self.train, kept = encode(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
         encoded, kept = encode(corpus.validation, self.tokenizers, config.max_tokens)
+        corpus.dropped["validation_too_long"] = len(corpus.validation) - len(kept)
         pairs = corpus.validation.select(kept)
         self.validator = Validator(self.accelerator, pairs, encoded, config.tokens_per_batch)
         for part, name in ((self.train, "training"), (encoded, "validation")):
@@ -107,8 +112,9 @@ class Trainer:
         if self.main and not resume:
             describe(self.output, self.config, corpus, pairs, self.accelerator.mixed_precision)
         dropped = ", ".join(f"{rule} {count:,}" for rule, count in corpus.dropped.items())
-        self._say(f"{pairs['train']:,} training pairs (dropped: {dropped})")
-        self._say(f"{pairs['validation']:,} validation pairs")
+        self._say(
+            f"{pairs['train']:,} training and {pairs['validation']:,} validation pairs (dropped: {dropped})"
+        )
         epoch = self.batches.epoch(0)
         padding = padding_share(epoch, self.batches.source_lengths, self.batches.target_lengths)
         self._say(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")
@@ -129,8 +135,7 @@ class Trainer:
             RunLog(self.output, self.progress.step) if self.main else nullcontext() as log,
         ):
             self._loop(deadline, log)
-        # Leave together and in order, else the threads between the processes abort at exit.
-        self.accelerator.wait_for_everyone()
+        self.accelerator.wait_for_everyone()  # else the threads between processes abort at exit
         self.accelerator.end_training()
         return self.output / BEST
 
@@ -196,7 +201,8 @@ class Trainer:
                 value += self._backward(rows, tokens)
         norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
         loss = float(accelerator.reduce(value, "mean"))
-        if not (math.isfinite(loss) and math.isfinite(norm)):
+        exploded = progress.step >= self.config.warmup_steps and loss > EXPLODED * self.ignorance
+        if exploded or not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
                 f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}; the state of "
                 f"the last save is kept in {self.output}. Lower the learning rate and start again."
@@ -238,7 +244,12 @@ class Trainer:
             log.write_samples(progress.step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
         self._say(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
-        self._rank(-loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by), scores)
+        value = -loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by)
+        if progress.step % self.config.validate_every == 0 or self._finished():
+            self._rank(value, scores)
+        elif self.main and not progress.best_step:
+            # Time is up: not counted, since a run that goes on has no validation here.
+            save(self.checkpoint(), self.output / BEST, self._card(scores))
         self._save()
 
     def _rank(self, value: float, scores: Scores) -> None:
@@ -251,11 +262,13 @@ class Trainer:
         progress.snapshots = kept_snapshots(snapshots, config.keep_last, config.keep_best)
         if not self.main:
             return
-        text = card(config, progress.step, len(self.train), {"validation, greedy": scores})
         if progress.worse == 0:
-            save(self.checkpoint(), self.output / BEST, text)
+            save(self.checkpoint(), self.output / BEST, self._card(scores))
         if snapshots[-1] in progress.snapshots:
-            save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, text)
+            save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, self._card(scores))
+
+    def _card(self, scores: Scores) -> str:
+        return card(self.config, self.progress.step, len(self.train), {"validation, greedy": scores})
 
     def _save(self) -> None:
         """A model directory and, once that is whole, the state to resume from."""
@@ -273,9 +286,8 @@ class Trainer:
         self._say(f"best model, beam {beam}: BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
         if self.main:
             write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
-            text = card(
-                self.config, self.progress.best_step, len(self.train), {f"validation, beam {beam}": scores}
-            )
+            step = self.progress.best_step or self.progress.step
+            text = card(self.config, step, len(self.train), {f"validation, beam {beam}": scores})
             save(best, self.output / BEST, text)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:

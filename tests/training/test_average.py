@@ -54,6 +54,6 @@ def test_one_number_must_be_given(finished, tmp_path, last, best):
 def test_what_is_not_there_is_said(finished, tmp_path):
     with pytest.raises(UserError, match="no run in"):
         average_run(tmp_path, 2, 0, tmp_path / "mean")
-    with pytest.raises(UserError, match="fewer than 50"):
+    with pytest.raises(UserError, match="keeps its last 3 and its best 5"):
         average_run(finished, 50, 0, tmp_path / "mean")
     assert not (tmp_path / "mean").exists()

@@ -9,10 +9,13 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from model.checkpoint import CARD, WEIGHTS, load, load_tokenizers
 from model.errors import UserError
+from model.masks import padding_mask
+from model.tokenizer import PAD_ID
 from model.translator import Translator
 from tests.training.tiny import (
     PARALLEL,
@@ -27,6 +30,7 @@ from tests.training.tiny import (
     state_of,
     word_list,
 )
+from training.batching import collate
 from training.data import read_corpus
 from training.metrics import score
 from training.run_directory import (
@@ -223,3 +227,56 @@ def test_an_endless_gradient_stops_the_run_before_it_spoils_the_weights(tmp_path
     with pytest.raises(UserError, match="at step 1"):
         trainer.run()
     assert all(one.equal(two) for one, two in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_a_loss_that_explodes_stops_the_run(tmp_path, data):
+    with pytest.raises(UserError, match="Lower the learning rate"):
+        run(replace(REVERSE, peak_learning_rate=300.0, max_steps=100), data, tmp_path / "run")
+
+
+def test_the_trainer_does_what_its_configuration_says(tmp_path, data):
+    config = replace(
+        REVERSE,
+        accumulate=2,
+        betas=(0.7, 0.8),
+        epsilon=1e-5,
+        weight_decay=0.3,
+        label_smoothing=0.25,
+        pairs_per_batch=7,
+        max_steps=50,
+    )
+    trainer = Trainer(config, [data], tmp_path / "run")
+    assert trainer.loss.smoothing == 0.25
+    assert max(len(batch) for batch in trainer.batches.epoch(0)) == 7
+    trainer.run()
+    settings = trainer.optimizer.param_groups[0]
+    assert (settings["betas"], settings["eps"], settings["weight_decay"]) == ((0.7, 0.8), 1e-5, 0.3)
+    (rate,) = [
+        line["train/learning_rate"] for line in metrics(tmp_path / "run") if "train/learning_rate" in line
+    ]
+    assert rate == settings["lr"] == config.learning_rate(50) < config.peak_learning_rate
+    batches = len(trainer.batches.epoch(0))
+    assert trainer.progress.epoch * batches + trainer.progress.batch == 100
+
+
+def test_the_validation_loss_is_plain_cross_entropy_over_all_tokens(tmp_path, data):
+    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    found = trainer.validator.loss(trainer.loss)
+    pairs = trainer.validator.encoded[:]
+    batch = collate(pairs["source"], pairs["target"], torch.device("cpu"))
+    logits = trainer.model.eval()(batch.source, batch.read, padding_mask(batch.source, PAD_ID))
+    wanted = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD_ID)
+    assert found == pytest.approx(float(wanted), rel=1e-5)
+
+
+def test_resuming_with_another_configuration_is_refused(tmp_path, data):
+    run(replace(REVERSE, max_steps=2), data, tmp_path / "run")
+    with pytest.raises(UserError, match="began with peak_learning_rate 0.01, but the recipe says 0.5"):
+        Trainer(replace(REVERSE, peak_learning_rate=0.5), [data], tmp_path / "run", resume=True)
+
+
+def test_time_that_runs_out_between_validations_counts_none(tmp_path, data):
+    trainer = Trainer(replace(REVERSE, max_steps=10**6, validate_every=10**6), [data], tmp_path / "run")
+    Translator.load(trainer.run(minutes=0.003))
+    progress = state_of(tmp_path / "run")[1]
+    assert (progress["worse"], progress["snapshots"], progress["best_step"]) == (0, [], 0)

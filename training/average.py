@@ -26,7 +26,8 @@ def choose(run: Path, last: int, best: int) -> list[Snapshot]:
     config = json.loads((run / RUN).read_text(encoding="utf-8"))["config"]
     if last > config["keep_last"] or best > config["keep_best"]:
         raise UserError(
-            f"{run} keeps its last {config['keep_last']} and its best {config['keep_best']} snapshots; give no more."
+            f"{run} keeps its last {config['keep_last']} and its best {config['keep_best']} snapshots; "
+            "give no more."
         )
     snapshots = kept_snapshots(load_progress(run / STATE).snapshots, last, best)
     if len(snapshots) < max(last, best):

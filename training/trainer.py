@@ -111,10 +111,8 @@ class Trainer:
         pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
         if self.main and not resume:
             describe(self.output, self.config, corpus, pairs, self.accelerator.mixed_precision)
-        dropped = ", ".join(f"{rule} {count:,}" for rule, count in corpus.dropped.items())
-        self._say(
-            f"{pairs['train']:,} training and {pairs['validation']:,} validation pairs (dropped: {dropped})"
-        )
+        dropped = ", ".join(f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count)
+        self._say(f"{len(self.train):,} pairs to train, {pairs['validation']:,} to validate; {dropped}")
         epoch = self.batches.epoch(0)
         padding = padding_share(epoch, self.batches.source_lengths, self.batches.target_lengths)
         self._say(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")

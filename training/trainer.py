@@ -111,8 +111,8 @@ class Trainer:
         pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
         if self.main and not resume:
             describe(self.output, self.config, corpus, pairs, self.accelerator.mixed_precision)
-        dropped = ", ".join(f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count)
-        self._say(f"{len(self.train):,} pairs to train, {pairs['validation']:,} to validate; {dropped}")
+        counts = [f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count]
+        self._say(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
         epoch = self.batches.epoch(0)
         padding = padding_share(epoch, self.batches.source_lengths, self.batches.target_lengths)
         self._say(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")

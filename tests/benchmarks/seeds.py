@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from model.layers import sinusoids
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Work
-from training.config import TrainConfig
+from training.recipes import RECIPES
 
 
 @dataclass(frozen=True)
@@ -37,40 +37,14 @@ class SeedSettings:
     adam_eps: float
 
 
-SEED_000 = TrainConfig(
-    title="The shape of seed 000",
-    source_language="de",
-    target_language="en",
-    model=ModelConfig(
-        source_vocabulary=0,
-        target_vocabulary=0,
-        d_model=128,
-        d_ff=512,
-        n_encoder_layers=1,
-        n_decoder_layers=1,
-        dropout=0.0,
-        norm="post",
-        separate_output=True,
-    ),
-    vocabulary=18_000,
-    label_smoothing=0.0,
-)
-SEEDS_001_004 = TrainConfig(
+# Their own shapes, in Headlight's batches of tokens.
+SEED_000 = replace(RECIPES["wmt14-de-en"], title="The shape of seed 000", pairs_per_batch=None)
+SEEDS_001_004 = replace(
+    RECIPES["opus-books-en-it"],
     title="The shape of seeds 001 and 004",
     source_language="de",
     target_language="en",
-    model=ModelConfig(
-        source_vocabulary=0,
-        target_vocabulary=0,
-        d_model=512,
-        d_ff=2048,
-        n_encoder_layers=6,
-        n_decoder_layers=6,
-        tied=False,
-    ),
-    tokenizer="word",
-    vocabulary=30_000,
-    min_frequency=2,
+    pairs_per_batch=None,
 )
 WAY_000 = SeedSettings(
     sentences=32,

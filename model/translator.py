@@ -331,7 +331,7 @@ class Translator:
         return torch.tensor([row], device=self.device)
 
 
-def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
-    """Rows of ids as one tensor, <pad> on the right."""
-    width = max(map(len, rows))
+def pad(rows: Sequence[Sequence[int]], multiple: int = 1) -> Int[Tensor, "B S"]:
+    """Rows of ids as one tensor, <pad> on the right up to a multiple of `multiple` columns."""
+    width = -(-max(map(len, rows)) // multiple) * multiple
     return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])

@@ -57,7 +57,7 @@ def test_labels_are_the_tokens_that_follow_those_read():
         assert batch.labels[row, :n].equal(batch.read[row, 1 : n + 1])
         assert set(batch.read[row, n + 1 :].tolist()) <= {PAD_ID}
         assert set(batch.labels[row, n + 1 :].tolist()) <= {PAD_ID}
-    assert batch.source.tolist() == [[4, EOS_ID, PAD_ID], [6, 6, EOS_ID]]
+    assert batch.source.tolist() == [[4, EOS_ID, PAD_ID, PAD_ID], [6, 6, EOS_ID, PAD_ID]]
 
 
 def unshifted(batch: Batch) -> Batch:

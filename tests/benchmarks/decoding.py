@@ -1,9 +1,11 @@
 """Decoding speed, ours beside Hugging Face's and CTranslate2's: `make bench-decoding`.
 
-All have the default shape, random weights and as many threads as torch uses. Sources and translations
-have the same number of tokens everywhere: no engine may end a sentence earlier. Search is greedy. The
-engines take turns, several rounds of them, and a figure is the median over all timed calls. Nothing
-here passes or fails, since machines differ; the ratios of one run are what compares.
+All have the default shape and random weights. Each runs with one thread and with all that torch uses, and
+the better of the two counts: a sentence gives few threads little to do. Sources and translations
+have the same number of tokens everywhere: no engine may end a sentence earlier. Search is greedy. Each
+engine has a process of its own, since the idle threads of one would spin in the way of the next, and
+they take turns, several rounds of them; a figure is the median over all timed calls. Nothing here
+passes or fails, since machines differ; the ratios of one run are what compares.
 
 - Hugging Face: MarianMTModel.generate with its cache, attention in eager mode, every weight of every
   step kept as it is computed. Its norms stand after the sub-layers, two fewer than ours. It returns a
@@ -12,9 +14,9 @@ here passes or fails, since machines differ; the ratios of one run are what comp
   same translations (tested). It keeps no weights: what Headlight does beyond the search is extra work
   that it is spared. It reads and writes words, so it looks each up in its vocabulary, which costs
   microseconds. int8 is less work on less exact numbers.
-- Headlight: the search, then `Translator.record`: one pass over the ids found that returns every
-  weight and every next-token log-probability, with the source tokenised once more and both sides' tokens
-  labelled. Batches are searched only, as `translate_batch` does.
+- Headlight: all that `Translator.translate` does: the text is tokenised, searched, and one more pass over
+  the ids found gives every weight and the likeliest tokens of every step. Without weights, and in
+  batches, it is the search alone, as `translate_lines` does it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ import itertools
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 import torch
 
@@ -31,11 +36,10 @@ from model.checkpoint import Checkpoint, ModelInfo
 from model.config import ModelConfig
 from model.decoding import Candidate, SearchOptions, search
 from model.inference import lay_out_for_few_rows, product_dtype
+from model.muting import importance
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.transformer import Transformer
 from model.translator import Translator
-from tests.benchmarks.engine import engine, specification, translate
-from tests.benchmarks.marian import marian
 
 VOCABULARY = 8000
 LENGTHS = (12, 25, 60)  # tokens in, </s> counted, and tokens out
@@ -45,7 +49,8 @@ WARM_UP_SECONDS, TIMED_SECONDS = 0.3, 0.5  # of each contestant's turn in each r
 HUGGING_FACE = "Hugging Face generate, every weight"
 FLOAT32, INT8 = "CTranslate2 float32, no weights", "CTranslate2 int8, no weights"
 SEARCH, RECORD = "Headlight, no weights", "Headlight, every weight"
-Work = Callable[[], object]
+MUTING = "Headlight, all heads muted one by one"
+SINGLE, BATCHED = (HUGGING_FACE, FLOAT32, INT8, SEARCH, RECORD), (FLOAT32, INT8, SEARCH)
 
 
 def words() -> list[str]:
@@ -78,107 +83,185 @@ class Sentences:
         self.mask = torch.ones_like(self.source)
 
 
-class Engines:
-    """The contestants: each translates sentences to their own length."""
+Work = Callable[[Sentences], object]
+
+
+def hugging_face(translator: Translator) -> Work:
+    """Greedy, with every weight of every step."""
+    from tests.benchmarks.marian import marian
+
+    model = marian(translator.checkpoint.model.config, attention="eager").eval()
+    model.generation_config.eos_token_id = None  # it never ends a sentence by itself
+    return lambda given: model.generate(
+        input_ids=given.source,
+        attention_mask=given.mask,
+        max_new_tokens=given.length,
+        num_beams=1,
+        do_sample=False,
+        use_cache=True,
+        output_attentions=True,
+        return_dict_in_generate=True,
+    )
+
+
+def ctranslate2(translator: Translator, compute_type: str) -> Work:
+    """Greedy, without weights."""
+    from tests.benchmarks.engine import engine, specification, translate
+
+    checkpoint = translator.checkpoint
+    loaded = engine(specification(checkpoint.model, checkpoint.source_tokenizer), compute_type)
+    return lambda given: translate(loaded, given.pieces, given.length)
+
+
+def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]:
+    """Ours, greedy, without weights."""
+    dtype = product_dtype(len(given.source), given.source.device)
+    options = SearchOptions(max_length=given.length)
+    return search(translator.checkpoint.model, given.source, options, dtype=dtype)
+
+
+def headlight_record(translator: Translator, given: Sentences) -> None:
+    """Ours, greedy, as `Translator.translate` does it, but to the length that is asked for."""
+    options = SearchOptions(max_length=given.length)
+    for text in given.texts:
+        sentence = translator._read(text, None)
+        (found,) = translator._search(sentence, options, None, [], None)
+        translator._translation(sentence, found.ids, 0, None)
+
+
+def work_of(name: str, translator: Translator) -> Work:
+    """What this contestant does; it alone imports its engine."""
+    if name == HUGGING_FACE:
+        return hugging_face(translator)
+    if name in (FLOAT32, INT8):
+        return ctranslate2(translator, "float32" if name == FLOAT32 else "int8")
+    if name == MUTING:
+        return lambda given: importance(translator.checkpoint.model, given.source, given.source)
+    return lambda given: (headlight_record if name == RECORD else headlight)(translator, given)
+
+
+class Case(NamedTuple):
+    """So many sentences of so many tokens."""
+
+    sentences: int
+    length: int
+
+
+def serve(name: str, threads: int, connection: Connection) -> None:
+    """The life of a contestant's process: take a case, return the seconds of each call."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    translator = random_translator()
+    work = work_of(name, translator)
+    while (case := connection.recv()) is not None:
+        given = Sentences(translator, *case)
+        _repeat(work, given, WARM_UP_SECONDS)
+        connection.send(_repeat(work, given, TIMED_SECONDS))
+
+
+class Contestant:
+    """One way to decode with so many threads, in a process of its own."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(name, threads, theirs), daemon=True)
+        self.process.start()
+
+    def seconds(self, case: Case) -> list[float]:
+        """Of each timed call of one turn."""
+        self.connection.send(case)
+        taken: list[float] = self.connection.recv()
+        return taken
+
+    def end(self) -> None:
+        """Let the process go."""
+        self.connection.send(None)
+        self.process.join()
+
+
+class Result(NamedTuple):
+    """The better number of threads, and the median of all calls with it."""
+
+    milliseconds: float
+    threads: int
+
+
+class Contest:
+    """Contestants that take turns."""
 
     def __init__(self) -> None:
-        torch.manual_seed(0)
-        self.translator = random_translator()
-        self.model = self.translator.checkpoint.model
-        spec = specification(self.model, self.translator.checkpoint.source_tokenizer)
-        self.float32, self.int8 = engine(spec, "float32"), engine(spec, "int8")
-        self.marian = marian(self.model.config, attention="eager").eval()
-        self.marian.generation_config.eos_token_id = None  # it never ends a sentence by itself
+        threads = sorted({1, torch.get_num_threads()})
+        self.contestants = {name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, MUTING)}
 
-    def hugging_face(self, given: Sentences) -> None:
-        """Greedy, with every weight of every step."""
-        self.marian.generate(
-            input_ids=given.source,
-            attention_mask=given.mask,
-            max_new_tokens=given.length,
-            num_beams=1,
-            do_sample=False,
-            use_cache=True,
-            output_attentions=True,
-            return_dict_in_generate=True,
-        )
-
-    def search(self, given: Sentences) -> list[list[Candidate]]:
-        """Ours, greedy, without weights."""
-        dtype = product_dtype(len(given.source), given.source.device)
-        return search(self.model, given.source, SearchOptions(max_length=given.length), dtype=dtype)
-
-    def record(self, given: Sentences) -> None:
-        """Ours, greedy, then one pass over what was found that keeps every weight."""
-        for text, found in zip(given.texts, self.search(given), strict=True):
-            self.translator.record(text, found[0].ids)
-
-    def single(self, given: Sentences) -> dict[str, Work]:
-        """By name, what to do with one sentence."""
+    def results(self, names: tuple[str, ...], case: Case) -> dict[str, Result]:
+        """By name, over all rounds; in each round every contestant has its turn."""
+        contestants = {(name, n): one for name in names for n, one in self.contestants[name].items()}
+        taken: dict[tuple[str, int], list[float]] = {key: [] for key in contestants}
+        for _ in range(ROUNDS):
+            for key, contestant in contestants.items():
+                taken[key] += contestant.seconds(case)
+        medians = {key: 1000 * statistics.median(seconds) for key, seconds in taken.items()}
         return {
-            HUGGING_FACE: lambda: self.hugging_face(given),
-            **self.batch(given),
-            RECORD: lambda: self.record(given),
+            name: min(Result(medians[key], key[1]) for key in medians if key[0] == name) for name in names
         }
 
-    def batch(self, given: Sentences) -> dict[str, Work]:
-        """By name, what to do with many sentences."""
-        return {
-            FLOAT32: lambda: translate(self.float32, given.pieces, given.length),
-            INT8: lambda: translate(self.int8, given.pieces, given.length),
-            SEARCH: lambda: self.search(given),
-        }
+    def end(self) -> None:
+        """Let all processes go."""
+        for by_threads in self.contestants.values():
+            for contestant in by_threads.values():
+                contestant.end()
 
 
-def milliseconds(contestants: Mapping[str, Work]) -> dict[str, float]:
-    """Medians over all timed calls of all rounds; in each round every contestant has its turn."""
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(ROUNDS):
-        for name, work in contestants.items():
-            # The threads of the engine before may still spin for a while.
-            _repeat(work, WARM_UP_SECONDS)
-            taken[name] += _repeat(work, TIMED_SECONDS)
-    return {name: 1000 * statistics.median(seconds) for name, seconds in taken.items()}
-
-
-def _repeat(work: Work, seconds: float) -> list[float]:
+def _repeat(work: Work, given: Sentences, seconds: float) -> list[float]:
     """Seconds of each call, as many as begin within this time."""
     taken: list[float] = []
     while sum(taken) < seconds:
         started = time.perf_counter()
-        work()
+        work(given)
         taken.append(time.perf_counter() - started)
     return taken
 
 
-def one_sentence(engines: Engines) -> None:
+def one_sentence(contest: Contest) -> None:
     """Print milliseconds for one sentence, the ratios to the peers and what the weights cost."""
-    taken = {n: milliseconds(engines.single(Sentences(engines.translator, 1, n))) for n in LENGTHS}
-    lengths = "".join(f"{n:10}" for n in LENGTHS)
-    print(f"{'One sentence, ms; tokens in and out':40}{lengths}")
-    for name in taken[LENGTHS[0]]:
-        print(f"{name:40}" + "".join(f"{taken[n][name]:10.1f}" for n in LENGTHS))
+    taken = {n: contest.results(SINGLE, Case(1, n)) for n in LENGTHS}
+    ratio = {
+        (a, b): [taken[n][a].milliseconds / taken[n][b].milliseconds for n in LENGTHS]
+        for a, b in itertools.product(SINGLE, repeat=2)
+    }
+    lengths = "".join(f"{n:12}" for n in LENGTHS)
+    print(f"{'One sentence, ms (threads); tokens':40}{lengths}")
+    for name in SINGLE:
+        print(f"{name:40}" + "".join(_cell(*taken[n][name]) for n in LENGTHS))
     for peer in (HUGGING_FACE, FLOAT32, INT8):
-        ratios = "".join(f"{taken[n][RECORD] / taken[n][peer]:8.2f} x" for n in LENGTHS)
-        print(f"{'every weight / ' + peer.partition(',')[0]:40}{ratios}")
-    costs = "".join(f"{taken[n][RECORD] / taken[n][SEARCH] - 1:10.0%}" for n in LENGTHS)
-    print(f"{'cost of every weight':40}{costs}")
+        print(
+            f"{'every weight / ' + peer.partition(',')[0]:40}"
+            + "".join(f"{x:10.2f} x" for x in ratio[RECORD, peer])
+        )
+    print(f"{'cost of every weight':40}" + "".join(f"{x - 1:12.0%}" for x in ratio[RECORD, SEARCH]))
+    print(f"{MUTING:40}{_cell(*contest.results((MUTING,), Case(1, LENGTHS[0]))[MUTING])}")
 
 
-def batch(engines: Engines) -> None:
+def _cell(milliseconds: float, threads: int) -> str:
+    return f"{milliseconds:8.1f} ({threads})"
+
+
+def batch(contest: Contest) -> None:
     """Print target tokens per second for a batch and the ratios to the peers."""
-    taken = milliseconds(engines.batch(Sentences(engines.translator, BATCH, BATCH_LENGTH)))
-    print(f"\n{f'{BATCH} sentences of {BATCH_LENGTH} tokens':40}{'tokens/s':>10}{'Headlight':>12}")
-    for name, value in taken.items():
+    taken = contest.results(BATCHED, Case(BATCH, BATCH_LENGTH))
+    print(f"\n{f'{BATCH} sentences of {BATCH_LENGTH} tokens':40}{'tokens/s':>12}{'Headlight':>12}")
+    for name, (value, threads) in taken.items():
         speed = BATCH * BATCH_LENGTH / value * 1000
-        print(f"{name:40}{speed:10,.0f}{value / taken[SEARCH]:10.2f} x")
+        print(f"{name:40}{speed:8,.0f} ({threads}){value / taken[SEARCH].milliseconds:10.2f} x")
 
 
 def main() -> None:
     """Print tables and ratios."""
-    engines = Engines()
-    one_sentence(engines)
-    batch(engines)
+    contest = Contest()
+    one_sentence(contest)
+    batch(contest)
+    contest.end()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class TrainConfig:
     vocabulary: int = 8000
     min_frequency: int = 1
     hub: tuple[str, str] | None = None  # data set and configuration on the Hugging Face hub
+    train_parts: tuple[str, ...] = ("train",)  # names of the parallel files to train on, the first required
     reverse_words: bool = False  # the data is a word list; the target is each word reversed
     validation_rows: int | float = 2000  # or their share; at random where the data has no such part
     test_rows: int = 0  # taken at random, never looked at by training

@@ -53,7 +53,13 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
     if config.reverse_words:
         pairs, validation = _read_words(directories), None
     elif directories:
-        pairs = concatenate_datasets([read_parallel(d, ("train",), languages) for d in directories])
+        first = config.train_parts[0]
+        parts = [
+            read_parallel(d, (name,), languages, required=name == first)
+            for d in directories
+            for name in config.train_parts
+        ]
+        pairs = concatenate_datasets(parts)
         parts = [read_parallel(d, VALIDATION_NAMES, languages, False) for d in directories]
         validation = concatenate_datasets(parts) if any(map(len, parts)) else None
     elif config.hub:

@@ -58,6 +58,20 @@ def test_several_directories_are_read_one_after_the_other(tmp_path):
     assert pairs_of(corpus.validation) == sentences(3)
 
 
+def test_a_recipe_may_train_on_further_parts_where_a_folder_has_them(tmp_path):
+    pairs = sentences(60)
+    folders = [parallel_files(tmp_path / "a", pairs[:20]), parallel_files(tmp_path / "b", pairs[20:40])]
+    parallel_files(folders[1], pairs[40:], "extra")
+    parallel_files(folders[0], sentences(3), "dev")
+    config = dataclasses.replace(OWN_VALIDATION, train_parts=("train", "extra"))
+    assert pairs_of(read_corpus(config, folders).train) == pairs
+    assert pairs_of(read_corpus(OWN_VALIDATION, folders).train) == pairs[:40]
+    (folders[0] / "train.de").unlink()
+    (folders[0] / "train.en").unlink()
+    with pytest.raises(UserError, match="has no train"):
+        read_corpus(config, folders)
+
+
 def test_files_of_different_length_are_refused_with_both_counts(tmp_path):
     parallel_files(tmp_path, sentences(12))
     write_lines(tmp_path / "train.en", ["one"] * 11)

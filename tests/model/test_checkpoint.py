@@ -51,6 +51,46 @@ def test_load_gives_back_what_was_saved_in_16_bits(tied: bool, tmp_path: Path) -
 
 
 @EITHER
+def test_eight_bits_take_half_the_room_and_keep_every_weight_within_half_a_step(
+    tied: bool, tmp_path: Path
+) -> None:
+    saved = tiny_checkpoint(tied)
+    save(saved, tmp_path / "16")
+    save(saved, tmp_path / "8", eight_bit=True)
+    for (name, exact), weight in zip(
+        saved.model.named_parameters(), load(tmp_path / "8").model.parameters(), strict=True
+    ):
+        if exact.ndim == 2:
+            step = exact.abs().amax(1, keepdim=True) / 127
+            assert ((weight - exact).abs() <= 0.501 * step + 1e-12).all(), name
+        else:
+            assert torch.equal(weight.half(), exact.half()), name
+    matrices = sum(weight.numel() for weight in saved.model.parameters() if weight.ndim == 2)
+    sizes = {bits: (tmp_path / bits / "model.safetensors").stat().st_size for bits in ("16", "8")}
+    rows = sum(len(weight) for weight in saved.model.parameters() if weight.ndim == 2)
+    assert sizes["8"] < sizes["16"] - matrices + 4 * rows + 100 * len(list(saved.model.parameters()))
+
+
+def test_eight_bits_of_a_loaded_model_are_the_same_bytes(tmp_path: Path) -> None:
+    save(tiny_checkpoint(), tmp_path / "first", eight_bit=True)
+    save(load(tmp_path / "first"), tmp_path / "second", eight_bit=True)
+    assert files(tmp_path / "first") == files(tmp_path / "second")
+
+
+@pytest.mark.parametrize("shape", [None, (1,), (3, 1)])
+def test_eight_bits_without_their_scales_are_refused(shape: tuple[int, ...] | None, tmp_path: Path) -> None:
+    save(tiny_checkpoint(), tmp_path, eight_bit=True)
+    weights = load_file(tmp_path / "model.safetensors")
+    name = next(name for name in weights if name.endswith(".scales"))
+    del weights[name]
+    if shape:
+        weights[name] = torch.ones(shape)
+    save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match="lacks its scales"):
+        load(tmp_path)
+
+
+@EITHER
 def test_loaded_weights_stay_tied_or_apart(tied: bool, tmp_path: Path) -> None:
     save(tiny_checkpoint(tied), tmp_path)
     model = load(tmp_path).model
@@ -132,7 +172,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "not a Headlight model's config",
     ),
     "config is a list": (lambda d: (d / "config.json").write_text("[]"), "not a Headlight model's config"),
-    "newer format": (lambda d: edit_config(d, lambda c: c.update(format=2)), "format 2, newer than.*update"),
+    "newer format": (lambda d: edit_config(d, lambda c: c.update(format=99)), "format 99, newer than.*update"),
     "unknown setting": (
         lambda d: edit_config(d, lambda c: c["model"].update(colour="red")),
         "Unknown model settings: colour",

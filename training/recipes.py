@@ -15,6 +15,7 @@ from model.config import ModelConfig
 from training.config import TrainConfig
 
 TATOEBA_DE_EN = TrainConfig(
+    name="tatoeba-de-en",
     title="German → English",
     source_language="de",
     target_language="en",
@@ -26,6 +27,7 @@ TATOEBA_DE_EN = TrainConfig(
 """German-English from everyday sentences and image captions: the model that the page opens with."""
 
 WMT14_DE_EN = TrainConfig(
+    name="wmt14-de-en",
     title="German → English (WMT14)",
     source_language="de",
     target_language="en",
@@ -64,6 +66,7 @@ divided by what should multiply, and a pre-tokenizer lost the spaces of the text
 """
 
 OPUS_BOOKS_EN_FR = TrainConfig(
+    name="opus-books-en-fr",
     title="English → French (books)",
     source_language="en",
     target_language="fr",
@@ -104,6 +107,7 @@ broken, BLEU was not kept, spaces before punctuation lowered the scores, validat
 
 OPUS_BOOKS_EN_IT = replace(
     OPUS_BOOKS_EN_FR,
+    name="opus-books-en-it",
     title="English → Italian (books)",
     target_language="it",
     hub=("Helsinki-NLP/opus_books", "en-it"),
@@ -122,6 +126,7 @@ one gain and bias for all widths.
 """
 
 REVERSE_WORDS = TrainConfig(
+    name="reverse-words",
     title="Word → reversed word",
     source_language="word",
     target_language="reversed",
@@ -163,6 +168,7 @@ and post-norm wants a warm-up. Projections keep their biases, which the notebook
 
 REVERSE_WORDS_SMALL = replace(
     REVERSE_WORDS,
+    name="reverse-words-small",
     model=ModelConfig(
         source_vocabulary=0,
         target_vocabulary=0,
@@ -185,10 +191,13 @@ REVERSE_WORDS_SMALL = replace(
 """The same task for the page: small enough that every head can be read, and quick to train."""
 
 RECIPES: dict[str, TrainConfig] = {
-    "tatoeba-de-en": TATOEBA_DE_EN,
-    "wmt14-de-en": WMT14_DE_EN,
-    "opus-books-en-fr": OPUS_BOOKS_EN_FR,
-    "opus-books-en-it": OPUS_BOOKS_EN_IT,
-    "reverse-words": REVERSE_WORDS,
-    "reverse-words-small": REVERSE_WORDS_SMALL,
+    recipe.name: recipe
+    for recipe in (
+        TATOEBA_DE_EN,
+        WMT14_DE_EN,
+        OPUS_BOOKS_EN_FR,
+        OPUS_BOOKS_EN_IT,
+        REVERSE_WORDS,
+        REVERSE_WORDS_SMALL,
+    )
 }

@@ -1,7 +1,7 @@
 """Errors that a user can cause."""
 
 
-class UserError(ValueError):
+class UserError(Exception):  # not a ValueError, which command lines take for a malformed option
     """One clear sentence that says what is wrong and what to do; shown as it is."""
 
 

@@ -57,7 +57,7 @@ from training.config import TrainConfig
 from training.run_directory import Window
 from training.trainer import Trainer
 
-DEFAULT = TrainConfig("The default shape", "de", "en")
+DEFAULT = TrainConfig("default", "The default shape", "de", "en")
 
 
 class Ours:

@@ -174,7 +174,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "not a Headlight model's config",
     ),
     "config is a list": (lambda d: (d / "config.json").write_text("[]"), "not a Headlight model's config"),
-    "newer format": (lambda d: edit_config(d, lambda c: c.update(format=99)), "format 99, newer than.*update"),
+    "newer format": (
+        lambda d: edit_config(d, lambda c: c.update(format=99)),
+        "format 99, newer than.*update",
+    ),
     "unknown setting": (
         lambda d: edit_config(d, lambda c: c["model"].update(colour="red")),
         "Unknown model settings: colour",

@@ -115,6 +115,7 @@ def run_align(
     layer: int | None = None,
     head: int | None = None,
     shifted: bool = False,
+    symmetrise: bool = False,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Print the word alignment of each sentence pair by one cross-attention head.
@@ -131,6 +132,7 @@ def run_align(
         layer: Decoder layer, counted from 1 as on the page; without it, the best head on the odd gold lines.
         head: Head of that layer, counted from 1.
         shifted: Take a target word's row where the decoder reads it, not where it predicts it.
+        symmetrise: Let source words choose too and join both choices (grow-diag), not target words alone.
         as_json: Print one JSON object; its error rates go from 0 to 1.
     """
     if (layer is None) != (head is None):
@@ -138,7 +140,7 @@ def run_align(
     if shifted and layer is None:
         raise UserError("--shifted needs --layer and --head; without them both kinds of row are tried.")
     named = None if layer is None or head is None else Head(layer - 1, head - 1, shifted)
-    found = align_files(Translator.load(model), source, target, gold, named)
+    found = align_files(Translator.load(model), source, target, gold, named, symmetrise)
     chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
     if as_json:
         print(

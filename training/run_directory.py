@@ -22,6 +22,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from model.checkpoint import write_atomically, write_json
+from model.curves import METRICS
 from model.errors import UserError
 from model.probes import PROBES
 from training.config import TrainConfig
@@ -30,7 +31,7 @@ from training.state import Snapshot
 from training.validation import Sample
 
 STATE, LATEST, BEST = "training_state.safetensors", "latest", "best"
-RUN, SPLIT, METRICS, CURVES = "run.json", "split.json", "metrics.jsonl", "tensorboard"
+RUN, SPLIT, CURVES = "run.json", "split.json", "tensorboard"
 SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
 PACKAGES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
 

@@ -11,6 +11,7 @@ import torch
 
 import training.probes
 from model.checkpoint import WEIGHTS, list_models
+from model.curves import METRICS
 from model.errors import UserError
 from model.probes import PROBES, Pair, Probes, measure
 from model.tokenizer import normalise
@@ -20,7 +21,7 @@ from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, par
 from training.average import average_run
 from training.probes import SENTENCES, due, readable_sentences
 from training.recipes import RECIPES
-from training.run_directory import BEST, LATEST, METRICS, STATE
+from training.run_directory import BEST, LATEST, STATE
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]

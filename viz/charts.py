@@ -62,9 +62,11 @@ def step_probabilities(translation: Translation) -> alt.Chart:
 
 def training_curves(curves: Curves) -> alt.VConcatChart:
     """Return losses and greedy validation scores of a model's own training over its steps."""
-    left_out = f"{curves.skipped} broken lines of the log are left out" if curves.skipped else ""
     panels = _lines(curves, LOSSES, "loss, nats per token"), _lines(curves, SCORES, "validation score")
-    return alt.vconcat(*panels, title=alt.Title("", subtitle=left_out)).resolve_scale(color="independent")
+    chart = alt.vconcat(*panels).resolve_scale(color="independent")
+    if curves.skipped:
+        chart = chart.properties(title=f"broken lines of the log, left out: {curves.skipped}")
+    return chart
 
 
 def _lines(curves: Curves, names: Mapping[str, str], title: str) -> alt.Chart:

@@ -18,6 +18,7 @@ MODULES = (
     "measures.js",
     "colour.js",
     "state.js",
+    "address.js",
     "tokens.js",
     "atlas.js",
     "readout.js",
@@ -39,7 +40,7 @@ def script() -> str:
     """
     bodies = [_EXPORT.sub("", _IMPORT.sub("", (HERE / name).read_text("utf-8"))) for name in MODULES]
     source = "\n".join(bodies)
-    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ mount }};\n}})();\n"
+    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ mount, taskOfAddress }};\n}})();\n"
 
 
 @cache

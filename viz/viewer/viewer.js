@@ -3,9 +3,8 @@
 import { element } from './dom.js';
 import { KINDS, decode } from './payload.js';
 import { currentTheme, watchTheme } from './colour.js';
-import {
-  EMPTY, chooseKind, createStore, fromAddress, moveHead, moveLayer, movePin, sameSpot, show, toAddress, toggleAverage,
-} from './state.js';
+import { EMPTY, chooseKind, createStore, moveHead, moveLayer, movePin, sameSpot, show, toggleAverage } from './state.js';
+import { fromAddress, taskOfAddress, toAddress } from './address.js';
 import { createStrip } from './tokens.js';
 import { createAtlas, kindName } from './atlas.js';
 import { createMatrix } from './matrix.js';

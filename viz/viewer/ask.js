@@ -1,5 +1,7 @@
 // Asking the server. Of each name one question is open at a time; an answer that nobody waits for is dropped.
 
+import { decode } from './payload.js';
+
 const DOING = {
   beams: 'Searching with a beam',
   cell: 'Reading the cell',
@@ -41,6 +43,11 @@ export async function request(store, ask, name, question, read = (answer) => ans
   } finally {
     close();
   }
+}
+
+// For `read`: an answer that is a payload, as a record.
+export function readRecord(payload) {
+  return decode(JSON.stringify(payload));
 }
 
 function identityOf({ model, source_text: text, options }) {

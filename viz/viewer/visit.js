@@ -4,26 +4,29 @@
 import { show } from './state.js';
 
 // What a visit does not undo: these are no part of the record.
-const LASTING = ['theme', 'panel', 'busy', 'training'];
+const LASTING = ['theme', 'panel', 'busy'];
 
 // The state of the model's own translation, also while another record is shown.
 export function homeOf(state) {
   return state.visit?.from ?? state;
 }
 
-// `what` is one of force, hypothesis, reference, muted, training, tour; `label` says it to a person.
-export function visit(store, what, label, record) {
+// `what` is one of force, hypothesis, reference, muted, training, tour; `label` says it to a person. A visit to
+// the training also has its `step` and its `sentence`.
+export function visit(store, record, { what, label, ...details }) {
   const state = store.get();
   const { pin, step } = state;
   const mode = what === 'training' ? 'weight' : state.mode;
-  store.change({ ...show(state, record), pin, step, mode, visit: { what, label, from: homeOf(state) } });
+  store.change({ ...show(state, record), pin, step, mode, visit: { what, label, ...details, from: homeOf(state) } });
 }
 
 export function leave(store) {
   const state = store.get();
   if (!state.visit) return;
+  const { from } = state.visit;
   const lasting = Object.fromEntries(LASTING.map((name) => [name, state[name]]));
-  store.change({ ...state.visit.from, ...lasting, visit: null, hover: null, error: null });
+  const { training } = from.record.model.name === state.record.model.name ? state : from;
+  store.change({ ...from, ...lasting, training, visit: null, hover: null, error: null });
 }
 
 // Changes that belong to the model's own translation, wherever the person is.

@@ -39,7 +39,7 @@ test('the average is the mean over the heads', () => {
 });
 
 test('another version is refused', async () => {
-  await assert.rejects(decode('{"version": 2}'), /version 1 of the data, not 2/);
+  await assert.rejects(decode('{"version": 1}'), /version 2 of the data, not 1/);
 });
 
 test('only the decoder is masked', () => {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import zlib
 
 import torch
 
 from model.errors import UserError
 from model.record import Alternative, AttentionRecord, Hypothesis, Token, Translation
+from model.tokenizer import BOS_ID, EOS_ID
 
-START = Token("<s>", "<s>", None, True)
-END = Token("</s>", "</s>", None, True)
+START = Token("<s>", "<s>", None, True, BOS_ID)
+END = Token("</s>", "</s>", None, True, EOS_ID)
 LONGEST = 128
 
 
@@ -36,24 +38,27 @@ def random_translation(
         predicted=predicted,
     )
     chances = (torch.randn(steps, 5) * 2).softmax(-1).sort(-1, descending=True).values.log()
-    words = [Token(f"▁{word}", word, 0, False) for word in ("perhaps", "or", "else", "never")]
+    words = [Token(f"▁{word}", word, 0, False, _id(word)) for word in ("perhaps", "or", "else", "never")]
     alternatives = tuple(
         tuple(Alternative(token, float(chance)) for token, chance in zip((taken, *words), row, strict=True))
         for taken, row in zip(predicted, chances, strict=True)
     )
     text = " ".join(target)
-    total = float(chances[:, 0].sum())
+    chosen = tuple(float(row[0]) for row in chances)
+    total = sum(chosen)
+    ids = tuple(token.id for token in predicted)
+    other = (*ids[:-1], _id("indeed"), END.id)
     return Translation(
         source_text=" ".join(source),
         text=text,
         source_language="German",
         target_language="English",
         attention=record,
-        log_probabilities=tuple(float(row[0]) for row in chances),
+        log_probabilities=chosen,
         alternatives=alternatives,
         hypotheses=(
-            Hypothesis(text, total / steps, total),
-            Hypothesis(f"{text} indeed", total / steps - 0.3, total - 2),
+            Hypothesis(text, total / steps, total, ids, chosen),
+            Hypothesis(f"{text} indeed", total / steps - 0.3, total - 2, other, (*chosen, -2.0)),
         ),
         timings={"encode": 4.0, "decode": 31.0},
     )
@@ -82,4 +87,9 @@ class FakeTranslator:
 
 
 def _tokens(words: list[str]) -> tuple[Token, ...]:
-    return (*(Token(f"▁{word}", word, index, False) for index, word in enumerate(words)), END)
+    return (*(Token(f"▁{word}", word, index, False, _id(word)) for index, word in enumerate(words)), END)
+
+
+def _id(word: str) -> int:
+    """A place behind the specials in a vocabulary of 8,000, the same for the same word."""
+    return 4 + zlib.crc32(word.encode()) % 7996

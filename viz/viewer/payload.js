@@ -1,6 +1,6 @@
 // From the payload (viz/payload.py) to arrays: [layer, head, row, column], rows are queries, columns keys.
 
-const VERSION = 1;
+const VERSION = 2;
 const SCALE = 65535;
 export const KINDS = ['encoder', 'decoder', 'cross'];
 

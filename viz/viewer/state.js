@@ -36,6 +36,8 @@ const ANSWERS = Object.freeze({
   importance: null,
   cell: null,
   beams: null,
+  scored: null, // the record of a translation that a person gave
+  visit: null, // { what, label, from } while another record stands in place of the model's own
 });
 
 export const EMPTY = Object.freeze({

@@ -3,7 +3,7 @@
 import { element } from './dom.js';
 import { KINDS } from './payload.js';
 import { chooseHead, chooseKind, isMuted } from './state.js';
-import { kindName } from './atlas.js';
+import { kindName } from './names.js';
 import { digits, largest, pressable, roving, signed, soft, tint } from './marks.js';
 
 const LISTED = 5;

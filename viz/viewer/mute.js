@@ -5,7 +5,7 @@ import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, leave, visit } from './visit.js';
 import { digits, largest, number, part, plural, pressable, signed, signedBar, soft, sum, tokenColumns } from './marks.js';
-import { kindName } from './atlas.js';
+import { kindName } from './names.js';
 import { drawHeadMap } from './headmap.js';
 
 const NOTHING = 'No head is silent. Silence one to see what becomes of the translation.';

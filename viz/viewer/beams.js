@@ -4,12 +4,12 @@ import { element, shape, tokenText, visible } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, homeOf, leave, visit } from './visit.js';
-import { digits, number, part, plural, pressable, roving, soft } from './marks.js';
+import { digits, fixed, part, plural, pressable, roving, soft } from './marks.js';
 
 const LEAST_BEAM = 4; // a greedy search has no tree worth drawing
 const COLUMN = 80; // pixels of one step
 const LINE = 24; // pixels of one node
-const HINT = 'Point at a token to read its fate, click it to see its own attention.';
+const TREE_HINT = 'Point at a token to read its fate, click it to see its own attention.';
 
 export function createBeams(store, ask) {
   const list = element('ol', { class: 'hl-hypotheses' });
@@ -38,7 +38,7 @@ function drawList(store, ask, list, state) {
           'button',
           { type: 'button', class: 'hl-choice', 'aria-pressed': ids.join() === shown, disabled: whyNot(state, ask, 'target') !== null, onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`) },
           element('span', { dir: 'auto' }, text === '' ? '(nothing)' : text),
-          digits(number(score)),
+          digits(fixed(score)),
         ),
       ),
     ),
@@ -76,13 +76,13 @@ function treeOf(store, ask, { nodes }) {
   const steps = Math.max(...nodes.map(({ step }) => step)) + 1;
   const lines = Math.max(...places.map(({ line }) => line)) + 1;
   const best = bestPath(nodes);
-  const readout = element('p', { class: 'hl-soft hl-fate' }, HINT);
+  const readout = element('p', { class: 'hl-soft hl-fate' }, TREE_HINT);
   const buttons = nodes.map((one, index) => nodeOf(store, ask, nodes, index, places[index], best, readout));
   roving(buttons, (place, key) => neighbour(nodes, places, place, key));
   const field = element('div', { class: 'hl-tree', role: 'group', 'aria-label': `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}` }, edges(nodes, places, best, steps, lines), ...buttons);
   field.style.width = `${steps * COLUMN}px`;
   field.style.height = `${lines * LINE}px`;
-  field.addEventListener('pointerleave', () => readout.replaceChildren(HINT));
+  field.addEventListener('pointerleave', () => readout.replaceChildren(TREE_HINT));
   return [element('div', { class: 'hl-scroll hl-tree-scroll' }, field), readout];
 }
 
@@ -110,7 +110,7 @@ function bestPath(nodes) {
 function nodeOf(store, ask, nodes, index, { step, line }, best, readout) {
   const { token, fate, reason, log_probability: chance, score } = nodes[index];
   const ids = pathTo(nodes, index).map((at) => nodes[at].token.id);
-  const facts = `step ${step + 1}, ${fate}: ${reason}. log p ${number(chance)}, score ${number(score)}`;
+  const facts = `step ${step + 1}, ${fate}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
   const tell = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${fate} ${best.has(index) ? 'hl-best' : ''}`.trim();
   const text = pathTo(nodes, index).map((at) => visible(nodes[at].token)).join(' ');

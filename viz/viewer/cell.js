@@ -4,7 +4,7 @@ import { element, tokenText } from './dom.js';
 import { axes, isAllowed } from './payload.js';
 import { differs, isCell } from './state.js';
 import { request, whyNot } from './ask.js';
-import { digits, largest, number, part, plural, pressable, shareBar, signedBar, soft, sum, tint } from './marks.js';
+import { digits, largest, fixed, part, plural, pressable, shareBar, signedBar, soft, sum, tint } from './marks.js';
 
 const SHOWN = 8; // weights of the row that are listed; the others are summed up
 
@@ -64,7 +64,7 @@ function explanation(state) {
   const { rows, reads, columns } = axes(state.record, state.kind);
   const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
   return [
-    element('p', { class: 'hl-role' }, tokenText(names.row), ' ← ', tokenText(names.column), ' ', digits(number(cell.weights[cell.column]))),
+    element('p', { class: 'hl-role' }, tokenText(names.row), ' ← ', tokenText(names.column), ' ', digits(fixed(cell.weights[cell.column]))),
     part('Query and key', ...vectors(cell, names)),
     part('From score to weight', steps(cell), ...softmax(cell, columns)),
     part('What it contributes', ...contribution(cell, names)),
@@ -101,7 +101,7 @@ function strip(values, most) {
 }
 
 function productText({ query, key, products }, at) {
-  return `${number(query[at])} × ${number(key[at])} = ${number(products[at])}`;
+  return `${fixed(query[at])} × ${fixed(key[at])} = ${fixed(products[at])}`;
 }
 
 function allNumbers(cell) {
@@ -113,10 +113,10 @@ function allNumbers(cell) {
 function steps({ query, products, scale, score, weights, scores, column }) {
   const allowed = scores.filter((one) => one !== null).length;
   const lines = [
-    ['sum of the products', number(sum(products))],
-    [`× 1/√${query.length} = ${number(scale)}`, number(score)],
+    ['sum of the products', fixed(sum(products))],
+    [`× 1/√${query.length} = ${fixed(scale)}`, fixed(score)],
     ['mask', `allowed, with ${plural(allowed, 'cell')} of the row`],
-    ['softmax over the row', number(weights[column])],
+    ['softmax over the row', fixed(weights[column])],
   ];
   return element('dl', { class: 'hl-sum' }, ...lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { class: 'hl-number' }, value)]));
 }
@@ -132,18 +132,18 @@ function softmax({ scores, weights, column }, columns) {
     { class: 'hl-softmax' },
     element('li', { class: 'hl-soft', 'aria-hidden': 'true' }, element('span', {}, 'key'), element('span', {}), digits('score'), digits('weight')),
     ...ranked.filter((at) => shown.has(at)).map((at) =>
-      element('li', { class: at === column ? 'hl-this' : null }, tokenText(columns[at]), shareBar(weights[at]), digits(number(scores[at], 2)), digits(number(weights[at]))),
+      element('li', { class: at === column ? 'hl-this' : null }, tokenText(columns[at]), shareBar(weights[at]), digits(fixed(scores[at], 2)), digits(fixed(weights[at]))),
     ),
   );
   if (rest.length === 0) return [list];
-  return [list, soft(`and ${plural(rest.length, 'more key', 'more keys')} with ${number(sum(rest.map((at) => weights[at])))} together`)];
+  return [list, soft(`and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`)];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    element('p', { class: 'hl-line' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(number(norm))),
-    element('p', { class: 'hl-line' }, element('span', {}, `of ${number(total)} in the row`), digits(`${number((100 * norm) / (total || 1), 1)} %`)),
+    element('p', { class: 'hl-line' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(fixed(norm))),
+    element('p', { class: 'hl-line' }, element('span', {}, `of ${fixed(total)} in the row`), digits(`${fixed((100 * norm) / (total || 1), 1)} %`)),
     soft('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
   ];
 }

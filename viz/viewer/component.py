@@ -21,7 +21,7 @@ def viewer(**arguments: Any) -> gr.HTML:
     """Return a `gr.HTML` that draws its value, the string that `viz.payload.to_json` makes of a payload."""
     return gr.HTML(
         html_template='<div class="headlight"></div>',
-        head=head("viewer.css"),
+        head=head("viewer.css", "panels.css"),
         js_on_load=MOUNT,
         apply_default_css=False,
         **arguments,

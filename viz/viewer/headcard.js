@@ -3,7 +3,7 @@
 import { element } from './dom.js';
 import { axes } from './payload.js';
 import { chosenHeads, differs } from './state.js';
-import { digits, number, part, plural, rug, soft } from './marks.js';
+import { digits, fixed, part, plural, rug, soft } from './marks.js';
 
 const ROLES = {
   'previous token': 'Most rows look at the token before.',
@@ -112,11 +112,11 @@ function rowOfMeasure(state, heads, { name, title, unit = '', meaning }, open) {
   const all = record.measures[kind][name].flat().filter((value) => value !== null);
   const value = meanOf(state, name, heads);
   const most = name === 'entropy' ? Math.max(...all) || 1 : 1;
-  const range = `All ${plural(all.length, 'head')}: ${number(Math.min(...all), 2)} to ${number(Math.max(...all), 2)}.`;
+  const range = `All ${plural(all.length, 'head')}: ${fixed(Math.min(...all), 2)} to ${fixed(Math.max(...all), 2)}.`;
   return element(
     'details',
     { class: 'hl-measure', 'data-name': name, open },
-    element('summary', {}, element('span', {}, title), rug(all, value, most), digits(`${number(value, 2)}${unit}${distance(state, name, heads)}`)),
+    element('summary', {}, element('span', {}, title), rug(all, value, most), digits(`${fixed(value, 2)}${unit}${distance(state, name, heads)}`)),
     soft(`${meaning} Here ${sampleOf(state, name, heads)}. ${range}`),
   );
 }
@@ -127,7 +127,7 @@ function distance({ record, kind }, name, heads) {
   const offsets = new Set(heads.map(([, layer, head]) => record.measures[kind].offset[layer][head]));
   if (offsets.size > 1) return '';
   const [offset] = offsets;
-  return ` at ${offset > 0 ? '+' : ''}${number(offset, 0)}`;
+  return ` at ${offset > 0 ? '+' : ''}${fixed(offset, 0)}`;
 }
 
 function sampleOf({ record, kind }, name, heads) {

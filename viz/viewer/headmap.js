@@ -7,11 +7,11 @@ import { kindName } from './atlas.js';
 import { digits, largest, pressable, roving, signed, soft, tint } from './marks.js';
 
 const LISTED = 5;
-const HINT = 'Point at a head to read its value, click to choose it.';
+const MAP_HINT = 'Point at a head to read its value, click to choose it.';
 
 export function drawHeadMap(store, node, state, importance) {
   const most = largest(Object.values(importance).flat(2));
-  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, HINT);
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, MAP_HINT);
   const grids = KINDS.map((kind) => gridOf(store, state, kind, importance[kind], most, readout));
   node.replaceChildren(
     soft('Change of the log-probability of this translation, in nats, with one head silent.'),

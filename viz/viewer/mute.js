@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, leave, visit } from './visit.js';
-import { digits, largest, number, part, plural, pressable, signed, signedBar, soft, sum, tokenColumns } from './marks.js';
+import { digits, largest, fixed, part, plural, pressable, signed, signedBar, soft, sum, tokenColumns } from './marks.js';
 import { kindName } from './atlas.js';
 import { drawHeadMap } from './headmap.js';
 
@@ -99,7 +99,7 @@ function drawOutcome(store, ask, node, state) {
     element('h3', {}, `Without ${plural(muted.heads.length, 'head')}`),
     wordsOf('before', muted.original_words, 'del'),
     wordsOf('after', muted.words, 'ins'),
-    element('p', { class: 'hl-line' }, element('span', {}, 'log p of the first'), digits(`${number(before, 2)} → ${number(before + change, 2)}`)),
+    element('p', { class: 'hl-line' }, element('span', {}, 'log p of the first'), digits(`${fixed(before, 2)} → ${fixed(before + change, 2)}`)),
     element('p', { class: 'hl-line' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
     changesOfTokens(record, muted.differences),
     element('div', { class: 'hl-actions' }, showing(store, state, muted)),

@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { chooseKind } from './state.js';
 import { homeOf, changeHome, leave, visit } from './visit.js';
 import { readRecord, request, whyNot } from './ask.js';
-import { digits, number, part, plural, pressable, soft, sum, tokenColumns } from './marks.js';
+import { digits, fixed, part, plural, pressable, soft, sum, tokenColumns } from './marks.js';
 
 export function createReference(store, ask) {
   const box = element('textarea', { class: 'hl-box', rows: 2, dir: 'auto', placeholder: 'How would you translate it?', 'aria-label': 'Your own translation' });
@@ -56,8 +56,8 @@ function drawScored(store, node, { record, scored }) {
 
 function sideOf(name, { tokens, log_probabilities: chances }) {
   return [
-    element('p', { class: 'hl-line' }, element('strong', {}, name), digits(`log p ${number(sum(chances))}`)),
-    tokenColumns(tokens.predicted, (step) => [digits(number(chances[step], 2))], { 'aria-label': `Log-probability of each token, ${name}` }),
+    element('p', { class: 'hl-line' }, element('strong', {}, name), digits(`log p ${fixed(sum(chances))}`)),
+    tokenColumns(tokens.predicted, (step) => [digits(fixed(chances[step], 2))], { 'aria-label': `Log-probability of each token, ${name}` }),
   ];
 }
 

@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { leave, visit } from './visit.js';
-import { number, pressable, soft } from './marks.js';
+import { fixed, pressable, soft } from './marks.js';
 import { drawChart } from './curves.js';
 
 const PAUSE = 700; // milliseconds that each step stays while playing
@@ -136,7 +136,7 @@ function drawCharts(node, state) {
   const score = SCORES.map(lineOf).find(({ points }) => points.some(([, value]) => value > 0));
   const step = stepShown(state);
   node.replaceChildren(
-    ...(losses.length ? [drawChart('Loss', losses, step, (value) => number(value, 2))] : []),
-    ...(score ? [drawChart(score.name, [score], step, (value) => number(value, 1))] : []),
+    ...(losses.length ? [drawChart('Loss', losses, step, (value) => fixed(value, 2))] : []),
+    ...(score ? [drawChart(score.name, [score], step, (value) => fixed(value, 1))] : []),
   );
 }

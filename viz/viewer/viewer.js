@@ -9,10 +9,11 @@ import { createStrip } from './tokens.js';
 import { createAtlas, kindName } from './atlas.js';
 import { createMatrix } from './matrix.js';
 import { createInspector } from './inspector.js';
+import { createTour } from './tour.js';
 import { createHelp, createKeys } from './help.js';
 
 // Mounts the viewer in an empty element; `address` mirrors the selection in the page's address.
-export function mount(root, { address = false } = {}) {
+export function mount(root, { address = false, ask = null } = {}) {
   const store = createStore(EMPTY);
   const help = createHelp();
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
@@ -21,7 +22,7 @@ export function mount(root, { address = false } = {}) {
   root.replaceChildren(
     problem,
     createStrip(store),
-    element('div', { class: 'hl-columns' }, createAtlas(store), createMatrix(store), createInspector(store)),
+    element('div', { class: 'hl-columns' }, createAtlas(store), createMatrix(store), createInspector(store, ask)),
     createKeys(() => help.showModal()),
     help,
     live,
@@ -30,6 +31,7 @@ export function mount(root, { address = false } = {}) {
   store.change({ theme: currentTheme() });
   listenToKeys(root, store, help);
   store.subscribe((state, before) => speak(root, live, state, before));
+  help.append(createTour(store, ask, root));
   if (address) mirrorAddress(store);
   return { show: createLoader(root, store, problem, address) };
 }

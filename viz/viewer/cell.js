@@ -4,9 +4,9 @@ import { element, tokenText } from './dom.js';
 import { axes, isAllowed } from './payload.js';
 import { differs, isCell } from './state.js';
 import { request, whyNot } from './ask.js';
-import { digits, largest, fixed, part, plural, pressable, shareBar, signedBar, soft, sum, tint } from './marks.js';
+import { digits, fixed, largest, note, part, plural, pressable, shareBar, signedBar, sum, tint } from './marks.js';
 
-const SHOWN = 8; // weights of the row that are listed; the others are summed up
+const LISTED_KEYS = 8; // weights of the row that are listed; the others are summed up
 
 export function createCell(store, ask) {
   const node = element('div');
@@ -20,7 +20,7 @@ export function createCell(store, ask) {
       const known = isAbout(state.cell, place);
       const moved = state.record !== before.record || !isAbout(placeOf(before), place);
       if (!reason && !known && moved) explain();
-      else drawCell(node, store.get(), { reason, known, explain });
+      else drawExplained(node, store.get(), { reason, known, explain });
     },
   };
 }
@@ -52,11 +52,11 @@ function whyNothing(state, ask) {
 }
 
 // What is drawn stays, paled, until the next cell's numbers arrive.
-function drawCell(node, state, { reason, known, explain }) {
+function drawExplained(node, state, { reason, known, explain }) {
   node.classList.toggle('hl-stale', !reason && !known);
-  if (reason) node.replaceChildren(soft(reason));
+  if (reason) node.replaceChildren(note(reason));
   else if (known) node.replaceChildren(...explanation(state));
-  else if (!state.busy) node.replaceChildren(soft('This cell has not been read. ', pressable('Explain it', explain)));
+  else if (!state.busy) node.replaceChildren(note('This cell has not been read. ', pressable('Explain it', explain)));
 }
 
 function explanation(state) {
@@ -125,7 +125,7 @@ function steps({ query, products, scale, score, weights, scores, column }) {
 function softmax({ scores, weights, column }, columns) {
   const allowed = [...weights.keys()].filter((at) => scores[at] !== null);
   const ranked = allowed.sort((one, other) => weights[other] - weights[one]);
-  const shown = new Set([...ranked.slice(0, SHOWN), column]);
+  const shown = new Set([...ranked.slice(0, LISTED_KEYS), column]);
   const rest = ranked.filter((at) => !shown.has(at));
   const list = element(
     'ol',
@@ -136,7 +136,7 @@ function softmax({ scores, weights, column }, columns) {
     ),
   );
   if (rest.length === 0) return [list];
-  return [list, soft(`and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`)];
+  return [list, note(`and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`)];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
@@ -144,6 +144,6 @@ function contribution({ norm, row_norms: norms }, { column }) {
   return [
     element('p', { class: 'hl-line' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(fixed(norm))),
     element('p', { class: 'hl-line' }, element('span', {}, `of ${fixed(total)} in the row`), digits(`${fixed((100 * norm) / (total || 1), 1)} %`)),
-    soft('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
+    note('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
   ];
 }

@@ -34,7 +34,7 @@ export function part(title, ...children) {
   return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
 }
 
-export function soft(...children) {
+export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 

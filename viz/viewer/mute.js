@@ -4,8 +4,8 @@ import { element } from './dom.js';
 import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, leave, visit } from './visit.js';
-import { digits, largest, fixed, part, plural, pressable, signed, signedBar, soft, sum, tokenColumns } from './marks.js';
-import { kindName } from './atlas.js';
+import { digits, fixed, largest, note, part, plural, pressable, signed, signedBar, sum, tokenColumns } from './marks.js';
+import { kindName } from './names.js';
 import { drawHeadMap } from './headmap.js';
 
 const NOTHING = 'No head is silent. Silence one to see what becomes of the translation.';
@@ -86,13 +86,13 @@ function drawChoices(store, ask, node, state) {
     element('div', { class: 'hl-actions hl-silent-heads' }, ...silent, clear),
   );
   const reason = whyNot(state, ask, 'mute');
-  if (reason) node.append(soft(reason));
+  if (reason) node.append(note(reason));
 }
 
 function drawOutcome(store, ask, node, state) {
   const { muted, mutes, record } = subjectOf(state);
   node.classList.toggle('hl-stale', Boolean(muted) && muted.heads !== mutes);
-  if (!muted) return node.replaceChildren(element('h3', {}, 'Without them'), soft(mutes.length === 0 ? NOTHING : ''));
+  if (!muted) return node.replaceChildren(element('h3', {}, 'Without them'), note(mutes.length === 0 ? NOTHING : ''));
   const before = sum(record.log_probabilities);
   const change = sum(muted.differences);
   node.replaceChildren(
@@ -131,7 +131,7 @@ function drawImportance(store, ask, node, state) {
   const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
   const measure = () => askImportance(store, ask);
   node.replaceChildren(
-    soft(reason ?? 'Silence each head alone and see how the log-probability of this translation changes.'),
+    note(reason ?? 'Silence each head alone and see how the log-probability of this translation changes.'),
     element('div', { class: 'hl-actions' }, pressable(`Try all ${plural(count, 'head')}`, measure, { disabled: reason !== null })),
   );
   return undefined;

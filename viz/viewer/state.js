@@ -3,13 +3,12 @@
 // Layers, heads, rows and columns count from 0; rows and columns are those of the record's tokens, also
 // while words are merged or specials hidden.
 
-import { KINDS, axes, isAllowed, matrixOf } from './payload.js';
-import { sharpness } from './measures.js';
+import { KINDS } from './payload.js';
 
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const SORTS = ['confidence', 'entropy', 'offset_share', 'sinks', 'rare', 'importance'];
+export const SORTS = ['confidence', 'entropy', 'offset_share', 'sinks', 'rare', 'focus', 'importance'];
 export const PANELS = ['head', 'cell', 'step', 'mute', 'training'];
 
 // What the person chose: the address carries these, and a link opens with those that it lacks as here.
@@ -48,7 +47,7 @@ export const EMPTY = Object.freeze({
   lastHead: 0, // the head to come back to from the average
   hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
-  reference: null, // { label, record, head }: what `difference` compares with; head null: the same head
+  reference: null, // { label, record, heads }: what `difference` compares with; without heads, the same ones
   training: null,
   busy: null, // { what, cancel } while the server is asked
   error: null, // one sentence
@@ -140,6 +139,11 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
   return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
 }
 
+// The mode that can be shown now: norms and rollouts come from the server, and are weights until they are there.
+export function effectiveMode({ mode, values }) {
+  return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
+}
+
 export function isMuted(state, head) {
   return state.mutes.some((one) => sameHead(one, head));
 }
@@ -190,16 +194,6 @@ export function moveLayer(state, distance) {
   return { layer: state.layer + distance, selection: CHOICES.selection };
 }
 
-// The pinned cell moves over the cells that the mask allows.
-export function movePin(state, down, right) {
-  const { rows, columns } = state.record.attention[state.kind];
-  const from = state.pin ?? { row: 0, column: 0 };
-  const row = clamp((from.row ?? 0) + (state.pin ? down : 0), rows);
-  let column = clamp((from.column ?? 0) + (state.pin ? right : 0), columns);
-  while (!isAllowed(state.record, state.kind, row, column)) column -= 1;
-  return { pin: { row, column }, hover: null };
-}
-
 export function toggleAverage(state) {
   const back = state.head === null && state.selection.length === 0;
   return chooseHead(state, state.layer, back ? state.lastHead : null);
@@ -212,12 +206,12 @@ export function toggleMute(state, heads = chosenHeads(state)) {
   return { mutes: silent ? others : [...others, ...heads] };
 }
 
-// A new record keeps the choices; the very first one opens on its sharpest cross-attention head.
+// A new record keeps the choices; the very first one opens on its clearest cross-attention head.
 export function show(state, record) {
   const changes = { record, ...ANSWERS, hover: null, pin: null, step: 0, error: null };
   if (state.record && sameShape(state.record, record)) return changes;
   const fresh = { ...changes, training: null, reference: null, mutes: CHOICES.mutes, selection: CHOICES.selection };
-  return { ...fresh, kind: 'cross', ...sharpestHead(record, 'cross') };
+  return { ...fresh, kind: 'cross', ...clearestHead(record) };
 }
 
 function sameShape(one, other) {
@@ -225,17 +219,17 @@ function sameShape(one, other) {
   return one.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }
 
-function sharpestHead(record, kind) {
-  const { layers, heads } = record.attention[kind];
-  const { columns } = axes(record, kind);
-  let best = { layer: 0, head: 0, score: -1 };
-  for (let layer = 0; layer < layers; layer += 1) {
-    for (let head = 0; head < heads; head += 1) {
-      const score = sharpness(matrixOf(record, kind, layer, head), columns);
-      if (score > best.score) best = { layer, head, score };
-    }
-  }
-  return { layer: best.layer, head: best.head };
+// The head whose rows each have a source word of their own: the measure is `source_focus` of model/measures.py.
+function clearestHead(record) {
+  const { focus } = record.measures.cross;
+  let best = [0, 0];
+  focus.forEach((heads, layer) =>
+    heads.forEach((value, head) => {
+      if (value > focus[best[0]][best[1]]) best = [layer, head];
+    }),
+  );
+  const [layer, head] = best;
+  return { layer, head, lastHead: head };
 }
 
 // Where a token of the strip stands in the current matrix. Target place 0 is the start token, which only reads.

@@ -4,7 +4,7 @@ import { element, tokenText, visible } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { visit } from './visit.js';
-import { digits, fixed, pressable, shareBar, soft } from './marks.js';
+import { digits, fixed, note, pressable, shareBar } from './marks.js';
 import { createBeams } from './beams.js';
 import { createReference } from './reference.js';
 
@@ -31,9 +31,9 @@ function drawNext(store, ask, node, state) {
   const reason = whyNot(state, ask, 'force');
   node.replaceChildren(
     element('div', { class: 'hl-line' }, element('h3', {}, 'Next word after “', tokenText(read[step]), '”'), element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1))),
-    soft(`step ${step + 1} of ${predicted.length}${givenAt(record, step)}`),
+    note(`step ${step + 1} of ${predicted.length}${givenAt(record, step)}`),
     element('ol', { class: 'hl-next' }, ...(record.alternatives[step] ?? []).map((one) => alternative(store, ask, state, one, reason))),
-    soft(reason ?? 'Click a word to force it; the model continues from there.'),
+    note(reason ?? 'Click a word to force it; the model continues from there.'),
   );
 }
 

@@ -36,7 +36,7 @@ function drawList(store, ask, list, state) {
         {},
         element(
           'button',
-          { type: 'button', class: 'hl-choice', 'aria-pressed': ids.join() === shown, disabled: whyNot(state, ask, 'target') !== null, onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`) },
+          { type: 'button', class: 'hl-choice', 'aria-pressed': String(ids.join() === shown), disabled: whyNot(state, ask, 'target') !== null, onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`) },
           element('span', { dir: 'auto' }, text === '' ? '(nothing)' : text),
           digits(fixed(score)),
         ),

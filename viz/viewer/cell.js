@@ -142,8 +142,8 @@ function softmax({ scores, weights, column }, columns) {
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    element('p', { class: 'hl-line' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(fixed(norm))),
-    element('p', { class: 'hl-line' }, element('span', {}, `of ${fixed(total)} in the row`), digits(`${fixed((100 * norm) / (total || 1), 1)} %`)),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(fixed(norm))),
+    element('p', { class: 'hl-fact' }, element('span', {}, `of ${fixed(total)} in the row`), digits(`${fixed((100 * norm) / (total || 1), 1)} %`)),
     note('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
   ];
 }

@@ -130,5 +130,5 @@ function importanceOf({ importance }, heads) {
   const all = Object.values(importance).flat(2);
   const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // silence that loses more
   const text = `${rank} of ${all.length}`;
-  return [element('p', { class: 'hl-line' }, element('span', {}, 'importance, rank'), digits(text))];
+  return [element('p', { class: 'hl-fact' }, element('span', {}, 'importance, rank'), digits(text))];
 }

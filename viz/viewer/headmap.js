@@ -50,7 +50,7 @@ function cellOf(store, state, one, value, most, readout) {
   const text = `${fullName(one)}: ${signed(value)}`;
   const tell = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
-  const attributes = { type: 'button', role: 'gridcell', class: 'hl-map-cell', 'aria-label': text, 'aria-selected': chosen, onclick: () => choose(store, one), onpointerenter: tell, onfocus: tell };
+  const attributes = { type: 'button', role: 'gridcell', class: 'hl-map-cell', 'aria-label': text, 'aria-selected': String(chosen), onclick: () => choose(store, one), onpointerenter: tell, onfocus: tell };
   const cell = tint(element('button', attributes), value, most);
   cell.classList.toggle('hl-is-silent', isMuted(state, one));
   return cell;

@@ -76,7 +76,7 @@ function drawChoices(store, ask, node, state) {
     one && layers > 1 && [`Head ${head + 1} of each layer`, column],
   ].filter(Boolean);
   const buttons = options.map(([label, those]) =>
-    pressable(label, () => store.change(toggleMute(store.get(), those)), { 'aria-pressed': those.every((each) => isMuted(state, each)) }),
+    pressable(label, () => store.change(toggleMute(store.get(), those)), { 'aria-pressed': String(those.every((each) => isMuted(state, each))) }),
   );
   const silent = mutes.map((each) => pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), { class: 'hl-act hl-silent', 'aria-label': `let ${headName(each)} speak` }));
   const clear = pressable('Clear all', () => store.change({ mutes: [] }), { disabled: mutes.length === 0 });
@@ -99,8 +99,8 @@ function drawOutcome(store, ask, node, state) {
     element('h3', {}, `Without ${plural(muted.heads.length, 'head')}`),
     wordsOf('before', muted.original_words, 'del'),
     wordsOf('after', muted.words, 'ins'),
-    element('p', { class: 'hl-line' }, element('span', {}, 'log p of the first'), digits(`${fixed(before, 2)} → ${fixed(before + change, 2)}`)),
-    element('p', { class: 'hl-line' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'log p of the first'), digits(`${fixed(before, 2)} → ${fixed(before + change, 2)}`)),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
     changesOfTokens(record, muted.differences),
     element('div', { class: 'hl-actions' }, showing(store, state, muted)),
   );

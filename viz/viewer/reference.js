@@ -56,7 +56,7 @@ function drawScored(store, node, { record, scored }) {
 
 function sideOf(name, { tokens, log_probabilities: chances }) {
   return [
-    element('p', { class: 'hl-line' }, element('strong', {}, name), digits(`log p ${fixed(sum(chances))}`)),
+    element('p', { class: 'hl-fact' }, element('strong', {}, name), digits(`log p ${fixed(sum(chances))}`)),
     tokenColumns(tokens.predicted, (step) => [digits(fixed(chances[step], 2))], { 'aria-label': `Log-probability of each token, ${name}` }),
   ];
 }

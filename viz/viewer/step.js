@@ -30,7 +30,7 @@ function drawNext(store, ask, node, state) {
   });
   const reason = whyNot(state, ask, 'force');
   node.replaceChildren(
-    element('div', { class: 'hl-line' }, element('h3', {}, 'Next word after “', tokenText(read[step]), '”'), element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1))),
+    element('div', { class: 'hl-fact' }, element('h3', {}, 'Next word after “', tokenText(read[step]), '”'), element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1))),
     note(`step ${step + 1} of ${predicted.length}${givenAt(record, step)}`),
     element('ol', { class: 'hl-next' }, ...(record.alternatives[step] ?? []).map((one) => alternative(store, ask, state, one, reason))),
     note(reason ?? 'Click a word to force it; the model continues from there.'),

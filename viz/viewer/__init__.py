@@ -18,12 +18,28 @@ MODULES = (
     "measures.js",
     "colour.js",
     "state.js",
-    "tokens.js",
-    "atlas.js",
+    "address.js",
+    "ask.js",
+    "visit.js",
+    "names.js",
+    "grid.js",
+    "values.js",
     "readout.js",
+    "arcs.js",
+    "tokens.js",
+    "order.js",
+    "roles.js",
+    "thumbnails.js",
+    "atlas.js",
+    "cells.js",
+    "picture.js",
+    "takeaway.js",
+    "table.js",
     "matrix.js",
+    "toolbar.js",
     "inspector.js",
     "help.js",
+    "keys.js",
     "viewer.js",
 )
 _IMPORT = re.compile(r"^import \{[^}]*\} from '\./([a-z]+\.js)';\n", re.MULTILINE)
@@ -39,7 +55,7 @@ def script() -> str:
     """
     bodies = [_EXPORT.sub("", _IMPORT.sub("", (HERE / name).read_text("utf-8"))) for name in MODULES]
     source = "\n".join(bodies)
-    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ mount }};\n}})();\n"
+    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ mount, taskOfAddress }};\n}})();\n"
 
 
 @cache

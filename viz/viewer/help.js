@@ -6,8 +6,14 @@ const KEYS = [
   [['←', '→', '↑', '↓'], 'head, layer'],
   [['1', '2', '3'], 'kind'],
   [['A'], 'average'],
+  [['M'], 'mute'],
+  [['N'], 'value'],
+  [['S'], 'specials'],
+  [['W'], 'words'],
+  [['E'], 'take away'],
   [['Shift', '+ arrows'], 'cell'],
-  [['Esc'], 'unpin'],
+  [['Enter'], 'pin, explain'],
+  [['Esc'], 'let go'],
   [['?'], 'help'],
 ];
 const READING = [

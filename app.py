@@ -190,7 +190,7 @@ def launch_options() -> dict[str, Any]:
     fonts = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif"]
     return {
         "theme": gr.themes.Base(font=fonts, font_mono=["ui-monospace", "monospace"]).set(**THEME),
-        "head": f"<style>\n{style('viewer.css', 'page.css')}</style>",
+        "head": f"<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,

@@ -44,7 +44,7 @@ def document(payload: Mapping[str, Any]) -> str:
     return DOCUMENT.format(
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
-        head=head("viewer.css"),
+        head=head("viewer.css", "panels.css"),
         payload=to_json(payload),
     )
 

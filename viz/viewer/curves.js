@@ -15,7 +15,7 @@ export function drawChart(title, lines, marked, format) {
   const readout = element('span', { class: 'hl-soft hl-number' });
   const mark = shape('path', { class: 'hl-curve-mark' });
   const point = (step) => {
-    readout.textContent = describe(lines, step, format);
+    readout.textContent = valuesAt(lines, step, format);
     mark.setAttribute('d', `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`);
   };
   const picture = shape(
@@ -73,7 +73,7 @@ function nearest(points, across, x) {
 }
 
 // The value of each line at the step, or at the last one before it that was measured.
-function describe(lines, step, format) {
+function valuesAt(lines, step, format) {
   const values = lines.flatMap(({ name, points }) => {
     const before = points.filter(([at]) => at <= step);
     return before.length === 0 ? [] : [`${name} ${format(before[before.length - 1][1])}`];

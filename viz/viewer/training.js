@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { leave, visit } from './visit.js';
-import { number, pressable, soft } from './marks.js';
+import { fixed, note, pressable } from './marks.js';
 import { drawChart } from './curves.js';
 
 const PAUSE = 700; // milliseconds that each step stays while playing
@@ -35,9 +35,9 @@ export function createTraining(store, ask) {
 
 function drawNothing(store, ask, node, state) {
   const reason = whyNot(state, ask, 'training');
-  if (reason) node.replaceChildren(soft(reason));
+  if (reason) node.replaceChildren(note(reason));
   else if (state.busy) node.replaceChildren();
-  else node.replaceChildren(soft('The record of this training has not been read.'), pressable('Read it', () => askTraining(store, ask)));
+  else node.replaceChildren(note('The record of this training has not been read.'), pressable('Read it', () => askTraining(store, ask)));
 }
 
 async function askTraining(store, ask) {
@@ -67,7 +67,7 @@ function createControls(store, ask) {
     player.stop();
     showStep(store, ask, state.training.steps[slider.value], sentenceShown(state));
   });
-  const hint = soft('Move the slider: the heads and the matrix show this sentence as the model read it at that step.');
+  const hint = note('Move the slider: the heads and the matrix show this sentence as the model read it at that step.');
   const node = element('section', { class: 'hl-part' }, label, choice, slider, element('div', { class: 'hl-actions' }, player.node, back), hint);
   return {
     node,
@@ -136,7 +136,7 @@ function drawCharts(node, state) {
   const score = SCORES.map(lineOf).find(({ points }) => points.some(([, value]) => value > 0));
   const step = stepShown(state);
   node.replaceChildren(
-    ...(losses.length ? [drawChart('Loss', losses, step, (value) => number(value, 2))] : []),
-    ...(score ? [drawChart(score.name, [score], step, (value) => number(value, 1))] : []),
+    ...(losses.length ? [drawChart('Loss', losses, step, (value) => fixed(value, 2))] : []),
+    ...(score ? [drawChart(score.name, [score], step, (value) => fixed(value, 1))] : []),
   );
 }

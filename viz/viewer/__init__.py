@@ -41,6 +41,7 @@ MODULES = (
     "help.js",
     "keys.js",
     "viewer.js",
+    "page.js",
 )
 _IMPORT = re.compile(r"^import \{[^}]*\} from '\./([a-z]+\.js)';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?function |const |class )", re.MULTILINE)
@@ -55,7 +56,8 @@ def script() -> str:
     """
     bodies = [_EXPORT.sub("", _IMPORT.sub("", (HERE / name).read_text("utf-8"))) for name in MODULES]
     source = "\n".join(bodies)
-    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ mount, taskOfAddress }};\n}})();\n"
+    face = "{ mount, onScreen, readAddress, toggleDisclosure, togglePopover }"
+    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {face};\n}})();\n"
 
 
 @cache

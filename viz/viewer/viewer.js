@@ -42,7 +42,7 @@ export function mount(root, { ask = null, address = false } = {}) {
   watchValues(store, ask);
   store.subscribe((state, before) => speak(root, live, state, before));
   if (address) mirrorAddress(store);
-  return { show: createLoader(root, store, problem, address) };
+  return { show: createLoader(root, store, problem, address), state: store.get };
 }
 
 // Takes payloads as JSON; one that arrives while an older one is still decoded wins.

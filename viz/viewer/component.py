@@ -14,7 +14,7 @@ from viz.viewer import head
 
 Ask = Callable[[object], dict[str, Any]]
 
-# The payload arrives as a JSON string in `value`; the server is asked for what needs the model, for nothing else.
+# The payload arrives as a JSON string in `value`; the server is asked only for what needs the model.
 MOUNT = """
 const ask = async (request) => {
   const { answer, error } = await server.ask(request);
@@ -39,7 +39,7 @@ def viewer(ask: Ask, slow: Container[str], **arguments: Any) -> gr.HTML:
     """
     return gr.HTML(
         html_template='<div class="headlight"></div>',
-        head=head("viewer.css", "panels.css"),
+        head=head(),  # the page has the style from its start, so that nothing is drawn without it
         js_on_load=MOUNT,
         apply_default_css=False,
         server_functions=[_served(ask, slow)],

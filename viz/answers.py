@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,8 +36,10 @@ class Question:
     request: fields.Request  # what is asked beyond, still unread
 
     @classmethod
-    def read(cls, request: fields.Request, translators: Mapping[str, Translator]) -> Self:
+    def read(cls, request: object, translators: Mapping[str, Translator]) -> Question:
         """Read the fields that every request has. Raises UserError."""
+        if not isinstance(request, dict):
+            raise UserError("A request must be an object that names the model and the sentence.")
         model = fields.text(request, "model")
         if model not in translators:
             known = ", ".join(translators) or "none"
@@ -47,7 +49,7 @@ class Question:
             model,
             fields.text(request, "text"),
             fields.whole(request, "beam_size", 1, MAX_BEAM),
-            fields.number(request, "length_penalty", 0, MAX_LENGTH_PENALTY),
+            fields.number(request, "length_penalty", 0.0, MAX_LENGTH_PENALTY),
             request,
         )
 
@@ -157,10 +159,8 @@ SLOW = frozenset({"importance", "values", "cell", "beams"})
 
 def answer(request: object, translators: Mapping[str, Translator]) -> dict[str, Any]:
     """Answer one request. Raises UserError for whatever is wrong with it."""
-    if not isinstance(request, dict):
-        raise UserError("A request must be an object with the field “do”.")
-    do = fields.choice(request, "do", ANSWERS)
-    return ANSWERS[do](Question.read(request, translators))
+    question = Question.read(request, translators)
+    return ANSWERS[fields.choice(question.request, "do", ANSWERS)](question)
 
 
 def _ids_if_given(question: Question) -> list[int] | None:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from model import Translation, Translator
+from model import HeadValues, Translator
 from model.errors import UserError
 from viz import fields
 from viz.answers import Question, answer, mute
+from viz.calls import call_of, curl_call, python_call
+from viz.export import files
 
 UNEXPECTED = "Something went wrong inside the page; the last result is kept. The log of the server says more."
 
 logger = logging.getLogger("headlight")
+
+
+class TakenAway(NamedTuple):
+    """A record outside the page."""
+
+    files: dict[str, bytes]  # by name
+    python: str  # the API call that gives the record
+    curl: str
 
 
 class Desk:
@@ -32,17 +42,26 @@ class Desk:
             logger.exception("ask")
             return {"error": UNEXPECTED}
 
-    def question(self, **request: Any) -> Question:
-        """Return the fields that every request has, checked. Raises UserError."""
-        return Question.read(request, self.translators)
+    def take_away(self, request: object) -> TakenAway:
+        """Return the record that a request describes as files, and the API call that gives it.
 
-    def record(self, request: fields.Request) -> tuple[Question, Translation]:
-        """Translate again what a request describes: its `prefix` and what the model adds. Raises UserError.
-
-        A record is the same each time, so that what is on screen can be had again without keeping it.
+        A record is the same each time it is asked for: its `prefix`, the tokens that were given, and what
+        the model adds. So none has to be kept. Raises UserError.
         """
         question = Question.read(request, self.translators)
-        return question, question.translate(prefix=fields.ids(request, "prefix"))
+        prefix, heads = fields.ids(question.request, "prefix"), fields.heads(question.request, "heads")
+        translation = question.translate(prefix=prefix)
+        address, call = fields.text(question.request, "address"), call_of(question, prefix, heads)
+        return TakenAway(
+            files(translation, question.payload(translation)),
+            python_call(address, *call),
+            curl_call(address, *call),
+        )
+
+    def importance(self, request: object) -> HeadValues:
+        """Return how much each head matters for the translation `ids`. Raises UserError."""
+        question = Question.read(request, self.translators)
+        return question.translator.importance(question.text, fields.ids(question.request, "ids"))
 
     def attention(
         self,
@@ -56,9 +75,8 @@ class Desk:
 
         The translation begins with the token ids of `prefix`; one that ends with </s> is the whole of it.
         """
-        options = {"beam_size": beam_size, "length_penalty": length_penalty}
-        question, translation = self.record({"text": text, "model": model, **options, "prefix": prefix or []})
-        return question.payload(translation)
+        question = self._question(text, model, beam_size, length_penalty, prefix=prefix or [])
+        return question.payload(question.translate(prefix=fields.ids(question.request, "prefix")))
 
     def summary(
         self,
@@ -73,7 +91,7 @@ class Desk:
 
     def score(self, text: str, target: str, model: str = "de-en") -> dict[str, Any]:
         """Return what the model makes of a given translation: the log-probability of each of its tokens."""
-        question = self.question(text=text, model=model, beam_size=1, length_penalty=1.0, target=target)
+        question = self._question(text, model, target=target)
         given = question.translator.score(question.text, fields.text(question.request, "target"))
         return _summary(question.payload(given))
 
@@ -91,10 +109,15 @@ class Desk:
         from 0. `words` and `original_words` mark what the other translation lacks; `differences` are
         those of the original tokens' log-probabilities, in nats.
         """
-        options = {"beam_size": beam_size, "length_penalty": length_penalty}
-        found = mute(self.question(text=text, model=model, heads=heads, **options))
+        found = mute(self._question(text, model, beam_size, length_penalty, heads=heads))
         record = found.pop("payload")
         return _summary(record) | found
+
+    def _question(
+        self, text: str, model: str, beam_size: int = 1, length_penalty: float = 1.0, **more: Any
+    ) -> Question:
+        options = {"beam_size": beam_size, "length_penalty": length_penalty}
+        return Question.read({"text": text, "model": model, **options, **more}, self.translators)
 
 
 def _summary(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,7 @@ MODULES = (
     "help.js",
     "keys.js",
     "viewer.js",
+    "page.js",
 )
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./([a-z]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
@@ -65,7 +66,7 @@ def script() -> str:
     MODULES; `tests/viz` checks that each import comes from an earlier module.
     """
     source = "\n".join(_as_function(name) for name in MODULES)
-    face = "{ mount: modules['viewer.js'].mount, taskOfAddress: modules['address.js'].taskOfAddress }"
+    face = "{ mount: modules['viewer.js'].mount, ...modules['page.js'] }"
     return f"window.Headlight = (() => {{\n'use strict';\nconst modules = {{}};\n{source}\nreturn {face};\n}})();\n"
 
 

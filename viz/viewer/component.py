@@ -14,7 +14,7 @@ from viz.viewer import head
 
 Ask = Callable[[object], dict[str, Any]]
 
-# The payload arrives as a JSON string in `value`; the server is asked for what needs the model, for nothing else.
+# The payload arrives as a JSON string in `value`; the server is asked only for what needs the model.
 MOUNT = """
 const ask = async (request) => {
   const { answer, error } = await server.ask(request);

@@ -44,7 +44,7 @@ export function mount(root, { ask = null, address = false } = {}) {
   store.subscribe((state, before) => speak(root, live, state, before));
   help.append(createTour(store, ask, root));
   if (address) mirrorAddress(store);
-  return { show: createLoader(root, store, problem, address) };
+  return { show: createLoader(root, store, problem, address), state: store.get };
 }
 
 // Takes payloads as JSON; one that arrives while an older one is still decoded wins.

@@ -4,6 +4,7 @@ import { element, tokenText } from './dom.js';
 import { axes, isAllowed } from './payload.js';
 import { differs, isCell } from './state.js';
 import { request, whyNot } from './ask.js';
+import { titleOf } from './names.js';
 import { digits, fixed, largest, note, part, plural, pressable, shareBar, signedBar, sum, tint } from './marks.js';
 
 const LISTED_KEYS = 8; // weights of the row that are listed; the others are summed up
@@ -64,7 +65,8 @@ function explanation(state) {
   const { rows, reads, columns } = axes(state.record, state.kind);
   const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
   return [
-    element('p', { class: 'hl-role' }, tokenText(names.row), ' ← ', tokenText(names.column), ' ', digits(fixed(cell.weights[cell.column]))),
+    element('p', { class: 'hl-fact hl-role' }, element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column)), digits(fixed(cell.weights[cell.column]))),
+    note(titleOf(state)),
     part('Query and key', ...vectors(cell, names)),
     part('From score to weight', steps(cell), ...softmax(cell, columns)),
     part('What it contributes', ...contribution(cell, names)),
@@ -115,7 +117,7 @@ function steps({ query, products, scale, score, weights, scores, column }) {
   const lines = [
     ['sum of the products', fixed(sum(products))],
     [`× 1/√${query.length} = ${fixed(scale)}`, fixed(score)],
-    ['mask', `allowed, with ${plural(allowed, 'cell')} of the row`],
+    ['mask', `allows ${allowed} of ${plural(scores.length, 'key')}`],
     ['softmax over the row', fixed(weights[column])],
   ];
   return element('dl', { class: 'hl-sum' }, ...lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { class: 'hl-number' }, value)]));

@@ -5,7 +5,7 @@ import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, leave, visit } from './visit.js';
 import { digits, fixed, largest, note, part, plural, pressable, signed, signedBar, sum, tokenColumns } from './marks.js';
-import { kindName } from './names.js';
+import { kindName, listOf, titleOf } from './names.js';
 import { drawHeadMap } from './headmap.js';
 
 const NOTHING = 'No head is silent. Silence one to see what becomes of the translation.';
@@ -58,8 +58,8 @@ function idsOfTarget(record) {
   return record.tokens.predicted.map(({ id }) => id);
 }
 
-function headName([kind, layer, head]) {
-  return `${kindName(kind)} ${layer + 1}·${head + 1}`;
+function headName(head) {
+  return `${kindName(head[0])} ${listOf([head])}`;
 }
 
 // Each choice silences its heads, or lets them speak again when all of them are silent.
@@ -81,7 +81,8 @@ function drawChoices(store, ask, node, state) {
   const silent = mutes.map((each) => pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), { class: 'hl-act hl-silent', 'aria-label': `let ${headName(each)} speak` }));
   const clear = pressable('Clear all', () => store.change({ mutes: [] }), { disabled: mutes.length === 0 });
   node.replaceChildren(
-    element('h3', {}, `Silence, ${kindName(kind)}`),
+    element('h3', {}, 'Silence'),
+    note(titleOf(state)),
     element('div', { class: 'hl-actions' }, ...buttons),
     element('div', { class: 'hl-actions hl-silent-heads' }, ...silent, clear),
   );

@@ -135,7 +135,7 @@ def launch_options() -> dict[str, Any]:
     """Return how the page is launched: its look, and nothing from outside."""
     return {
         "theme": theme(),
-        "head": f"<style>\n{style('viewer.css', 'page.css')}</style>",
+        "head": f"<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,

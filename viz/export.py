@@ -49,7 +49,7 @@ def document(payload: Mapping[str, Any], address: bool = True) -> str:
         address="true" if address else "false",
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
-        head=head("viewer.css"),
+        head=head("viewer.css", "panels.css"),
         payload=to_json(payload),
     )
 

@@ -20,7 +20,7 @@ export function createAtlas(store) {
   const kinds = KINDS.map((kind) =>
     element('button', { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) }, kindName(kind)),
   );
-  const options = [element('option', { value: '' }, 'by layer'), ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]}`))];
+  const options = [element('option', { value: '' }, 'by layer ▾'), ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]} ▾`))];
   const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' }, ...options);
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
   const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
@@ -30,8 +30,13 @@ export function createAtlas(store) {
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': 'Heads' },
-    element('div', { class: 'hl-bar' }, element('h2', {}, 'Heads'), sort),
-    element('div', { class: 'hl-tabs hl-kinds', role: 'group', 'aria-label': 'Kind of attention' }, ...kinds),
+    element(
+      'div',
+      { class: 'hl-bar' },
+      element('h2', {}, 'Heads'),
+      element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Kind of attention' }, ...kinds),
+      sort,
+    ),
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );

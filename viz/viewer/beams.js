@@ -4,12 +4,12 @@ import { element, shape, tokenText, visible } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, homeOf, leave, visit } from './visit.js';
-import { digits, number, part, plural, pressable, roving, soft } from './marks.js';
+import { digits, fixed, note, part, plural, pressable, roving } from './marks.js';
 
 const LEAST_BEAM = 4; // a greedy search has no tree worth drawing
-const COLUMN = 80; // pixels of one step
-const LINE = 24; // pixels of one node
-const HINT = 'Point at a token to read its fate, click it to see its own attention.';
+const STRIDE = 80; // pixels of one step
+const RANK = 24; // pixels of one node
+const TREE_HINT = 'Point at a token to read its fate, click it to see its own attention.';
 
 export function createBeams(store, ask) {
   const list = element('ol', { class: 'hl-hypotheses' });
@@ -36,9 +36,9 @@ function drawList(store, ask, list, state) {
         {},
         element(
           'button',
-          { type: 'button', class: 'hl-choice', 'aria-pressed': ids.join() === shown, disabled: whyNot(state, ask, 'target') !== null, onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`) },
+          { type: 'button', class: 'hl-choice', 'aria-pressed': String(ids.join() === shown), disabled: whyNot(state, ask, 'target') !== null, onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`) },
           element('span', { dir: 'auto' }, text === '' ? '(nothing)' : text),
-          digits(number(score)),
+          digits(fixed(score)),
         ),
       ),
     ),
@@ -60,8 +60,8 @@ async function showTarget(store, ask, ids, label) {
 function drawTree(store, ask, node, state) {
   const { beams, record } = homeOf(state);
   const reason = whyNot(state, ask, 'beams');
-  if (reason) node.replaceChildren(soft(reason));
-  else if (beams) node.replaceChildren(soft(`what a search with beam size ${beams.beam_size} considered; each with its score`), ...treeOf(store, ask, beams));
+  if (reason) node.replaceChildren(note(reason));
+  else if (beams) node.replaceChildren(note(`what a search with beam size ${beams.beam_size} considered; each with its score`), ...treeOf(store, ask, beams));
   else node.replaceChildren(pressable('Draw the beam tree', () => askBeams(store, ask, record)));
 }
 
@@ -72,22 +72,22 @@ async function askBeams(store, ask, { options }) {
 }
 
 function treeOf(store, ask, { nodes }) {
-  const places = placesOf(nodes);
+  const places = standing(nodes);
   const steps = Math.max(...nodes.map(({ step }) => step)) + 1;
   const lines = Math.max(...places.map(({ line }) => line)) + 1;
   const best = bestPath(nodes);
-  const readout = element('p', { class: 'hl-soft hl-fate' }, HINT);
+  const readout = element('p', { class: 'hl-soft hl-fate' }, TREE_HINT);
   const buttons = nodes.map((one, index) => nodeOf(store, ask, nodes, index, places[index], best, readout));
   roving(buttons, (place, key) => neighbour(nodes, places, place, key));
   const field = element('div', { class: 'hl-tree', role: 'group', 'aria-label': `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}` }, edges(nodes, places, best, steps, lines), ...buttons);
-  field.style.width = `${steps * COLUMN}px`;
-  field.style.height = `${lines * LINE}px`;
-  field.addEventListener('pointerleave', () => readout.replaceChildren(HINT));
+  field.style.width = `${steps * STRIDE}px`;
+  field.style.height = `${lines * RANK}px`;
+  field.addEventListener('pointerleave', () => readout.replaceChildren(TREE_HINT));
   return [element('div', { class: 'hl-scroll hl-tree-scroll' }, field), readout];
 }
 
 // One column for each step; in a column the best hypothesis first.
-function placesOf(nodes) {
+function standing(nodes) {
   const filled = [];
   return nodes.map(({ step }) => {
     filled[step] = (filled[step] ?? 0) + 1;
@@ -110,7 +110,7 @@ function bestPath(nodes) {
 function nodeOf(store, ask, nodes, index, { step, line }, best, readout) {
   const { token, fate, reason, log_probability: chance, score } = nodes[index];
   const ids = pathTo(nodes, index).map((at) => nodes[at].token.id);
-  const facts = `step ${step + 1}, ${fate}: ${reason}. log p ${number(chance)}, score ${number(score)}`;
+  const facts = `step ${step + 1}, ${fate}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
   const tell = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${fate} ${best.has(index) ? 'hl-best' : ''}`.trim();
   const text = pathTo(nodes, index).map((at) => visible(nodes[at].token)).join(' ');
@@ -119,21 +119,21 @@ function nodeOf(store, ask, nodes, index, { step, line }, best, readout) {
     { type: 'button', class: classes, 'aria-label': `${visible(token)}, ${facts}`, onclick: () => showTarget(store, ask, ids, `${fate} hypothesis “${text}”`), onpointerenter: tell, onfocus: tell },
     tokenText(token),
   );
-  button.style.left = `${step * COLUMN}px`;
-  button.style.top = `${line * LINE}px`;
+  button.style.left = `${step * STRIDE}px`;
+  button.style.top = `${line * RANK}px`;
   return button;
 }
 
 function edges(nodes, places, best, steps, lines) {
-  const middle = ({ line }) => line * LINE + LINE / 2;
+  const middle = ({ line }) => line * RANK + RANK / 2;
   const paths = nodes.flatMap(({ parent, fate }, index) => {
     if (parent === null) return [];
     const [from, to] = [places[parent], places[index]];
-    const [left, right] = [to.step * COLUMN - 16, to.step * COLUMN];
+    const [left, right] = [to.step * STRIDE - 16, to.step * STRIDE];
     const line = `M${left} ${middle(from)}C${left + 8} ${middle(from)} ${right - 8} ${middle(to)} ${right} ${middle(to)}`;
     return [shape('path', { d: line, class: best.has(index) ? 'hl-best' : `hl-${fate}` })];
   });
-  return shape('svg', { width: steps * COLUMN, height: lines * LINE, 'aria-hidden': 'true' }, ...paths);
+  return shape('svg', { width: steps * STRIDE, height: lines * RANK, 'aria-hidden': 'true' }, ...paths);
 }
 
 // Left is the parent, right the best continuation, up and down the rivals of the same step.

@@ -4,9 +4,10 @@ import { element, tokenText } from './dom.js';
 import { axes, isAllowed } from './payload.js';
 import { differs, isCell } from './state.js';
 import { request, whyNot } from './ask.js';
-import { digits, largest, number, part, plural, pressable, shareBar, signedBar, soft, sum, tint } from './marks.js';
+import { titleOf } from './names.js';
+import { digits, fixed, largest, note, part, plural, pressable, shareBar, signedBar, sum, tint } from './marks.js';
 
-const SHOWN = 8; // weights of the row that are listed; the others are summed up
+const LISTED_KEYS = 8; // weights of the row that are listed; the others are summed up
 
 export function createCell(store, ask) {
   const node = element('div');
@@ -20,7 +21,7 @@ export function createCell(store, ask) {
       const known = isAbout(state.cell, place);
       const moved = state.record !== before.record || !isAbout(placeOf(before), place);
       if (!reason && !known && moved) explain();
-      else drawCell(node, store.get(), { reason, known, explain });
+      else drawExplained(node, store.get(), { reason, known, explain });
     },
   };
 }
@@ -52,11 +53,11 @@ function whyNothing(state, ask) {
 }
 
 // What is drawn stays, paled, until the next cell's numbers arrive.
-function drawCell(node, state, { reason, known, explain }) {
+function drawExplained(node, state, { reason, known, explain }) {
   node.classList.toggle('hl-stale', !reason && !known);
-  if (reason) node.replaceChildren(soft(reason));
+  if (reason) node.replaceChildren(note(reason));
   else if (known) node.replaceChildren(...explanation(state));
-  else if (!state.busy) node.replaceChildren(soft('This cell has not been read. ', pressable('Explain it', explain)));
+  else if (!state.busy) node.replaceChildren(note('This cell has not been read. ', pressable('Explain it', explain)));
 }
 
 function explanation(state) {
@@ -64,7 +65,8 @@ function explanation(state) {
   const { rows, reads, columns } = axes(state.record, state.kind);
   const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
   return [
-    element('p', { class: 'hl-role' }, tokenText(names.row), ' ← ', tokenText(names.column), ' ', digits(number(cell.weights[cell.column]))),
+    element('p', { class: 'hl-fact hl-role' }, element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column)), digits(fixed(cell.weights[cell.column]))),
+    note(titleOf(state)),
     part('Query and key', ...vectors(cell, names)),
     part('From score to weight', steps(cell), ...softmax(cell, columns)),
     part('What it contributes', ...contribution(cell, names)),
@@ -101,7 +103,7 @@ function strip(values, most) {
 }
 
 function productText({ query, key, products }, at) {
-  return `${number(query[at])} × ${number(key[at])} = ${number(products[at])}`;
+  return `${fixed(query[at])} × ${fixed(key[at])} = ${fixed(products[at])}`;
 }
 
 function allNumbers(cell) {
@@ -113,10 +115,10 @@ function allNumbers(cell) {
 function steps({ query, products, scale, score, weights, scores, column }) {
   const allowed = scores.filter((one) => one !== null).length;
   const lines = [
-    ['sum of the products', number(sum(products))],
-    [`× 1/√${query.length} = ${number(scale)}`, number(score)],
-    ['mask', `allowed, with ${plural(allowed, 'cell')} of the row`],
-    ['softmax over the row', number(weights[column])],
+    ['sum of the products', fixed(sum(products))],
+    [`× 1/√${query.length} = ${fixed(scale)}`, fixed(score)],
+    ['mask', `allows ${allowed} of ${plural(scores.length, 'key')}`],
+    ['softmax over the row', fixed(weights[column])],
   ];
   return element('dl', { class: 'hl-sum' }, ...lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { class: 'hl-number' }, value)]));
 }
@@ -125,25 +127,25 @@ function steps({ query, products, scale, score, weights, scores, column }) {
 function softmax({ scores, weights, column }, columns) {
   const allowed = [...weights.keys()].filter((at) => scores[at] !== null);
   const ranked = allowed.sort((one, other) => weights[other] - weights[one]);
-  const shown = new Set([...ranked.slice(0, SHOWN), column]);
+  const shown = new Set([...ranked.slice(0, LISTED_KEYS), column]);
   const rest = ranked.filter((at) => !shown.has(at));
   const list = element(
     'ol',
     { class: 'hl-softmax' },
     element('li', { class: 'hl-soft', 'aria-hidden': 'true' }, element('span', {}, 'key'), element('span', {}), digits('score'), digits('weight')),
     ...ranked.filter((at) => shown.has(at)).map((at) =>
-      element('li', { class: at === column ? 'hl-this' : null }, tokenText(columns[at]), shareBar(weights[at]), digits(number(scores[at], 2)), digits(number(weights[at]))),
+      element('li', { class: at === column ? 'hl-this' : null }, tokenText(columns[at]), shareBar(weights[at]), digits(fixed(scores[at], 2)), digits(fixed(weights[at]))),
     ),
   );
   if (rest.length === 0) return [list];
-  return [list, soft(`and ${plural(rest.length, 'more key', 'more keys')} with ${number(sum(rest.map((at) => weights[at])))} together`)];
+  return [list, note(`and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`)];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    element('p', { class: 'hl-line' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(number(norm))),
-    element('p', { class: 'hl-line' }, element('span', {}, `of ${number(total)} in the row`), digits(`${number((100 * norm) / (total || 1), 1)} %`)),
-    soft('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(fixed(norm))),
+    element('p', { class: 'hl-fact' }, element('span', {}, `of ${fixed(total)} in the row`), digits(`${fixed((100 * norm) / (total || 1), 1)} %`)),
+    note('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
   ];
 }

@@ -4,25 +4,24 @@ import { element, shape } from './dom.js';
 
 const SIZE = { width: 296, height: 112, left: 40, right: 8, top: 8, bottom: 20 };
 
-// `lines`: [{ name, points: [[step, value]…] }…]; `marked` is the step that the slider is on. Steps are drawn on
-// a logarithmic scale, as those that are saved are spaced.
-export function drawChart(title, lines, marked, format) {
+// `lines`: [{ name, points: [[step, value]…] }…]; `first` and `last` are the ends of the axis, logarithmic as the
+// steps that are saved; `marked` is the step that the slider is on.
+export function drawChart(title, lines, { first, last, marked, format }) {
   const points = lines.flatMap((line) => line.points);
-  const steps = points.map(([step]) => step);
-  const across = acrossOf(Math.min(...steps), Math.max(...steps));
+  const across = acrossOf(first, last);
   const [low, high] = rangeOf(points.map(([, value]) => value));
   const up = (value) => SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
   const readout = element('span', { class: 'hl-soft hl-number' });
   const mark = shape('path', { class: 'hl-curve-mark' });
   const point = (step) => {
-    readout.textContent = describe(lines, step, format);
+    readout.textContent = valuesAt(lines, step, format);
     mark.setAttribute('d', `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`);
   };
   const picture = shape(
     'svg',
-    { class: 'hl-chart', viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img', 'aria-label': `${title} over ${Math.max(...steps)} steps` },
+    { class: 'hl-chart', viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img', 'aria-label': `${title} over ${last} steps` },
     ...axisOf(low, high, up, format),
-    ...ticksOf(Math.min(...steps), Math.max(...steps), across),
+    ...ticksOf(first, last, across),
     ...lines.map((line, index) => shape('path', { class: `hl-curve hl-curve-${index}`, d: pathOf(line.points, across, up) })),
     mark,
   );
@@ -73,7 +72,7 @@ function nearest(points, across, x) {
 }
 
 // The value of each line at the step, or at the last one before it that was measured.
-function describe(lines, step, format) {
+function valuesAt(lines, step, format) {
   const values = lines.flatMap(({ name, points }) => {
     const before = points.filter(([at]) => at <= step);
     return before.length === 0 ? [] : [`${name} ${format(before[before.length - 1][1])}`];

@@ -3,49 +3,35 @@
 import { element } from './dom.js';
 import { axes } from './payload.js';
 import { chosenHeads, differs } from './state.js';
-import { digits, number, part, plural, rug, soft } from './marks.js';
-
-const ROLES = {
-  'previous token': 'Most rows look at the token before.',
-  'next token': 'Most rows look at the token after.',
-  'same token': 'Most rows look at the token itself.',
-  'separator sink': 'It rests on the end of the sentence and its punctuation, as a head with nothing to do.',
-  aligned: 'Its rows look at one source word each, as a translator would.',
-  'rare word': 'It looks at the rarest word of the sentence.',
-  mixed: 'It does no single one of the things that have a name.',
-};
+import { SORT_NAMES } from './order.js';
+import { glyph, meaningOf } from './roles.js';
+import { digits, fixed, note, part, plural, rug } from './marks.js';
 
 const MEASURES = [
   {
     name: 'confidence',
-    title: 'confidence',
     meaning: 'Mean over queries of the largest weight, the end of the sentence left out (Voita et al. 2019, section 4).',
   },
   {
     name: 'entropy',
-    title: 'entropy',
     unit: ' bit',
     meaning: 'Mean over queries of the entropy: 0 when each looks at one token, log2 n when it spreads evenly over n.',
   },
   {
     name: 'offset_share',
-    title: 'fixed distance',
     meaning:
       'Share of queries whose strongest key is as far away as most are: the distance behind “at”, −1 for the token before. Positional from 0.90 (Voita et al. 2019, section 5.1).',
   },
   {
     name: 'sinks',
-    title: 'weight on sinks',
     meaning: 'Mean weight on special tokens and final punctuation (Clark et al. 2019, section 3.2).',
   },
   {
     name: 'rare',
-    title: 'rarest word',
     meaning: 'Share of queries whose strongest key is the rarest source token (Voita et al. 2019, section 5.3).',
   },
   {
     name: 'focus',
-    title: 'source focus',
     meaning:
       'How nearly each source token is the one focus of some row: the largest weight of each column, summed, over the number that could be 1. Our own measure; heads that align score high.',
   },
@@ -74,15 +60,15 @@ function cardOf(state, open) {
   return [
     element('section', { class: 'hl-part' }, ...roleOf(state, heads)),
     part(
-      titleOf(state, heads),
-      soft(`over the ${plural(rows.length, 'row')} of this sentence; the ticks are all heads of this kind`),
+      cardTitle(state, heads),
+      note(`over the ${plural(rows.length, 'row')} of this sentence; the ticks are all heads of this kind`),
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
       ...importanceOf(state, heads),
     ),
   ];
 }
 
-export function titleOf(state, heads = chosenHeads(state)) {
+function cardTitle(state, heads) {
   if (state.selection.length > 0) return `Mean of ${plural(heads.length, 'head')}`;
   return `Layer ${state.layer + 1}, ${state.head === null ? `mean of ${plural(heads.length, 'head')}` : `head ${state.head + 1}`}`;
 }
@@ -90,14 +76,13 @@ export function titleOf(state, heads = chosenHeads(state)) {
 function roleOf({ record, kind }, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
-  const label = soft(heads.length > 1 ? 'Roles' : 'Role');
-  if (names.length === 1) return [label, roleName(names[0]), soft(ROLES[names[0]])];
+  if (names.length === 1) return [note(heads.length > 1 ? 'Role of each' : 'Role'), roleName(names[0]), note(meaningOf(names[0]))];
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${name}`);
-  return [label, element('p', { class: 'hl-role' }, 'various'), soft(counted.join(', '))];
+  return [note('Roles'), element('p', { class: 'hl-role' }, 'Various'), note(counted.join(', '))];
 }
 
 function roleName(role) {
-  return element('p', { class: 'hl-role' }, role[0].toUpperCase() + role.slice(1));
+  return element('p', { class: 'hl-role' }, glyph(role), role[0].toUpperCase() + role.slice(1));
 }
 
 // Mean over the heads for which the measure has a meaning, or null.
@@ -107,17 +92,17 @@ function meanOf({ record, kind }, name, heads) {
   return values.length === 0 ? null : values.reduce((total, value) => total + value, 0) / values.length;
 }
 
-function rowOfMeasure(state, heads, { name, title, unit = '', meaning }, open) {
+function rowOfMeasure(state, heads, { name, unit = '', meaning }, open) {
   const { record, kind } = state;
   const all = record.measures[kind][name].flat().filter((value) => value !== null);
   const value = meanOf(state, name, heads);
   const most = name === 'entropy' ? Math.max(...all) || 1 : 1;
-  const range = `All ${plural(all.length, 'head')}: ${number(Math.min(...all), 2)} to ${number(Math.max(...all), 2)}.`;
+  const range = `All ${plural(all.length, 'head')}: ${fixed(Math.min(...all), 2)} to ${fixed(Math.max(...all), 2)}.`;
   return element(
     'details',
     { class: 'hl-measure', 'data-name': name, open },
-    element('summary', {}, element('span', {}, title), rug(all, value, most), digits(`${number(value, 2)}${unit}${distance(state, name, heads)}`)),
-    soft(`${meaning} Here ${sampleOf(state, name, heads)}. ${range}`),
+    element('summary', {}, element('span', {}, SORT_NAMES[name]), rug(all, value, most), digits(`${fixed(value, 2)}${unit}${distance(state, name, heads)}`)),
+    note(`${meaning} Here ${sampleOf(state, name, heads)}. ${range}`),
   );
 }
 
@@ -127,7 +112,7 @@ function distance({ record, kind }, name, heads) {
   const offsets = new Set(heads.map(([, layer, head]) => record.measures[kind].offset[layer][head]));
   if (offsets.size > 1) return '';
   const [offset] = offsets;
-  return ` at ${offset > 0 ? '+' : ''}${number(offset, 0)}`;
+  return ` at ${offset > 0 ? '+' : ''}${fixed(offset, 0)}`;
 }
 
 function sampleOf({ record, kind }, name, heads) {
@@ -143,8 +128,7 @@ function importanceOf({ importance }, heads) {
   if (!importance || heads.length > 1) return [];
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);
-  const value = importance[kind][layer][head];
-  const rank = all.filter((other) => Math.abs(other) > Math.abs(value)).length + 1;
+  const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // silence that loses more
   const text = `${rank} of ${all.length}`;
-  return [element('p', { class: 'hl-line' }, element('span', {}, 'importance, rank'), digits(text))];
+  return [element('p', { class: 'hl-fact' }, element('span', {}, 'importance, rank'), digits(text))];
 }

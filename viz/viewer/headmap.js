@@ -3,23 +3,23 @@
 import { element } from './dom.js';
 import { KINDS } from './payload.js';
 import { chooseHead, chooseKind, isMuted } from './state.js';
-import { kindName } from './atlas.js';
-import { digits, largest, pressable, roving, signed, soft, tint } from './marks.js';
+import { kindName } from './names.js';
+import { digits, largest, note, pressable, roving, signed, tint } from './marks.js';
 
 const LISTED = 5;
-const HINT = 'Point at a head to read its value, click to choose it.';
+const MAP_HINT = 'Point at a head to read its value, click to choose it.';
 
 export function drawHeadMap(store, node, state, importance) {
   const most = largest(Object.values(importance).flat(2));
-  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, HINT);
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, MAP_HINT);
   const grids = KINDS.map((kind) => gridOf(store, state, kind, importance[kind], most, readout));
   node.replaceChildren(
-    soft('Change of the log-probability of this translation, in nats, with one head silent.'),
+    note('Change of the log-probability of this translation, in nats, with one head silent.'),
     ...grids,
     readout,
     scaleOf(most),
-    element('h4', {}, 'The five that matter most'),
-    element('ol', { class: 'hl-most' }, ...strongestHeads(importance).map((one) => lineOf(store, one))),
+    element('h4', {}, 'It needs these most'),
+    element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, one))),
   );
 }
 
@@ -28,7 +28,7 @@ function choose(store, [kind, layer, head]) {
   store.change(chooseHead(store.get(), layer, head));
 }
 
-function nameOf([kind, layer, head]) {
+function fullName([kind, layer, head]) {
   return `${kindName(kind)}, layer ${layer + 1}, head ${head + 1}`;
 }
 
@@ -47,10 +47,10 @@ function gridOf(store, state, kind, table, most, readout) {
 
 function cellOf(store, state, one, value, most, readout) {
   const [kind, layer, head] = one;
-  const text = `${nameOf(one)}: ${signed(value)}`;
+  const text = `${fullName(one)}: ${signed(value)}`;
   const tell = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
-  const attributes = { type: 'button', role: 'gridcell', class: 'hl-map-cell', 'aria-label': text, 'aria-selected': chosen, onclick: () => choose(store, one), onpointerenter: tell, onfocus: tell };
+  const attributes = { type: 'button', role: 'gridcell', class: 'hl-map-cell', 'aria-label': text, 'aria-selected': String(chosen), onclick: () => choose(store, one), onpointerenter: tell, onfocus: tell };
   const cell = tint(element('button', attributes), value, most);
   cell.classList.toggle('hl-is-silent', isMuted(state, one));
   return cell;
@@ -66,13 +66,14 @@ function scaleOf(most) {
   );
 }
 
-function strongestHeads(importance) {
+// Those without which the translation loses most.
+function neededHeads(importance) {
   const all = KINDS.flatMap((kind) => importance[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))));
-  return all.sort((one, other) => Math.abs(other.value) - Math.abs(one.value)).slice(0, LISTED);
+  return all.sort((one, other) => one.value - other.value).slice(0, LISTED);
 }
 
-function lineOf(store, { head, value }) {
-  const button = pressable(nameOf(head), () => choose(store, head), { class: 'hl-choice' });
+function headLine(store, { head, value }) {
+  const button = pressable(fullName(head), () => choose(store, head), { class: 'hl-choice' });
   button.append(digits(signed(value)));
   return element('li', {}, button);
 }

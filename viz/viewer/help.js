@@ -10,7 +10,7 @@ const KEYS = [
   [['N'], 'value'],
   [['S'], 'specials'],
   [['W'], 'words'],
-  [['E'], 'take away'],
+  [['E'], 'save'],
   [['Shift', '+ arrows'], 'cell'],
   [['Enter'], 'pin, explain'],
   [['Esc'], 'let go'],

@@ -12,7 +12,7 @@ import { createMute } from './mute.js';
 import { createTraining } from './training.js';
 
 const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
-const NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'Mute', training: 'Training' };
+const TAB_NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'Mute', training: 'Training' };
 let inspectors = 0; // each has its own ids, for a notebook shows several
 
 // `ask` is null where there is no server; a panel that needs it then says so.
@@ -44,7 +44,7 @@ function createPanel(store, ask, id, name) {
   const tab = element(
     'button',
     { type: 'button', role: 'tab', class: 'hl-tab', id: `${name}-tab`, 'aria-controls': name, onclick: () => store.change({ panel: id }) },
-    NAMES[id],
+    TAB_NAMES[id],
   );
   const body = element('div', { role: 'tabpanel', class: `hl-scroll hl-panel-body hl-panel-${id}`, id: name, 'aria-labelledby': `${name}-tab`, hidden: true }, node);
   return { id, tab, body, draw, drawn: EMPTY };

@@ -2,13 +2,13 @@
 
 import { element, shape, tokenText } from './dom.js';
 
-export function number(value, digits = 4) {
+export function fixed(value, digits = 4) {
   return value.toFixed(digits).replace('-', '−');
 }
 
 // With its sign always; a value that rounds to nothing has none.
 export function signed(value, digits = 4) {
-  const text = number(Math.abs(value), digits);
+  const text = fixed(Math.abs(value), digits);
   if (Number(text) === 0) return text;
   return (value < 0 ? '−' : '+') + text;
 }
@@ -34,7 +34,7 @@ export function part(title, ...children) {
   return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
 }
 
-export function soft(...children) {
+export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 

@@ -5,24 +5,26 @@ import { differs, focusOf, isCell, sameSpot, togglePin } from './state.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from './grid.js';
 import { drawCells, fit } from './cells.js';
 import { titleOf } from './names.js';
-import { describe, plain } from './readout.js';
+import { describe, describeView, plain } from './readout.js';
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const bands = ['row', 'column', 'cell'].map((name) => element('div', { class: `hl-band hl-band-${name}`, hidden: true }));
   const active = element('div', { role: 'gridcell', id: 'hl-active-cell', class: 'hl-unseen' });
-  const field = element('div', { class: 'hl-field' }, canvas, ...bands);
+  const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
+  const field = element('div', { class: 'hl-field' }, canvas, ...bands, hidden);
   const rowLabels = element('div', { class: 'hl-row-labels' });
   const columnLabels = element('div', { class: 'hl-column-labels' });
-  const hidden = element('div', { class: 'hl-hidden-mass hl-soft' });
-  const corner = element('div', { class: 'hl-corner hl-soft' }, element('span', {}, 'from ↓'), element('span', {}, 'to →'));
+  const hint = element('span', { class: 'hl-row-hint' });
+  const corner = element('div', { class: 'hl-corner hl-soft' }, hint, element('span', {}, 'from ↓  to →'));
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
   const attributes = { class: 'hl-scroll hl-matrix', tabindex: '0', role: 'grid', 'aria-activedescendant': 'hl-active-cell' };
-  const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, hidden, unseenRow);
+  const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
   const readout = element('p', { class: 'hl-readout' });
-  const body = element('div', { class: 'hl-matrix-body' }, scroll, readout, table);
-  const node = element('section', { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' }, heading, toolbar, body);
-  const parts = { store, canvas, bands, active, field, rowLabels, columnLabels, hidden, scroll, readout };
+  const facts = element('p', { class: 'hl-facts hl-soft' });
+  const beneath = element('div', { class: 'hl-beneath' }, readout, facts);
+  const node = element('section', { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' }, heading, toolbar, scroll, beneath, table);
+  const parts = { store, canvas, bands, active, field, rowLabels, columnLabels, hidden, hint, scroll, readout, facts };
   listenMatrix(parts);
   new ResizeObserver(() => layOut(parts, store.get())).observe(node);
   store.subscribe((state, before) => renderMatrix(parts, state, before));
@@ -45,8 +47,10 @@ function renderMatrix(parts, state, before) {
   if (state.pin && state.pin !== before.pin && !state.hover) bringIntoView(parts, state);
 }
 
-function name({ scroll, grid }, state) {
+function name({ scroll, hint, facts, grid }, state) {
   const { rows, columns } = grid;
+  hint.textContent = state.kind === 'encoder' ? '' : 'reads → predicts';
+  facts.textContent = describeView(state);
   scroll.setAttribute('aria-label', `${titleOf(state)}, ${rows} rows, ${columns} columns`);
   scroll.setAttribute('aria-rowcount', rows);
   scroll.setAttribute('aria-colcount', columns);
@@ -68,17 +72,19 @@ function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
 }
 
 // How much of each row lies on the tokens that are hidden, beside the row.
-function writeHidden({ hidden, grid }) {
+function writeHidden({ hidden, columnLabels, grid }) {
   const masses = grid.hidden ?? [];
-  hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-row-label' }, mass.toFixed(2))));
-  if (grid.hidden) hidden.prepend(element('div', { class: 'hl-hidden-name' }, 'hidden'));
+  hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, mass.toFixed(2))));
+  columnLabels.querySelector('.hl-hidden-name')?.remove();
+  if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, 'hidden'));
 }
 
 // Fit the cells to the panel; returns whether the size changed, and with it the drawing.
 function layOut(parts, state) {
   if (!state.record || !parts.grid) return false;
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
-  const longest = Math.max(0, ...[...columnLabels.children].map((label) => label.firstChild.offsetWidth));
+  const names = [...columnLabels.querySelectorAll('.hl-name')];
+  const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
   const size = fit(grid, longest, scroll.clientWidth - rowLabels.offsetWidth, hidden.offsetWidth);
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;

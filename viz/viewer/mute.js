@@ -4,8 +4,8 @@ import { element } from './dom.js';
 import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, leave, visit } from './visit.js';
-import { digits, largest, number, part, plural, pressable, signed, signedBar, soft, sum, tokenColumns } from './marks.js';
-import { kindName } from './atlas.js';
+import { digits, fixed, largest, note, part, plural, pressable, signed, signedBar, sum, tokenColumns } from './marks.js';
+import { kindName, listOf, titleOf } from './names.js';
 import { drawHeadMap } from './headmap.js';
 
 const NOTHING = 'No head is silent. Silence one to see what becomes of the translation.';
@@ -58,8 +58,8 @@ function idsOfTarget(record) {
   return record.tokens.predicted.map(({ id }) => id);
 }
 
-function headName([kind, layer, head]) {
-  return `${kindName(kind)} ${layer + 1}·${head + 1}`;
+function headName(head) {
+  return `${kindName(head[0])} ${listOf([head])}`;
 }
 
 // Each choice silences its heads, or lets them speak again when all of them are silent.
@@ -76,31 +76,32 @@ function drawChoices(store, ask, node, state) {
     one && layers > 1 && [`Head ${head + 1} of each layer`, column],
   ].filter(Boolean);
   const buttons = options.map(([label, those]) =>
-    pressable(label, () => store.change(toggleMute(store.get(), those)), { 'aria-pressed': those.every((each) => isMuted(state, each)) }),
+    pressable(label, () => store.change(toggleMute(store.get(), those)), { 'aria-pressed': String(those.every((each) => isMuted(state, each))) }),
   );
   const silent = mutes.map((each) => pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), { class: 'hl-act hl-silent', 'aria-label': `let ${headName(each)} speak` }));
   const clear = pressable('Clear all', () => store.change({ mutes: [] }), { disabled: mutes.length === 0 });
   node.replaceChildren(
-    element('h3', {}, `Silence, ${kindName(kind)}`),
+    element('h3', {}, 'Silence'),
+    note(titleOf(state)),
     element('div', { class: 'hl-actions' }, ...buttons),
     element('div', { class: 'hl-actions hl-silent-heads' }, ...silent, clear),
   );
   const reason = whyNot(state, ask, 'mute');
-  if (reason) node.append(soft(reason));
+  if (reason) node.append(note(reason));
 }
 
 function drawOutcome(store, ask, node, state) {
   const { muted, mutes, record } = subjectOf(state);
   node.classList.toggle('hl-stale', Boolean(muted) && muted.heads !== mutes);
-  if (!muted) return node.replaceChildren(element('h3', {}, 'Without them'), soft(mutes.length === 0 ? NOTHING : ''));
+  if (!muted) return node.replaceChildren(element('h3', {}, 'Without them'), note(mutes.length === 0 ? NOTHING : ''));
   const before = sum(record.log_probabilities);
   const change = sum(muted.differences);
   node.replaceChildren(
     element('h3', {}, `Without ${plural(muted.heads.length, 'head')}`),
     wordsOf('before', muted.original_words, 'del'),
     wordsOf('after', muted.words, 'ins'),
-    element('p', { class: 'hl-line' }, element('span', {}, 'log p of the first'), digits(`${number(before, 2)} → ${number(before + change, 2)}`)),
-    element('p', { class: 'hl-line' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'log p of the first'), digits(`${fixed(before, 2)} → ${fixed(before + change, 2)}`)),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
     changesOfTokens(record, muted.differences),
     element('div', { class: 'hl-actions' }, showing(store, state, muted)),
   );
@@ -131,7 +132,7 @@ function drawImportance(store, ask, node, state) {
   const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
   const measure = () => askImportance(store, ask);
   node.replaceChildren(
-    soft(reason ?? 'Silence each head alone and see how the log-probability of this translation changes.'),
+    note(reason ?? 'Silence each head alone and see how the log-probability of this translation changes.'),
     element('div', { class: 'hl-actions' }, pressable(`Try all ${plural(count, 'head')}`, measure, { disabled: reason !== null })),
   );
   return undefined;

@@ -4,7 +4,7 @@ import { element, tokenText } from './dom.js';
 import { entropy, rankOf, strongest } from './measures.js';
 import { focusOf } from './state.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from './grid.js';
-import { fourDigits, valueText } from './names.js';
+import { fourDigits, listOf, valueText } from './names.js';
 
 const NAMES = { weight: 'weight', norm: 'norm', rollout: 'rollout', difference: 'difference' };
 
@@ -18,6 +18,19 @@ export function describe(state) {
   if (focus.token && row !== null) return describeRow(grid, row);
   if (row !== null && column !== null) return describeCell(state, grid, row, column);
   return row !== null ? describeRow(grid, row) : describeColumn(grid, column);
+}
+
+// What holds for the whole matrix: which heads it is made of, what it is compared with, how much is hidden.
+export function describeView(state) {
+  const { hidden, mode } = shownGrid(state);
+  const facts = [];
+  if (mode === 'difference') facts.push(`less ${state.reference.label}`);
+  if (mode !== 'rollout' && state.selection.length > 0) facts.push(`layer.head ${listOf(state.selection)}`);
+  if (hidden?.length > 0) {
+    const mean = hidden.reduce((sum, mass) => sum + mass, 0) / hidden.length;
+    facts.push(`hidden ${mean.toFixed(4)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`);
+  }
+  return facts.join(' · ');
 }
 
 export function plain(pieces) {

@@ -4,7 +4,7 @@ import { element, tokenText, visible } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { visit } from './visit.js';
-import { digits, number, pressable, shareBar, soft } from './marks.js';
+import { digits, fixed, note, pressable, shareBar } from './marks.js';
 import { createBeams } from './beams.js';
 import { createReference } from './reference.js';
 
@@ -30,10 +30,10 @@ function drawNext(store, ask, node, state) {
   });
   const reason = whyNot(state, ask, 'force');
   node.replaceChildren(
-    element('div', { class: 'hl-line' }, element('h3', {}, 'Next word after “', tokenText(read[step]), '”'), element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1))),
-    soft(`step ${step + 1} of ${predicted.length}${givenAt(record, step)}`),
+    element('div', { class: 'hl-fact' }, element('h3', {}, 'Next word after “', tokenText(read[step]), '”'), element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1))),
+    note(`step ${step + 1} of ${predicted.length}${givenAt(record, step)}`),
     element('ol', { class: 'hl-next' }, ...(record.alternatives[step] ?? []).map((one) => alternative(store, ask, state, one, reason))),
-    soft(reason ?? 'Click a word to force it; the model continues from there.'),
+    note(reason ?? 'Click a word to force it; the model continues from there.'),
   );
 }
 
@@ -50,10 +50,10 @@ function goTo(store, step) {
 function alternative(store, ask, { record, step }, one, reason) {
   const taken = one.id === record.tokens.predicted[step].id;
   const probability = Math.exp(one.log_probability);
-  const pieces = [tokenText(one), shareBar(probability), digits(number(probability))];
+  const pieces = [tokenText(one), shareBar(probability), digits(fixed(probability))];
   if (taken) return element('li', { class: 'hl-taken', title: `${visible(one)} was taken` }, ...pieces);
   const force = () => forceToken(store, ask, step, one);
-  const attributes = { type: 'button', class: 'hl-choice', disabled: reason !== null, 'aria-label': `force ${visible(one)}, probability ${number(probability)}`, onclick: force };
+  const attributes = { type: 'button', class: 'hl-choice', disabled: reason !== null, 'aria-label': `force ${visible(one)}, probability ${fixed(probability)}`, onclick: force };
   return element('li', {}, element('button', attributes, ...pieces));
 }
 

@@ -14,7 +14,7 @@ export function createExportMenu(store) {
     item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
     item('SVG picture', () => save(new Blob([svgText(pictureOf(store.get()))], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`)),
   ];
-  const summary = element('summary', { class: 'hl-tab', title: 'take this view away (E)' }, 'Take away');
+  const summary = element('summary', { class: 'hl-tab', title: 'a link to this view, or a picture of it (E)' }, 'Save');
   const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...items, note));
   menu.addEventListener('toggle', () => {
     note.textContent = '';

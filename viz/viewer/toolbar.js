@@ -1,9 +1,8 @@
 // The quiet rows above the matrix: what it shows, how its values are read, and how to take it away.
 
 import { element } from './dom.js';
-import { differs, effectiveMode, toggleAverage } from './state.js';
-import { shownGrid } from './grid.js';
-import { listOf, titleOf } from './names.js';
+import { toggleAverage } from './state.js';
+import { titleOf } from './names.js';
 import { availableModes, chooseMode, toggleCompare } from './values.js';
 import { createExportMenu } from './takeaway.js';
 
@@ -21,18 +20,16 @@ function tab(text, title, onclick) {
 
 export function createHeading(store) {
   const title = element('h2');
-  const hint = element('span', { class: 'hl-soft hl-row-hint' });
   const several = {
     mean: tab('Average', 'the mean over the heads (A)', () => store.change(reduceTo(store.get(), 'mean'))),
     max: tab('Max', 'the largest value over the heads', () => store.change(reduceTo(store.get(), 'max'))),
   };
   const group = { class: 'hl-tabs', role: 'group', 'aria-label': 'Several heads as one' };
   const menu = createExportMenu(store);
-  const node = element('div', { class: 'hl-bar' }, title, hint, element('div', group, several.mean, several.max), menu);
+  const node = element('div', { class: 'hl-bar' }, title, element('div', group, several.mean, several.max), menu);
   store.subscribe((state) => {
     if (!state.record) return;
     title.textContent = titleOf(state);
-    hint.textContent = hintOf(state);
     const isSeveral = state.head === null || state.selection.length > 0;
     for (const [reduce, button] of Object.entries(several)) button.setAttribute('aria-pressed', isSeveral && state.reduce === reduce);
   });
@@ -46,12 +43,6 @@ function reduceTo(state, reduce) {
   return { ...toggleAverage(state), reduce };
 }
 
-function hintOf(state) {
-  if (effectiveMode(state) === 'difference') return `less ${state.reference.label}`;
-  if (state.selection.length > 0) return listOf(state.selection);
-  return state.kind === 'encoder' ? '' : 'row: reads → predicts';
-}
-
 export function createToolbar(store, ask) {
   const modes = Object.entries(MODE_NAMES).map(([mode, name]) => {
     const button = tab(name, MODE_MEANING[mode], () => chooseMode(store, mode));
@@ -61,20 +52,18 @@ export function createToolbar(store, ask) {
   const compare = tab('Compare', 'keep this view, and show how others differ from it', () => toggleCompare(store));
   const toggles = {
     hideSpecials: tab('Hide specials', 'leave <s> and </s> out and share their weight among the rest (S)', () => toggle(store, 'hideSpecials')),
-    words: tab('Whole words', 'merge sub-words: the sum over keys, the mean over queries (W)', () => toggle(store, 'words')),
-    scale: tab('Colour by row', 'each row has its own darkest colour', () => store.change({ scale: store.get().scale === 'row' ? 'shared' : 'row' })),
+    words: tab('Words', 'merge sub-words: the sum over keys, the mean over queries (W)', () => toggle(store, 'words')),
+    scale: tab('By row', 'colour each row by its own largest value', () => store.change({ scale: store.get().scale === 'row' ? 'shared' : 'row' })),
   };
   const threshold = createThreshold(store);
-  const facts = element('p', { class: 'hl-facts hl-soft' });
   const node = element(
     'div',
     { class: 'hl-toolbar', role: 'toolbar', 'aria-label': 'What the matrix shows' },
     element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Value' }, ...modes, compare),
     element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'View' }, ...Object.values(toggles), threshold.node),
-    facts,
   );
-  const parts = { ask, modes, compare, toggles, threshold, facts };
-  store.subscribe((state, before) => renderToolbar(parts, state, before));
+  const parts = { ask, modes, compare, toggles, threshold };
+  store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
 
@@ -91,7 +80,7 @@ function createThreshold(store) {
   return { node: element('label', { class: 'hl-threshold', title }, 'Mass', input, output), input, output };
 }
 
-function renderToolbar({ ask, modes, compare, toggles, threshold, facts }, state, before) {
+function renderToolbar({ ask, modes, compare, toggles, threshold }, state) {
   if (!state.record) return;
   const available = availableModes(state, ask);
   for (const button of modes) {
@@ -107,15 +96,4 @@ function renderToolbar({ ask, modes, compare, toggles, threshold, facts }, state
   const percent = Math.round(100 * state.threshold);
   if (threshold.input.value !== String(percent)) threshold.input.value = percent;
   threshold.output.textContent = `${percent} %`;
-  if (differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'values', 'hideSpecials', 'words'])) {
-    facts.textContent = hiddenFact(shownGrid(state));
-  }
-}
-
-// What hiding leaves out, whenever something is hidden.
-function hiddenFact({ hidden, mode }) {
-  if (!hidden || hidden.length === 0) return '';
-  const mean = hidden.reduce((sum, mass) => sum + mass, 0) / hidden.length;
-  const rest = mode === 'norm' ? '' : '; the rest of each row is scaled up to 1';
-  return `Hidden: ${mean.toFixed(4)} of a row, the mean over ${hidden.length} rows${rest}.`;
 }

@@ -11,7 +11,7 @@ const WORD = 'headlight';
 const REMEMBERED = 'headlight.tour';
 
 // Each step: the part of the page that it speaks of, what it says, and the changes that it makes to the state.
-const STEPS = [
+const VISITS = [
   {
     part: '.hl-strip',
     title: 'A model that writes backwards',
@@ -80,7 +80,8 @@ function offer(tour) {
 
 // The tour has a record of its own and gives the former one back, whichever model is chosen in the page.
 async function start(tour) {
-  const { store, ask } = tour;
+  const { store, ask, opener } = tour;
+  opener.closest('dialog')?.close();
   const question = { do: 'force', prefix: [], model: MODEL, text: WORD, beam_size: 1, length_penalty: 1 };
   const record = await request(store, ask, 'tour', question, readRecord);
   if (!record) return close(tour);
@@ -108,12 +109,12 @@ function mostReversed(record) {
 function go(tour, at) {
   const { store, root, card } = tour;
   tour.at = at;
-  const step = STEPS[at];
+  const step = VISITS[at];
   store.change({ hover: null, ...step.changes(store.get()) });
-  const last = at === STEPS.length - 1;
+  const last = at === VISITS.length - 1;
   const next = pressable(last ? 'Done' : 'Next', () => (last ? end(tour) : go(tour, at + 1)), { class: 'hl-button' });
   card.replaceChildren(
-    element('p', { class: 'hl-soft' }, `${at + 1} of ${STEPS.length}`),
+    element('p', { class: 'hl-soft' }, `${at + 1} of ${VISITS.length}`),
     element('h2', {}, step.title),
     element('p', { 'aria-live': 'polite' }, step.text(store.get())),
     element('div', { class: 'hl-actions' }, pressable('Skip', () => end(tour)), pressable('Back', () => go(tour, at - 1), { disabled: at === 0 }), next),

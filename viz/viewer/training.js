@@ -3,8 +3,8 @@
 import { element } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
-import { leave, visit } from './visit.js';
-import { number, pressable, soft } from './marks.js';
+import { visit } from './visit.js';
+import { fixed, note, pressable } from './marks.js';
 import { drawChart } from './curves.js';
 
 const PAUSE = 700; // milliseconds that each step stays while playing
@@ -35,9 +35,9 @@ export function createTraining(store, ask) {
 
 function drawNothing(store, ask, node, state) {
   const reason = whyNot(state, ask, 'training');
-  if (reason) node.replaceChildren(soft(reason));
+  if (reason) node.replaceChildren(note(reason));
   else if (state.busy) node.replaceChildren();
-  else node.replaceChildren(soft('The record of this training has not been read.'), pressable('Read it', () => askTraining(store, ask)));
+  else node.replaceChildren(note('The record of this training has not been read.'), pressable('Read it', () => askTraining(store, ask)));
 }
 
 async function askTraining(store, ask) {
@@ -60,19 +60,17 @@ function createControls(store, ask) {
   const choice = element('select', { class: 'hl-box', 'aria-label': 'Sentence' });
   const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': 'Saved step of the training' });
   const player = createPlayer(store, ask);
-  const back = pressable('Back to the translation', () => leave(store));
   choice.addEventListener('change', () => showStep(store, ask, stepShown(store.get()), Number(choice.value)));
   slider.addEventListener('input', () => {
     const state = store.get();
     player.stop();
     showStep(store, ask, state.training.steps[slider.value], sentenceShown(state));
   });
-  const hint = soft('Move the slider: the heads and the matrix show this sentence as the model read it at that step.');
-  const node = element('section', { class: 'hl-part' }, label, choice, slider, element('div', { class: 'hl-actions' }, player.node, back), hint);
+  const hint = note('Move the slider: the heads and the matrix show this sentence as the model read it at that step.');
+  const node = element('section', { class: 'hl-part' }, label, choice, slider, element('div', { class: 'hl-actions' }, player.node), hint);
   return {
     node,
     draw(state, before) {
-      back.disabled = state.visit?.what !== 'training';
       if (state.training === before.training && state.visit === before.visit) return; // a hand may be on the slider
       const { steps, sentences } = state.training;
       const shown = stepShown(state);
@@ -130,13 +128,14 @@ function createPlayer(store, ask) {
 
 function drawCharts(node, state) {
   const { curves } = state.training;
-  const lineOf = ([name, key]) => ({ name, points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]) });
-  const losses = LOSSES.map(lineOf).filter(({ points }) => points.length > 0);
+  const curve = ([name, key]) => ({ name, points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]) });
+  const losses = LOSSES.map(curve).filter(({ points }) => points.length > 0);
   // A model that answers with single words has no BLEU to speak of; how many it has right says more.
-  const score = SCORES.map(lineOf).find(({ points }) => points.some(([, value]) => value > 0));
-  const step = stepShown(state);
+  const score = SCORES.map(curve).find(({ points }) => points.some(([, value]) => value > 0));
+  const steps = curves.map(({ step }) => step);
+  const axis = { first: Math.min(...steps), last: Math.max(...steps), marked: stepShown(state) };
   node.replaceChildren(
-    ...(losses.length ? [drawChart('Loss', losses, step, (value) => number(value, 2))] : []),
-    ...(score ? [drawChart(score.name, [score], step, (value) => number(value, 1))] : []),
+    ...(losses.length ? [drawChart('Loss', losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
+    ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),
   );
 }

@@ -14,6 +14,7 @@ import { createHeading, createToolbar } from './toolbar.js';
 import { openMenu } from './takeaway.js';
 import { createTable } from './table.js';
 import { createInspector } from './inspector.js';
+import { createTour } from './tour.js';
 import { createHelp, createKeys } from './help.js';
 import { listenToKeys } from './keys.js';
 
@@ -41,6 +42,7 @@ export function mount(root, { ask = null, address = false } = {}) {
   listenToKeys(root, store, ask, { help: () => help.showModal(), takeAway: () => openMenu(heading.querySelector('.hl-menu')) });
   watchValues(store, ask);
   store.subscribe((state, before) => speak(root, live, state, before));
+  help.append(createTour(store, ask, root));
   if (address) mirrorAddress(store);
   return { show: createLoader(root, store, problem, address), state: store.get };
 }

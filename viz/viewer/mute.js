@@ -3,9 +3,10 @@
 import { element } from './dom.js';
 import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
-import { changeHome, leave, visit } from './visit.js';
-import { digits, fixed, largest, note, part, plural, pressable, signed, signedBar, sum, tokenColumns } from './marks.js';
+import { changeHome, leave, subjectOf, visit } from './visit.js';
+import { note, part, plural, pressable } from './marks.js';
 import { kindName, listOf, titleOf } from './names.js';
+import { changeOf, changesOfTokens, wordsOf } from './outcome.js';
 import { drawHeadMap } from './headmap.js';
 
 const NOTHING = 'No head is silent. Silence one to see what becomes of the translation.';
@@ -26,11 +27,6 @@ export function createMute(store, ask) {
       if (moved || subject.importance !== former.importance) drawImportance(store, ask, map, state);
     },
   };
-}
-
-// Whose heads are silent: the record on screen; when that is the outcome itself, the one that it came from.
-function subjectOf(state) {
-  return state.visit?.what === 'muted' ? state.visit.from : state;
 }
 
 // Ask anew whenever other heads are silent or another record is shown; nothing silent restores the record.
@@ -94,15 +90,11 @@ function drawOutcome(store, ask, node, state) {
   const { muted, mutes, record } = subjectOf(state);
   node.classList.toggle('hl-stale', Boolean(muted) && muted.heads !== mutes);
   if (!muted) return node.replaceChildren(element('h3', {}, 'Without them'), note(mutes.length === 0 ? NOTHING : ''));
-  const before = sum(record.log_probabilities);
-  const change = sum(muted.differences);
   node.replaceChildren(
     element('h3', {}, `Without ${plural(muted.heads.length, 'head')}`),
-    wordsOf('before', muted.original_words, 'del'),
-    wordsOf('after', muted.words, 'ins'),
-    element('p', { class: 'hl-fact' }, element('span', {}, 'log p of the first'), digits(`${fixed(before, 2)} → ${fixed(before + change, 2)}`)),
-    element('p', { class: 'hl-fact' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
-    changesOfTokens(record, muted.differences),
+    ...wordsOf(muted),
+    ...changeOf(record, muted),
+    changesOfTokens(record, muted),
     element('div', { class: 'hl-actions' }, showing(store, state, muted)),
   );
   return undefined;
@@ -111,18 +103,6 @@ function drawOutcome(store, ask, node, state) {
 function showing(store, state, muted) {
   if (state.visit?.what === 'muted') return pressable('Show the model’s own', () => leave(store));
   return pressable('Show its attention', () => visit(store, muted.record, { what: 'muted', label: `without ${plural(muted.heads.length, 'head')}` }));
-}
-
-// Changed words are marked by the element too, so that they do not depend on colour.
-function wordsOf(name, words, mark) {
-  const marked = words.flatMap(([text, changed]) => [element(changed ? mark : 'span', { dir: 'auto' }, text), ' ']);
-  return element('p', { class: 'hl-words' }, element('span', { class: 'hl-soft' }, name), ' ', ...(words.length ? marked : ['(nothing)']));
-}
-
-function changesOfTokens(record, differences) {
-  const most = largest(differences);
-  const beneath = (step) => [signedBar(differences[step], most), digits(signed(differences[step], 2))];
-  return tokenColumns(record.tokens.predicted, beneath, { 'aria-label': 'Change of the log-probability of each token' });
 }
 
 function drawImportance(store, ask, node, state) {

@@ -119,6 +119,7 @@ function go(tour, at) {
     element('p', { 'aria-live': 'polite' }, step.text(store.get())),
     element('div', { class: 'hl-actions' }, pressable('Skip', () => end(tour)), pressable('Back', () => go(tour, at - 1), { disabled: at === 0 }), next),
   );
+  card.classList.toggle('hl-aside', step.part !== '.hl-heads'); // so that it hides nothing of what it speaks
   card.hidden = false;
   highlight(root.querySelector(step.part), root);
   next.focus({ preventScroll: true });

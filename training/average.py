@@ -10,7 +10,7 @@ import torch
 
 from model.checkpoint import Checkpoint, load, save
 from model.errors import UserError
-from training.run_directory import RUN, SNAPSHOTS, STATE, kept_snapshots
+from training.run_directory import RUN, SNAPSHOTS, STATE, copy_record, kept_snapshots
 from training.state import Snapshot, load_progress
 
 
@@ -54,4 +54,5 @@ def average_run(run: Path, last: int, best: int, output: Path) -> list[Snapshot]
     checkpoint = average(directories)
     text = f"# {checkpoint.info.title}\n\nThe mean of the snapshots of steps {steps} of one training run.\n"
     save(checkpoint, output, text)
+    copy_record(run, output)
     return snapshots

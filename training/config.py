@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+import torch
 
 from model.config import ModelConfig
 from model.tokenizer import TokenizerKind
@@ -61,6 +64,12 @@ class TrainConfig:
             schedule=self.schedule,
             decay_every=self.decay_every,
             decay_factor=self.decay_factor,
+        )
+
+    def optimizer(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.AdamW:
+        """AdamW over these parameters; the learning rate is for each step to set."""
+        return torch.optim.AdamW(
+            parameters, betas=self.betas, eps=self.epsilon, weight_decay=self.weight_decay, fused=True
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 run.json holds the configuration and the versions of the libraries, split.json the split, the
 tokenizers their vocabularies; metrics.jsonl and tensorboard/ are the curves, samples.jsonl some
 translations, evaluation.json the scores at the end; training_state.safetensors is what a resumed
-run needs; `best`, `latest` and each folder of snapshots/ are model directories.
+run needs; `best`, `latest` and each folder of snapshots/ are model directories. At its end a run copies
+its curves and its probes, probes.safetensors, into `best`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,14 +22,16 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from model.checkpoint import write_atomically, write_json
+from model.curves import METRICS
 from model.errors import UserError
+from model.probes import PROBES
 from training.config import TrainConfig
 from training.data import Corpus
 from training.state import Snapshot
 from training.validation import Sample
 
 STATE, LATEST, BEST = "training_state.safetensors", "latest", "best"
-RUN, SPLIT, METRICS, CURVES = "run.json", "split.json", "metrics.jsonl", "tensorboard"
+RUN, SPLIT, CURVES = "run.json", "split.json", "tensorboard"
 SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
 PACKAGES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
 
@@ -83,6 +87,13 @@ def keep_lines(path: Path, last_step: int) -> None:
     lines = text.rpartition("\n")[0].splitlines()  # without a last one that a kill cut short
     kept = "".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= last_step)
     write_atomically(path, lambda part: part.write_text(kept, encoding="utf-8"))
+
+
+def copy_record(output: Path, directory: Path) -> None:
+    """Give a model directory the run's curves and probes, which the page shows."""
+    for name in (METRICS, PROBES):
+        if (output / name).is_file():
+            write_atomically(directory / name, partial(shutil.copyfile, output / name))
 
 
 def precision_of(output: Path) -> str | None:

@@ -25,6 +25,7 @@ from training.data import Corpus, encode, lengths_of, read_corpus, train_tokeniz
 from training.loss import SequenceLoss
 from training.machine import StopSignal, faults_of_the_disk, keep_freed_memory, start_accelerator
 from training.metrics import Scores
+from training.probes import Recorder
 from training.run_directory import (
     BEST,
     EVALUATION,
@@ -36,6 +37,7 @@ from training.run_directory import (
     check_config,
     check_output,
     check_split,
+    copy_record,
     describe,
     kept_snapshots,
     precision_of,
@@ -64,15 +66,10 @@ class Trainer:
         source, target = map(len, self.tokenizers)
         self.ignorance = math.log(target)  # nats per token
         self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            betas=config.betas,
-            eps=config.epsilon,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer = config.optimizer(self.model.parameters())
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
         self.progress = load_state(output / STATE, self.model, self.optimizer) if resume else Progress()
+        self.recorder = Recorder(self._translator(self.checkpoint()), output, self.progress.step, self.main)
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         precision, device = self.accelerator.mixed_precision, self.accelerator.device
         self._say(f"{parameters:,} parameters, mixed precision {precision}, on {device}")
@@ -143,6 +140,7 @@ class Trainer:
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
         with bar, StopSignal() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
+                self.recorder.record(progress.step)
                 self._step(list(islice(batches, config.accumulate)), window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
@@ -155,6 +153,7 @@ class Trainer:
                     window = Window()
                 elif progress.step % config.save_every == 0:
                     self._save()
+            self.recorder.record(progress.step, last=True)
             if any(gather_object([stop.received])):
                 self._save()
                 raise UserError(f"Stopped at step {progress.step}; add --resume to go on from there.")
@@ -287,6 +286,7 @@ class Trainer:
             step = self.progress.best_step or self.progress.step
             text = card(self.config, step, len(self.train), {f"validation, beam {beam}": scores})
             save(best, self.output / BEST, text)
+            copy_record(self.output, self.output / BEST)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:
         checkpoint.model.eval()

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from model.errors import UserError
+from model.probes import Probes
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, run, word_list
@@ -82,6 +83,10 @@ def test_two_processes_give_the_loss_curve_of_one(tmp_path, launched):
         assert len(curves[0]) >= 1
         assert curves[0] == pytest.approx(curves[1], rel=2e-3)
     Translator.load(launched / "run" / LATEST).translate("abc")
+    one, two = Probes.load(tmp_path / "one"), Probes.load(launched / "run")
+    assert one.steps == two.steps
+    for step in one.steps:
+        assert one.log_probabilities(step, 0) == pytest.approx(two.log_probabilities(step, 0), rel=2e-2)
 
 
 @pytest.mark.slow

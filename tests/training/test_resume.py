@@ -23,6 +23,7 @@ import model.checkpoint
 import training.state
 from model.checkpoint import WEIGHTS, load
 from model.errors import UserError
+from model.probes import PROBES, Probes
 from model.transformer import Transformer
 from model.translator import Translator
 from tests.training.runner import KILLED
@@ -182,6 +183,7 @@ def kill_some_steps_later(data: Path, output: Path, moments: random.Random) -> b
 
 def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
     killed = kill_some_steps_later(data, output, moments)
+    Probes.load(output)
     Translator.load(output / LATEST).translate("abc")
     if (output / BEST / WEIGHTS).is_file():
         Translator.load(output / BEST).translate("abc")
@@ -199,6 +201,7 @@ def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tm
     assert_same_run(output, tmp_path / "whole")
     assert state_of(output)[1]["best"] == state_of(tmp_path / "whole")[1]["best"]
     assert snapshots(output) == snapshots(tmp_path / "whole")
+    assert (output / PROBES).read_bytes() == (tmp_path / "whole" / PROBES).read_bytes()
     for name in ("validation/loss", "train/loss"):
         assert logged(output, name) == logged(tmp_path / "whole", name)
         assert max(Counter(logged(output, name)).values()) == 1

@@ -8,12 +8,12 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer import event_file_writer
 
+from model.curves import METRICS
 from model.errors import UserError
 from tests.training.tiny import PARALLEL, parallel_files, sentences
 from training.data import read_corpus
 from training.run_directory import (
     CURVES,
-    METRICS,
     RUN,
     SPLIT,
     STATE,

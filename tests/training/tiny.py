@@ -11,8 +11,9 @@ from pathlib import Path
 from safetensors import safe_open
 
 from model.config import ModelConfig
+from model.curves import METRICS
 from training.config import TrainConfig
-from training.run_directory import METRICS, STATE
+from training.run_directory import STATE
 from training.trainer import Trainer
 
 SHAPE = ModelConfig(

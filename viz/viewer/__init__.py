@@ -68,7 +68,7 @@ def script() -> str:
     MODULES; `tests/viz` checks that each import comes from an earlier module.
     """
     source = "\n".join(_as_function(name) for name in MODULES)
-    face = "{ mount: modules['viewer.js'].mount, ...modules['page.js'] }"
+    face = "{ ...modules['viewer.js'], ...modules['page.js'] }"
     return f"window.Headlight = (() => {{\n'use strict';\nconst modules = {{}};\n{source}\nreturn {face};\n}})();\n"
 
 
@@ -86,5 +86,6 @@ def style(*names: str) -> str:
 
 
 def head(*styles: str) -> str:
-    """Return the style and the script as elements for the head of a page."""
-    return f"<style>\n{style(*styles)}</style>\n<script>\n{script()}</script>\n"
+    """Return the named style sheets and the script as elements for the head of a page."""
+    sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
+    return f"{sheet}<script>\n{script()}</script>\n"

@@ -14,8 +14,10 @@ const WORDS = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: SORTS, pan
 export function toAddress(state) {
   const words = { ...taskWords(state.record), kind: state.kind, layer: state.layer + 1 };
   words.head = state.head === null ? 'all' : state.head + 1;
-  if (state.selection.length > 0) words.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
-  if (state.mutes.length > 0) words.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
+  if (state.selection.length > 0)
+    words.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
+  if (state.mutes.length > 0)
+    words.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
   for (const name of Object.keys(WORDS)) if (state[name] !== CHOICES[name]) words[name] = state[name];
   if (state.hideSpecials) words.specials = 'hidden';
   if (state.words) words.words = 'merged';
@@ -59,7 +61,8 @@ export function fromAddress(address) {
     words: words.get('words') === 'merged',
     threshold: number(words, 'threshold', [0, 1]) ?? CHOICES.threshold,
   };
-  for (const [name, known] of Object.entries(WORDS)) if (known.includes(words.get(name))) choices[name] = words.get(name);
+  for (const [name, known] of Object.entries(WORDS))
+    if (known.includes(words.get(name))) choices[name] = words.get(name);
   return choices;
 }
 

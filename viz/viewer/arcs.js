@@ -43,7 +43,10 @@ function endsOf({ chips, body }, grid, kind) {
   const end = (places) => {
     const own = places.map(({ side, place }) => boxes[side][place]);
     const [left, right] = [Math.min(...own.map((box) => box.left)), Math.max(...own.map((box) => box.right))];
-    return { x: (left + right) / 2 - origin.left, y: own[0][places[0].side === 'source' ? 'bottom' : 'top'] - origin.top };
+    return {
+      x: (left + right) / 2 - origin.left,
+      y: own[0][places[0].side === 'source' ? 'bottom' : 'top'] - origin.top,
+    };
   };
   return {
     rows: grid.rowGroups.map(({ places }) => end(places.map((row) => placeOfRow(kind, row)))),
@@ -73,8 +76,10 @@ export function litPlaces(state, grid, side) {
   const focus = focusOf(state);
   const whole = (groups, place) => groups.find(({ places }) => places.includes(place))?.places ?? [place];
   const places = [];
-  if (focus && focus.row !== null) places.push(...whole(grid.rowGroups, focus.row).map((row) => placeOfRow(state.kind, row)));
-  if (focus && focus.column !== null) places.push(...whole(grid.columnGroups, focus.column).map((column) => placeOfColumn(state.kind, column)));
+  if (focus && focus.row !== null)
+    places.push(...whole(grid.rowGroups, focus.row).map((row) => placeOfRow(state.kind, row)));
+  if (focus && focus.column !== null)
+    places.push(...whole(grid.columnGroups, focus.column).map((column) => placeOfColumn(state.kind, column)));
   return new Set(places.filter((one) => one.side === side).map((one) => one.place));
 }
 

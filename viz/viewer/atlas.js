@@ -3,7 +3,18 @@
 import { element } from './dom.js';
 import { KINDS, matrixOf } from './payload.js';
 import { palette, stepOf } from './colour.js';
-import { SORTS, chooseHead, chooseKind, chosenHeads, differs, extendSelection, focusOf, isMuted, sameHead, sameSpot } from './state.js';
+import {
+  SORTS,
+  chooseHead,
+  chooseKind,
+  chosenHeads,
+  differs,
+  extendSelection,
+  focusOf,
+  isMuted,
+  sameHead,
+  sameSpot,
+} from './state.js';
 import { kindName } from './names.js';
 import { SORT_NAMES, canSort, importanceShare, measureOf, sortedHeads } from './order.js';
 import { glyph, roleLegend } from './roles.js';
@@ -18,9 +29,16 @@ const MEANING = {
 export function createAtlas(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
   const kinds = KINDS.map((kind) =>
-    element('button', { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) }, kindName(kind)),
+    element(
+      'button',
+      { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) },
+      kindName(kind),
+    ),
   );
-  const options = [element('option', { value: '' }, 'by layer ▾'), ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]} ▾`))];
+  const options = [
+    element('option', { value: '' }, 'by layer ▾'),
+    ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]} ▾`)),
+  ];
   const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' }, ...options);
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
   const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
@@ -64,7 +82,9 @@ function renderAtlas(parts, state, before) {
     parts.scaled = true;
   }
   if (!state.record) return;
-  const redrawn = differs(state, before, ['record', 'kind', 'theme', 'sort']) || (state.sort === 'importance' && state.importance !== before.importance);
+  const redrawn =
+    differs(state, before, ['record', 'kind', 'theme', 'sort']) ||
+    (state.sort === 'importance' && state.importance !== before.importance);
   if (redrawn) drawAtlas(parts, state);
   if (redrawn || state.importance !== before.importance) tintHeads(parts, state);
   if (redrawn || differs(state, before, ['layer', 'head', 'selection'])) markChosen(parts, state);
@@ -111,7 +131,14 @@ function layerRows(parts, state) {
 // The number of a layer or of a head, which chooses all heads in that row or column.
 function line(side, index) {
   const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
-  const attributes = { type: 'button', class: 'hl-line', tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
+  const attributes = {
+    type: 'button',
+    class: 'hl-line',
+    tabindex: '-1',
+    'aria-label': label,
+    title: label,
+    [`data-${side}`]: index,
+  };
   return element('button', attributes, String(index + 1));
 }
 
@@ -135,8 +162,13 @@ function listenAtlas({ store, grid }) {
     const thumbnail = event.target.closest('.hl-thumbnail');
     const numbered = event.target.closest('.hl-line');
     if (thumbnail) {
-      const [layer, head] = [Number(thumbnail.dataset.layer), thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head)];
-      store.change(event.shiftKey && head !== null ? extendSelection(state, layer, head) : chooseHead(state, layer, head));
+      const [layer, head] = [
+        Number(thumbnail.dataset.layer),
+        thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head),
+      ];
+      store.change(
+        event.shiftKey && head !== null ? extendSelection(state, layer, head) : chooseHead(state, layer, head),
+      );
     } else if (numbered) {
       store.change(chooseLine(state, numbered.dataset));
     }
@@ -157,7 +189,8 @@ function markChosen({ grid, cells }, state) {
   const holdsFocus = grid.contains(document.activeElement);
   for (const { layer, head, button } of cells) {
     const current = layer === state.layer && head === state.head && state.selection.length === 0;
-    const together = state.selection.length > 0 && head !== null && shown.some((one) => sameHead(one, [state.kind, layer, head]));
+    const together =
+      state.selection.length > 0 && head !== null && shown.some((one) => sameHead(one, [state.kind, layer, head]));
     const stop = layer === state.layer && head === state.head;
     button.setAttribute('aria-selected', current || together);
     button.tabIndex = stop ? 0 : -1;

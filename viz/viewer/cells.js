@@ -65,7 +65,10 @@ function drawCell(context, { status, value, share, box, colours, patterns }) {
 
 // Two digits without the leading zero: .98, −.12, 1.00.
 export function shortValue(value) {
-  return value.toFixed(2).replace(/^(-?)0\./, '$1.').replace('-', '−');
+  return value
+    .toFixed(2)
+    .replace(/^(-?)0\./, '$1.')
+    .replace('-', '−');
 }
 
 // Thin diagonal lines: a cell that the mask forbids must not look like a weight of zero.

@@ -63,7 +63,10 @@ function ramp(hexes, steps) {
   const colours = [];
   for (let step = 0; step < steps; step += 1) {
     const distance = (step / (steps - 1)) * marks[marks.length - 1];
-    const next = Math.max(1, marks.findIndex((mark) => mark >= distance - 1e-9));
+    const next = Math.max(
+      1,
+      marks.findIndex((mark) => mark >= distance - 1e-9),
+    );
     const share = (distance - marks[next - 1]) / (marks[next] - marks[next - 1]);
     colours.push(fromOklab(between(stops[next - 1], stops[next], share)));
   }

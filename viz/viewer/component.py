@@ -39,7 +39,7 @@ def viewer(ask: Ask, slow: Container[str], **arguments: Any) -> gr.HTML:
     """
     return gr.HTML(
         html_template='<div class="headlight"></div>',
-        head=head("viewer.css", "panels.css"),
+        head=head(),  # the page has the style from its start, so that nothing is drawn without it
         js_on_load=MOUNT,
         apply_default_css=False,
         server_functions=[_served(ask, slow)],

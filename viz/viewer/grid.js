@@ -11,7 +11,18 @@ export const FORBIDDEN = 2; // by the mask
 export const UNMATCHED = 3; // the reference has no such row or column
 
 const INPUTS = [
-  'record', 'kind', 'layer', 'head', 'selection', 'reduce', 'mode', 'values', 'reference', 'hideSpecials', 'words', 'threshold',
+  'record',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'reduce',
+  'mode',
+  'values',
+  'reference',
+  'hideSpecials',
+  'words',
+  'threshold',
 ];
 let last = { inputs: [], grid: null };
 
@@ -80,7 +91,8 @@ function fold({ kind, reduce, words, hideSpecials }, record, array, places, reno
 
 function massOf(matrix, rowGroup, columnGroup) {
   let sum = 0;
-  for (const row of rowGroup.places) for (const column of columnGroup.places) sum += matrix.values[row * matrix.columns + column];
+  for (const row of rowGroup.places)
+    for (const column of columnGroup.places) sum += matrix.values[row * matrix.columns + column];
   return sum / rowGroup.places.length;
 }
 
@@ -112,7 +124,13 @@ export function groupsOf(tokens, words, reads = null) {
 function wordBefore(reads, place, words) {
   let first = place;
   while (words && first > 0 && reads[first].word !== null && reads[first - 1].word === reads[first].word) first -= 1;
-  return { ...reads[place], text: reads.slice(first, place + 1).map(({ text }) => text).join('') };
+  return {
+    ...reads[place],
+    text: reads
+      .slice(first, place + 1)
+      .map(({ text }) => text)
+      .join(''),
+  };
 }
 
 // `own` less `other`, where both have the row and the column.
@@ -148,7 +166,12 @@ export function match(own, other) {
   }
   const found = [];
   for (let one = 0, two = 0; one < names.length; one += 1) {
-    while (two < others.length && names[one] !== others[two] && lengths[one * width + two + 1] >= lengths[(one + 1) * width + two]) two += 1;
+    while (
+      two < others.length &&
+      names[one] !== others[two] &&
+      lengths[one * width + two + 1] >= lengths[(one + 1) * width + two]
+    )
+      two += 1;
     found.push(two < others.length && names[one] === others[two] ? two : null);
     if (found[one] !== null) two += 1;
   }
@@ -181,7 +204,8 @@ export function hasValue(status) {
 // Each row's largest size of a value, for colours of its own.
 function peakOf(grid, row) {
   let peak = 0;
-  for (let cell = row * grid.columns; cell < (row + 1) * grid.columns; cell += 1) peak = Math.max(peak, Math.abs(grid.values[cell]));
+  for (let cell = row * grid.columns; cell < (row + 1) * grid.columns; cell += 1)
+    peak = Math.max(peak, Math.abs(grid.values[cell]));
   return peak;
 }
 
@@ -212,7 +236,10 @@ export function gridFocus(state, spot = focusOf(state)) {
 
 // The spot of a row and a column of the grid: their first tokens.
 export function spotAt(grid, row, column) {
-  return { row: row === null ? null : grid.rowGroups[row].places[0], column: column === null ? null : grid.columnGroups[column].places[0] };
+  return {
+    row: row === null ? null : grid.rowGroups[row].places[0],
+    column: column === null ? null : grid.columnGroups[column].places[0],
+  };
 }
 
 // The pinned cell moves over the cells that the mask allows.

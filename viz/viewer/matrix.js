@@ -9,7 +9,9 @@ import { describe, describeView, plain } from './readout.js';
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
-  const bands = ['row', 'column', 'cell'].map((name) => element('div', { class: `hl-band hl-band-${name}`, hidden: true }));
+  const bands = ['row', 'column', 'cell'].map((name) =>
+    element('div', { class: `hl-band hl-band-${name}`, hidden: true }),
+  );
   const active = element('div', { role: 'gridcell', id: 'hl-active-cell', class: 'hl-unseen' });
   const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
   const field = element('div', { class: 'hl-field' }, canvas, ...bands, hidden);
@@ -18,12 +20,25 @@ export function createMatrix(store, heading, toolbar, table) {
   const hint = element('span', { class: 'hl-row-hint' });
   const corner = element('div', { class: 'hl-corner hl-soft' }, hint, element('span', {}, 'from ↓  to →'));
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
-  const attributes = { class: 'hl-scroll hl-matrix', tabindex: '0', role: 'grid', 'aria-activedescendant': 'hl-active-cell' };
+  const attributes = {
+    class: 'hl-scroll hl-matrix',
+    tabindex: '0',
+    role: 'grid',
+    'aria-activedescendant': 'hl-active-cell',
+  };
   const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
   const readout = element('p', { class: 'hl-readout' });
   const facts = element('p', { class: 'hl-facts hl-soft' });
   const beneath = element('div', { class: 'hl-beneath' }, readout, facts);
-  const node = element('section', { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' }, heading, toolbar, scroll, beneath, table);
+  const node = element(
+    'section',
+    { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
+    heading,
+    toolbar,
+    scroll,
+    beneath,
+    table,
+  );
   const parts = { store, canvas, bands, active, field, rowLabels, columnLabels, hidden, hint, scroll, readout, facts };
   listenMatrix(parts);
   new ResizeObserver(() => layOut(parts, store.get())).observe(node);
@@ -36,7 +51,7 @@ function renderMatrix(parts, state, before) {
   const redrawn = gridChanged(state, before);
   if (redrawn) {
     parts.grid = shownGrid(state);
-    name(parts, state);
+    describeGrid(parts, state);
     if (differs(state, before, ['record', 'kind', 'words', 'hideSpecials'])) drawLabels(parts, state);
     writeHidden(parts);
   }
@@ -47,7 +62,7 @@ function renderMatrix(parts, state, before) {
   if (state.pin && state.pin !== before.pin && !state.hover) bringIntoView(parts, state);
 }
 
-function name({ scroll, hint, facts, grid }, state) {
+function describeGrid({ scroll, hint, facts, grid }, state) {
   const { rows, columns } = grid;
   hint.textContent = state.kind === 'encoder' ? '' : 'reads → predicts';
   facts.textContent = describeView(state);
@@ -60,7 +75,12 @@ function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
   rowLabels.replaceChildren(
     ...grid.rowGroups.map(({ token, reads }, row) => {
       const reading = reads && [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')];
-      return element('div', { class: 'hl-row-label', 'data-row': row }, ...(reading ?? []), tokenText(token, 'hl-name'));
+      return element(
+        'div',
+        { class: 'hl-row-label', 'data-row': row },
+        ...(reading ?? []),
+        tokenText(token, 'hl-name'),
+      );
     }),
   );
   columnLabels.replaceChildren(
@@ -75,6 +95,7 @@ function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
 function writeHidden({ hidden, columnLabels, grid }) {
   const masses = grid.hidden ?? [];
   hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, mass.toFixed(2))));
+  hidden.hidden = !grid.hidden;
   columnLabels.querySelector('.hl-hidden-name')?.remove();
   if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, 'hidden'));
 }
@@ -89,7 +110,12 @@ function layOut(parts, state) {
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;
   Object.assign(parts, { key, size });
-  const lengths = { 'cell-width': size.width, 'cell-height': size.height, 'label-top': size.top, overhang: size.overhang };
+  const lengths = {
+    'cell-width': size.width,
+    'cell-height': size.height,
+    'label-top': size.top,
+    overhang: size.overhang,
+  };
   for (const [property, value] of Object.entries(lengths)) scroll.style.setProperty(`--hl-${property}`, `${value}px`);
   scroll.style.setProperty('--hl-slope', `${-size.slope}deg`);
   drawCells(parts, state);
@@ -119,7 +145,11 @@ function place(band, box) {
   band.hidden = box === false;
   if (!box) return;
   const [left, top, width, height] = box;
-  Object.assign(band.style, { transform: `translate(${left}px, ${top}px)`, width: `${width - 1}px`, height: `${height - 1}px` });
+  Object.assign(band.style, {
+    transform: `translate(${left}px, ${top}px)`,
+    width: `${width - 1}px`,
+    height: `${height - 1}px`,
+  });
 }
 
 function relight(parts, key, labels, index) {
@@ -132,7 +162,10 @@ function bringIntoView({ scroll, rowLabels, columnLabels, size, grid }, state) {
   if (grid.rows * grid.columns === 0) return;
   const { row, column } = gridFocus(state, state.pin);
   const [left, top] = [(column ?? 0) * size.width, (row ?? 0) * size.height];
-  const frame = { width: scroll.clientWidth - rowLabels.offsetWidth, height: scroll.clientHeight - columnLabels.offsetHeight };
+  const frame = {
+    width: scroll.clientWidth - rowLabels.offsetWidth,
+    height: scroll.clientHeight - columnLabels.offsetHeight,
+  };
   const into = (at, start, length, room) => Math.min(start, Math.max(at, start + length - room));
   scroll.scrollTo({
     left: column === null ? scroll.scrollLeft : into(scroll.scrollLeft, left, size.width, frame.width),
@@ -154,7 +187,11 @@ function listenMatrix(parts) {
     const index = (side) => (label?.dataset[side] === undefined ? null : Number(label.dataset[side]));
     return label && spotAt(parts.grid, index('row'), index('column'));
   };
-  for (const [area, spotOf] of [[field, cellAt], [rowLabels, labelAt], [columnLabels, labelAt]]) {
+  for (const [area, spotOf] of [
+    [field, cellAt],
+    [rowLabels, labelAt],
+    [columnLabels, labelAt],
+  ]) {
     area.addEventListener('pointermove', (event) => {
       if (event.pointerType === 'touch' || !parts.grid) return;
       const spot = spotOf(event);

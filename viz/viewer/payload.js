@@ -33,7 +33,10 @@ async function unpack({ shape, data, scale = 1 }) {
 export function matrixOf(record, kind, layer, head) {
   const array = record.attention[kind];
   const heads = head === null ? [...Array(array.heads).keys()] : [head];
-  return combine(array, heads.map((one) => [layer, one]));
+  return combine(
+    array,
+    heads.map((one) => [layer, one]),
+  );
 }
 
 // Some heads, [layer, head] each, as one matrix: each cell their mean or their largest value.

@@ -25,14 +25,22 @@ export function pictureOf(state) {
   const top = MARGIN + 32 + slant * 0.62 + 16;
   const width = Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480);
   const height = top + grid.rows * CELL.height + 72 + MARGIN;
-  const svg = shape('svg', { width, height, viewBox: `0 0 ${width} ${height}`, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
+  const svg = shape('svg', {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    'font-family': 'system-ui, sans-serif',
+    'font-size': 13,
+  });
   svg.append(
     shape('title', {}, `${titleOf(state)}: ${state.record.source_text}`),
     shape('defs', {}, hatch(inks)),
     shape('rect', { width, height, fill: inks.panel }),
     words(MARGIN, MARGIN + 14, titleOf(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
     ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
-    ...names.rows.map((name, row) => words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink })),
+    ...names.rows.map((name, row) =>
+      words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink }),
+    ),
     shape('g', { transform: `translate(${left} ${top})` }, ...cellsOf(grid, state), ...outlines(grid, state, inks)),
     ...captions(state, top + grid.rows * CELL.height + 28, inks),
   );
@@ -44,7 +52,10 @@ function rowName({ reads, token }) {
 }
 
 function longest(names) {
-  return Math.max(4, ...names.map((name) => [...name].length * (/[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/u.test(name) ? 1.9 : 1)));
+  return Math.max(
+    4,
+    ...names.map((name) => [...name].length * (/[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/u.test(name) ? 1.9 : 1)),
+  );
 }
 
 function words(x, y, text, attributes) {
@@ -66,7 +77,9 @@ function cellsOf(grid, state) {
       const fill = hasValue(status) ? css[step] : 'url(#hatch)';
       const opacity = status === PALED ? 0.22 : null;
       const exact = hasValue(status) ? shape('title', {}, fourDigits(value)) : null;
-      drawn.push(shape('rect', { x, y, width: CELL.width - 1, height: CELL.height - 1, fill, 'fill-opacity': opacity }, exact));
+      drawn.push(
+        shape('rect', { x, y, width: CELL.width - 1, height: CELL.height - 1, fill, 'fill-opacity': opacity }, exact),
+      );
       if (status !== SHOWN || Math.abs(value) < 0.05) return;
       const place = { 'text-anchor': 'middle', 'font-size': 11, fill: ink[step] };
       drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, shortValue(value), place));
@@ -81,20 +94,41 @@ function outlines(grid, state, inks) {
   const boxes = [];
   if (row !== null) boxes.push([0, row * CELL.height, width, CELL.height, 1]);
   if (column !== null) boxes.push([column * CELL.width, 0, CELL.width, height, 1]);
-  if (row !== null && column !== null && !token) boxes.push([column * CELL.width, row * CELL.height, CELL.width, CELL.height, 2]);
+  if (row !== null && column !== null && !token)
+    boxes.push([column * CELL.width, row * CELL.height, CELL.width, CELL.height, 2]);
   return boxes.map(([x, y, across, down, stroke]) =>
-    shape('rect', { x, y, width: across - 1, height: down - 1, fill: 'none', stroke: inks.accent, 'stroke-width': stroke }),
+    shape('rect', {
+      x,
+      y,
+      width: across - 1,
+      height: down - 1,
+      fill: 'none',
+      stroke: inks.accent,
+      'stroke-width': stroke,
+    }),
   );
 }
 
 function captions(state, y, inks) {
   const { record, pin } = state;
-  const lines = [pin ? plain(describe({ ...state, hover: null })) : '', `${record.source_text} → ${record.text}`, `${record.model.title} · Headlight`];
-  return lines.filter(Boolean).map((line, place) => words(MARGIN, y + 20 * place, line, { fill: place === 0 && pin ? inks.ink : inks.soft }));
+  const lines = [
+    pin ? plain(describe({ ...state, hover: null })) : '',
+    `${record.source_text} → ${record.text}`,
+    `${record.model.title} · Headlight`,
+  ];
+  return lines
+    .filter(Boolean)
+    .map((line, place) => words(MARGIN, y + 20 * place, line, { fill: place === 0 && pin ? inks.ink : inks.soft }));
 }
 
 function hatch(inks) {
-  const attributes = { id: 'hatch', width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' };
+  const attributes = {
+    id: 'hatch',
+    width: 6,
+    height: 6,
+    patternUnits: 'userSpaceOnUse',
+    patternTransform: 'rotate(45)',
+  };
   return shape('pattern', attributes, shape('rect', { width: 1, height: 6, fill: inks.line }));
 }
 

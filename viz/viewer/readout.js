@@ -61,13 +61,15 @@ function rowOf(grid, row) {
 }
 
 function allowedIn(grid, row) {
-  return grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN).length;
+  return grid.status.subarray(row * grid.columns, (row + 1) * grid.columns).filter((status) => status < FORBIDDEN)
+    .length;
 }
 
 // Rows of weights add up to 1, so only they have an entropy; what is hidden is always said.
 function rowFacts(grid, row) {
   const facts = [];
-  if (grid.mode === 'weight' || grid.mode === 'rollout') facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
+  if (grid.mode === 'weight' || grid.mode === 'rollout')
+    facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
   if (grid.hidden) facts.push(` · ${fourDigits(grid.hidden[row])} of the row is hidden`);
   return facts;
 }

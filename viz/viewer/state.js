@@ -92,7 +92,11 @@ function settle(state) {
 // Heads that the record lacks leave; a selection of one head is that head.
 function settleHeads(state) {
   const there = keepHeads(state, state.selection, (head) => head[0] === state.kind);
-  const settled = { ...state, mutes: keepHeads(state, state.mutes), selection: there.length > 1 ? there : CHOICES.selection };
+  const settled = {
+    ...state,
+    mutes: keepHeads(state, state.mutes),
+    selection: there.length > 1 ? there : CHOICES.selection,
+  };
   if (there.length !== 1) return settled;
   const [[, layer, head]] = there;
   return { ...settled, layer, head, lastHead: head };

@@ -5,8 +5,18 @@ import { gridChanged, hasValue, shownGrid } from './grid.js';
 import { titleOf, valueText } from './names.js';
 
 export function createTable(store) {
-  const room = element('div', { class: 'hl-scroll hl-table-room', tabindex: '0', role: 'region', 'aria-label': 'Table of values' });
-  const details = element('details', { class: 'hl-table' }, element('summary', {}, 'Read this matrix as a table'), room);
+  const room = element('div', {
+    class: 'hl-scroll hl-table-room',
+    tabindex: '0',
+    role: 'region',
+    'aria-label': 'Table of values',
+  });
+  const details = element(
+    'details',
+    { class: 'hl-table' },
+    element('summary', {}, 'Read this matrix as a table'),
+    room,
+  );
   const draw = () => room.replaceChildren(tableOf(store.get()));
   details.addEventListener('toggle', () => (details.open && store.get().record ? draw() : room.replaceChildren()));
   store.subscribe((state, before) => {

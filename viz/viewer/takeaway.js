@@ -12,7 +12,9 @@ export function createExportMenu(store) {
       note.textContent = (await copy(linkTo(store.get()))) ? 'The link is copied.' : 'Copy the address of this page.';
     }),
     item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
-    item('SVG picture', () => save(new Blob([svgText(pictureOf(store.get()))], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`)),
+    item('SVG picture', () =>
+      save(new Blob([svgText(pictureOf(store.get()))], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
+    ),
   ];
   const summary = element('summary', { class: 'hl-tab', title: 'a link to this view, or a picture of it (E)' }, 'Save');
   const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...items, note));
@@ -20,7 +22,10 @@ export function createExportMenu(store) {
     note.textContent = '';
   });
   menu.addEventListener('keydown', (event) => closeOnEscape(event, menu, summary));
-  menu.addEventListener('focusout', ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && menu.removeAttribute('open'));
+  menu.addEventListener(
+    'focusout',
+    ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && menu.removeAttribute('open'),
+  );
   document.addEventListener('pointerdown', ({ target }) => !menu.contains(target) && menu.removeAttribute('open'));
   return menu;
 }

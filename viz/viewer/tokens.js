@@ -19,7 +19,15 @@ export function createStrip(store) {
   }
   const arcs = createArcs();
   const label = (name) => element('span', { class: 'hl-strip-label hl-soft' }, name);
-  const body = element('div', { class: 'hl-strip-body' }, label('source'), chips.source, label('translation'), chips.target, arcs);
+  const body = element(
+    'div',
+    { class: 'hl-strip-body' },
+    label('source'),
+    chips.source,
+    label('translation'),
+    chips.target,
+    arcs,
+  );
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': 'Tokens' },
@@ -56,7 +64,11 @@ function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
     const forced = step < (record.forced ?? 0);
-    return chip('target', step + 1, token, predicted[step - 1], { probability, forced, colour: colours[stepOf(probability)] });
+    return chip('target', step + 1, token, predicted[step - 1], {
+      probability,
+      forced,
+      colour: colours[stepOf(probability)],
+    });
   });
   chips.target.replaceChildren(chip('target', 0, read[0]), ...targets);
   for (const side of ['source', 'target']) {
@@ -74,15 +86,27 @@ function factsOf(record) {
   if (time > 0) facts.push(`${time.toFixed(0)} ms`);
   const forced = record.forced ?? 0;
   if (forced === 0) return [facts.join(' · ')];
-  const given = forced === record.tokens.predicted.length ? 'all tokens given' : `first ${forced === 1 ? 'token' : `${forced} tokens`} forced`;
+  const given =
+    forced === record.tokens.predicted.length
+      ? 'all tokens given'
+      : `first ${forced === 1 ? 'token' : `${forced} tokens`} forced`;
   return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 
 function chip(side, place, token, before = null, { probability = null, forced = false, colour = null } = {}) {
-  const facts = [visible(token), forced ? 'forced' : null, probability === null ? null : `probability ${probability.toFixed(4)}`];
+  const facts = [
+    visible(token),
+    forced ? 'forced' : null,
+    probability === null ? null : `probability ${probability.toFixed(4)}`,
+  ];
   const label = facts.filter(Boolean).join(', ');
   const continues = token.word !== null && token.word === before?.word;
-  const classes = ['hl-chip', forced && 'hl-forced', continues && 'hl-continues', side === 'target' && place === 0 && 'hl-chip-start'];
+  const classes = [
+    'hl-chip',
+    forced && 'hl-forced',
+    continues && 'hl-continues',
+    side === 'target' && place === 0 && 'hl-chip-start',
+  ];
   const button = element(
     'button',
     {

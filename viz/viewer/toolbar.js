@@ -3,15 +3,16 @@
 import { element } from './dom.js';
 import { toggleAverage } from './state.js';
 import { titleOf } from './names.js';
-import { availableModes, chooseMode, toggleCompare } from './values.js';
+import { availableModes, chooseMode } from './values.js';
 import { createExportMenu } from './takeaway.js';
 
-const MODE_NAMES = { weight: 'Weight', norm: 'Norm', rollout: 'Rollout', difference: 'Difference' };
+const MODE_NAMES = { weight: 'Weight', norm: 'Norm', rollout: 'Rollout', difference: 'Compare' };
 const MODE_MEANING = {
   weight: 'the attention weight: each row adds up to 1',
   norm: 'how much of a value arrives: the norm of weight times transformed value (Kobayashi et al. 2020)',
-  rollout: 'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); for the decoder our extension',
-  difference: 'this view less the one kept with Compare',
+  rollout:
+    'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); for the decoder our extension',
+  difference: 'keep this view, and show how others differ from it',
 };
 
 function tab(text, title, onclick) {
@@ -31,7 +32,8 @@ export function createHeading(store) {
     if (!state.record) return;
     title.textContent = titleOf(state);
     const isSeveral = state.head === null || state.selection.length > 0;
-    for (const [reduce, button] of Object.entries(several)) button.setAttribute('aria-pressed', isSeveral && state.reduce === reduce);
+    for (const [reduce, button] of Object.entries(several))
+      button.setAttribute('aria-pressed', isSeveral && state.reduce === reduce);
   });
   return node;
 }
@@ -45,24 +47,32 @@ function reduceTo(state, reduce) {
 
 export function createToolbar(store, ask) {
   const modes = Object.entries(MODE_NAMES).map(([mode, name]) => {
-    const button = tab(name, MODE_MEANING[mode], () => chooseMode(store, mode));
+    const button = tab(name, MODE_MEANING[mode], () => store.change(chooseMode(store.get(), mode)));
     button.dataset.mode = mode;
     return button;
   });
-  const compare = tab('Compare', 'keep this view, and show how others differ from it', () => toggleCompare(store));
   const toggles = {
-    hideSpecials: tab('Hide specials', 'leave <s> and </s> out and share their weight among the rest (S)', () => toggle(store, 'hideSpecials')),
+    hideSpecials: tab('Hide specials', 'leave <s> and </s> out and share their weight among the rest (S)', () =>
+      toggle(store, 'hideSpecials'),
+    ),
     words: tab('Words', 'merge sub-words: the sum over keys, the mean over queries (W)', () => toggle(store, 'words')),
-    scale: tab('By row', 'colour each row by its own largest value', () => store.change({ scale: store.get().scale === 'row' ? 'shared' : 'row' })),
+    scale: tab('By row', 'colour each row by its own largest value', () =>
+      store.change({ scale: store.get().scale === 'row' ? 'shared' : 'row' }),
+    ),
   };
   const threshold = createThreshold(store);
   const node = element(
     'div',
     { class: 'hl-toolbar', role: 'toolbar', 'aria-label': 'What the matrix shows' },
-    element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Value' }, ...modes, compare),
-    element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'View' }, ...Object.values(toggles), threshold.node),
+    element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Value' }, ...modes),
+    element(
+      'div',
+      { class: 'hl-tabs', role: 'group', 'aria-label': 'View' },
+      ...Object.values(toggles),
+      threshold.node,
+    ),
   );
-  const parts = { ask, modes, compare, toggles, threshold };
+  const parts = { ask, modes, toggles, threshold };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
@@ -73,23 +83,28 @@ function toggle(store, name) {
 
 // How much of each row is shown in full colour.
 function createThreshold(store) {
-  const input = element('input', { type: 'range', min: 50, max: 100, step: 1, value: 100, 'aria-label': 'Share of each row that is shown' });
+  const input = element('input', {
+    type: 'range',
+    min: 50,
+    max: 100,
+    step: 1,
+    value: 100,
+    'aria-label': 'Share of each row that is shown',
+  });
   const output = element('output', { class: 'hl-number' });
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
   const title = 'pale the smallest cells of each row, beyond this share of its sum';
   return { node: element('label', { class: 'hl-threshold', title }, 'Mass', input, output), input, output };
 }
 
-function renderToolbar({ ask, modes, compare, toggles, threshold }, state) {
+function renderToolbar({ ask, modes, toggles, threshold }, state) {
   if (!state.record) return;
   const available = availableModes(state, ask);
   for (const button of modes) {
     const { mode } = button.dataset;
     button.setAttribute('aria-pressed', state.mode === mode);
     button.disabled = !available.includes(mode);
-    if (mode === 'difference') button.hidden = !state.reference;
   }
-  compare.setAttribute('aria-pressed', Boolean(state.reference));
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);
   toggles.scale.setAttribute('aria-pressed', state.scale === 'row');

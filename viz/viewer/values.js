@@ -8,29 +8,25 @@ import { request } from './ask.js';
 
 const ASKED = ['norm', 'rollout'];
 
-export function availableModes(state, ask) {
-  const has = { weight: true, norm: ask || state.values.norm, rollout: ask || state.values.rollout, difference: state.reference };
-  return MODES.filter((mode) => has[mode]);
+export function availableModes({ values }, ask) {
+  return MODES.filter((mode) => !ASKED.includes(mode) || ask || values[mode]);
 }
 
-export function chooseMode(store, mode) {
-  store.change({ mode });
-}
-
+// The next value for a key to go to; comparing is among them only while there is something to compare with.
 export function nextMode(state, ask) {
-  const modes = availableModes(state, ask);
+  const modes = availableModes(state, ask).filter((mode) => mode !== 'difference' || state.reference);
   return { mode: modes[(modes.indexOf(state.mode) + 1) % modes.length] };
 }
 
-// Keep the heads on screen, to show how whatever comes next differs from them; or let them go again.
-export function toggleCompare(store) {
-  const state = store.get();
-  if (state.reference) {
-    store.change({ reference: null });
-    return;
-  }
-  const label = titleOf({ ...state, mode: 'weight' });
-  store.change({ reference: { label, record: state.record, heads: chosenHeads(state) }, mode: 'difference' });
+export function chooseMode(state, mode) {
+  if (mode !== 'difference') return { mode };
+  if (state.mode === mode) return { mode: 'weight', reference: null };
+  return { mode, reference: state.reference ?? keep(state) };
+}
+
+// The heads on screen, to show how whatever comes next differs from them.
+function keep(state) {
+  return { label: titleOf({ ...state, mode: 'weight' }), record: state.record, heads: chosenHeads(state) };
 }
 
 // Ask for norms and rollouts when they are to be shown; go back to weights when they cannot be had.

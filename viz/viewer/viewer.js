@@ -39,7 +39,10 @@ export function mount(root, { ask = null, address = false } = {}) {
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });
-  listenToKeys(root, store, ask, { help: () => help.showModal(), takeAway: () => openMenu(heading.querySelector('.hl-menu')) });
+  listenToKeys(root, store, ask, {
+    help: () => help.showModal(),
+    takeAway: () => openMenu(heading.querySelector('.hl-menu')),
+  });
   watchValues(store, ask);
   store.subscribe((state, before) => speak(root, live, state, before));
   help.append(createTour(store, ask, root));

@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { FORBIDDEN, PALED, SHOWN, UNMATCHED, gridFocus, match, movePin, shares, shownGrid, spotAt } from '../viewer/grid.js';
+import {
+  FORBIDDEN,
+  PALED,
+  SHOWN,
+  UNMATCHED,
+  gridFocus,
+  match,
+  movePin,
+  shares,
+  shownGrid,
+  spotAt,
+} from '../viewer/grid.js';
 import { chooseKind, toggleAverage } from '../viewer/state.js';
 import { opened, recordOf, token } from './record.mjs';
 
@@ -27,7 +38,9 @@ function grid(changes, record = recordOf(SOURCE, TARGET, [FIRST, SECOND])) {
 
 function near(values, expected) {
   assert.equal(values.length, expected.length);
-  expected.forEach((value, cell) => assert.ok(Math.abs(values[cell] - value) < 1e-4, `${cell}: ${values[cell]}, not ${value}`));
+  expected.forEach((value, cell) =>
+    assert.ok(Math.abs(values[cell] - value) < 1e-4, `${cell}: ${values[cell]}, not ${value}`),
+  );
 }
 
 test('without choices the grid is the matrix', () => {
@@ -41,9 +54,18 @@ test('merged words sum their keys and average their queries', () => {
   const { rows, columns, values, rowGroups, columnGroups } = grid({ words: true });
   assert.deepEqual([rows, columns], [2, 3]);
   near(values, [0.5, 0.25, 0.25, 0, 0, 1]);
-  assert.deepEqual(columnGroups.map((group) => group.token.text), ['Hündchen', 'da', '</s>']);
-  assert.deepEqual(rowGroups.map((group) => group.token.text), ['puppy', '</s>']);
-  assert.deepEqual(rowGroups.map((group) => group.reads.text), ['<s>', 'puppy']);
+  assert.deepEqual(
+    columnGroups.map((group) => group.token.text),
+    ['Hündchen', 'da', '</s>'],
+  );
+  assert.deepEqual(
+    rowGroups.map((group) => group.token.text),
+    ['puppy', '</s>'],
+  );
+  assert.deepEqual(
+    rowGroups.map((group) => group.reads.text),
+    ['<s>', 'puppy'],
+  );
 });
 
 test('hidden specials share their weight among the rest, and their mass is kept', () => {
@@ -70,14 +92,20 @@ test('an unknown word is no hidden special', () => {
 });
 
 test('the threshold pales what lies beyond the largest cells', () => {
-  assert.deepEqual([...grid({ threshold: 0.75 }).status], [SHOWN, SHOWN, SHOWN, PALED, SHOWN, PALED, SHOWN, PALED, PALED, PALED, PALED, SHOWN]);
+  assert.deepEqual(
+    [...grid({ threshold: 0.75 }).status],
+    [SHOWN, SHOWN, SHOWN, PALED, SHOWN, PALED, SHOWN, PALED, PALED, PALED, PALED, SHOWN],
+  );
   near(grid({ threshold: 0.5 }).values, FIRST.flat());
 });
 
 test('the average and the largest of heads', () => {
   near(grid({ head: null }).values.subarray(0, 4), [0.625, 0.125, 0.125, 0.125]);
   near(grid({ head: null, reduce: 'max' }).values.subarray(0, 4), [1, 0.25, 0.25, 0.25]);
-  const selection = [['cross', 0, 0], ['cross', 0, 1]];
+  const selection = [
+    ['cross', 0, 0],
+    ['cross', 0, 1],
+  ];
   near(grid({ selection }).values.subarray(4, 8), [0.25, 0.5, 0.125, 0.125]);
 });
 

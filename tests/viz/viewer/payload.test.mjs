@@ -11,7 +11,9 @@ test('decoding gives every weight to four digits', () => {
     weights[kind].forEach((heads, layer) =>
       heads.forEach((rows, head) => {
         const { values, columns } = matrixOf(record, kind, layer, head);
-        rows.forEach((row, r) => row.forEach((weight, c) => assert.equal(values[r * columns + c].toFixed(4), weight.toFixed(4))));
+        rows.forEach((row, r) =>
+          row.forEach((weight, c) => assert.equal(values[r * columns + c].toFixed(4), weight.toFixed(4))),
+        );
       }),
     );
   }
@@ -24,7 +26,14 @@ test('the average is the mean over the heads', () => {
 });
 
 test('the largest of the heads is taken cell by cell', () => {
-  const { values } = combine(record.attention.cross, [[0, 0], [1, 2]], 'max');
+  const { values } = combine(
+    record.attention.cross,
+    [
+      [0, 0],
+      [1, 2],
+    ],
+    'max',
+  );
   const most = Math.max(weights.cross[0][0][0][1], weights.cross[1][2][0][1]);
   assert.ok(Math.abs(values[1] - most) < 2e-5);
 });
@@ -73,7 +82,9 @@ test('the lamp is monotone in lightness and even in steps', () => {
   for (const theme of ['light', 'dark']) {
     const colours = lamp(theme).map(toOklab);
     const sign = theme === 'light' ? -1 : 1;
-    const steps = colours.slice(1).map((colour, index) => Math.hypot(...colour.map((value, axis) => value - colours[index][axis])));
+    const steps = colours
+      .slice(1)
+      .map((colour, index) => Math.hypot(...colour.map((value, axis) => value - colours[index][axis])));
     colours.slice(1).forEach((colour, index) => assert.ok(sign * (colour[0] - colours[index][0]) >= -0.002));
     const even = steps.reduce((sum, step) => sum + step, 0) / steps.length;
     steps.forEach((step) => assert.ok(step < 2.5 * even, `${theme} ${step} ${even}`));
@@ -81,7 +92,10 @@ test('the lamp is monotone in lightness and even in steps', () => {
 });
 
 test('the diverging map is the panel in the middle and darker or lighter to both sides', () => {
-  for (const [theme, panel] of [['light', [255, 255, 255]], ['dark', [26, 25, 23]]]) {
+  for (const [theme, panel] of [
+    ['light', [255, 255, 255]],
+    ['dark', [26, 25, 23]],
+  ]) {
     const colours = diverging(theme);
     assert.equal(colours.length, 256);
     assert.deepEqual(colours[127], panel);
@@ -89,7 +103,9 @@ test('the diverging map is the panel in the middle and darker or lighter to both
     const sign = theme === 'light' ? -1 : 1;
     for (const half of [colours.slice(0, 128).reverse(), colours.slice(128)]) {
       const lightness = half.map((colour) => toOklab(colour)[0]);
-      lightness.slice(1).forEach((value, step) => assert.ok(sign * (value - lightness[step]) >= -0.004, `${theme} ${step}`));
+      lightness
+        .slice(1)
+        .forEach((value, step) => assert.ok(sign * (value - lightness[step]) >= -0.004, `${theme} ${step}`));
     }
   }
 });

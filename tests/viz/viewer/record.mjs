@@ -28,7 +28,11 @@ export function recordOf(source, predicted, heads) {
     scale: 1,
   });
   const even = (size) => [Array.from({ length: size }, () => Array(size).fill(1 / size))];
-  const causal = [Array.from({ length: rows }, (_, row) => Array.from({ length: rows }, (_, column) => (column <= row ? 1 / (row + 1) : 0)))];
+  const causal = [
+    Array.from({ length: rows }, (_, row) =>
+      Array.from({ length: rows }, (__, column) => (column <= row ? 1 / (row + 1) : 0)),
+    ),
+  ];
   const read = [token('<s>', null), ...predicted.slice(0, -1)];
   return {
     model: { name: 'small', title: 'Small' },
@@ -36,7 +40,11 @@ export function recordOf(source, predicted, heads) {
     text: '',
     tokens: { source, read, predicted },
     masks: { encoder: 'full', decoder: 'causal', cross: 'full' },
-    attention: { encoder: array(even(source.length), source.length), decoder: array(causal, rows), cross: array(heads, source.length) },
+    attention: {
+      encoder: array(even(source.length), source.length),
+      decoder: array(causal, rows),
+      cross: array(heads, source.length),
+    },
     measures: { cross: { focus: [heads.map(() => 0)] } },
   };
 }

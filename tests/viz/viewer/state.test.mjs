@@ -4,7 +4,18 @@ import { test } from 'node:test';
 import { fromAddress, taskOfAddress, toAddress } from '../viewer/address.js';
 import { movePin } from '../viewer/grid.js';
 import {
-  CHOICES, chooseHead, chooseKind, chosenHeads, extendSelection, moveHead, moveLayer, show, spotOfToken, toggleAverage, toggleMute, togglePin,
+  CHOICES,
+  chooseHead,
+  chooseKind,
+  chosenHeads,
+  extendSelection,
+  moveHead,
+  moveLayer,
+  show,
+  spotOfToken,
+  toggleAverage,
+  toggleMute,
+  togglePin,
 } from '../viewer/state.js';
 import { opened, record } from './record.mjs';
 
@@ -51,10 +62,16 @@ const ADDRESSED = {
   layer: 1,
   head: null,
   reduce: 'max',
-  selection: [['decoder', 0, 1], ['decoder', 1, 2]],
+  selection: [
+    ['decoder', 0, 1],
+    ['decoder', 1, 2],
+  ],
   mode: 'rollout',
   pin: { row: 2, column: 2, token: true },
-  mutes: [['encoder', 0, 2], ['cross', 1, 0]],
+  mutes: [
+    ['encoder', 0, 2],
+    ['cross', 1, 0],
+  ],
   hideSpecials: true,
   words: true,
   threshold: 0.9,
@@ -84,7 +101,12 @@ test('a fresh address is short and a choice that it lacks is as at first', () =>
   assert.equal(toAddress(store.get()), fresh);
 });
 
-for (const pin of [{ row: 1, column: 1, token: true }, { row: 1, column: 1 }, { row: null, column: 2 }, { row: 0, column: null }]) {
+for (const pin of [
+  { row: 1, column: 1, token: true },
+  { row: 1, column: 1 },
+  { row: null, column: 2 },
+  { row: 0, column: null },
+]) {
   test(`a pin survives the address: ${JSON.stringify(pin)}`, () => {
     const store = opened();
     store.change({ kind: 'encoder', pin });
@@ -94,9 +116,15 @@ for (const pin of [{ row: 1, column: 1, token: true }, { row: 1, column: 1 }, { 
 
 test('nonsense in an address does nothing', () => {
   assert.deepEqual(fromAddress('#kind=<script>'), {});
-  const nonsense = '#kind=cross&layer=-1&head=1e3&mode=eval&threshold=7&heads=1.x,a.b&mute=cross.0.1,<b>.1.1&row=99999&sort=constructor&panel=toString';
+  const nonsense =
+    '#kind=cross&layer=-1&head=1e3&mode=eval&threshold=7&heads=1.x,a.b&mute=cross.0.1,<b>.1.1&row=99999&sort=constructor&panel=toString';
   assert.deepEqual(fromAddress(nonsense), CHOICES);
-  assert.deepEqual(taskOfAddress(`#model=../x&text=${'a'.repeat(5000)}&beam=1.5&alpha=NaN`), { model: null, text: null, beam: null, alpha: null });
+  assert.deepEqual(taskOfAddress(`#model=../x&text=${'a'.repeat(5000)}&beam=1.5&alpha=NaN`), {
+    model: null,
+    text: null,
+    beam: null,
+    alpha: null,
+  });
   const store = opened();
   store.change(fromAddress('#kind=encoder&layer=99&head=77&row=999&heads=9.9,8.8&mute=cross.100.1'));
   const { layer, head, pin, selection, mutes } = store.get();
@@ -107,7 +135,10 @@ test('shift-click adds heads to those shown and takes them out again', () => {
   const store = opened();
   store.change({ kind: 'cross', ...chooseHead(store.get(), 0, 1) });
   store.change(extendSelection(store.get(), 1, 2));
-  assert.deepEqual(chosenHeads(store.get()), [['cross', 0, 1], ['cross', 1, 2]]);
+  assert.deepEqual(chosenHeads(store.get()), [
+    ['cross', 0, 1],
+    ['cross', 1, 2],
+  ]);
   store.change(extendSelection(store.get(), 0, 1));
   assert.deepEqual(chosenHeads(store.get()), [['cross', 1, 2]]);
   assert.deepEqual([store.get().layer, store.get().head, store.get().selection], [1, 2, []]);
@@ -129,7 +160,15 @@ test('muting silences the heads shown and muting again lets them speak', () => {
 
 test('a new record forgets what belonged to the old one and keeps the choices', () => {
   const store = opened();
-  store.change({ mode: 'norm', mutes: [['cross', 0, 0]], pin: { row: 0, column: 0 }, importance: {}, muted: {}, cell: {}, values: { norm: {} } });
+  store.change({
+    mode: 'norm',
+    mutes: [['cross', 0, 0]],
+    pin: { row: 0, column: 0 },
+    importance: {},
+    muted: {},
+    cell: {},
+    values: { norm: {} },
+  });
   store.change(show(store.get(), { ...record }));
   const { pin, importance, muted, cell, values, mutes, mode } = store.get();
   assert.deepEqual([pin, importance, muted, cell, values.norm], [null, null, null, null, null]);

@@ -1,0 +1,60 @@
+"""metrics.jsonl: the curves of a model's own training, a JSON object with its step in each line."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.errors import UserError
+
+METRICS = "metrics.jsonl"
+MAX_BYTES = 64 << 20  # a run of 100,000 steps writes half a MB
+
+Row = dict[str, int | float | str]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What a run logged, in the order of its log; names are such as train/loss and validation/bleu."""
+
+    rows: tuple[Row, ...]  # each with its `step`; no number is endless or NaN
+    skipped: int = 0  # lines that were none of that
+
+    @classmethod
+    def load(cls, directory: Path) -> Curves:
+        """Read a model's or a run's directory. Raises UserError when the file is missing or too large."""
+        path = directory / METRICS
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise UserError(f"{path} has more than {MAX_BYTES >> 20} MiB; curves are far smaller.")
+            rows = [_row(line) for line in path.read_bytes().splitlines()]
+        except OSError as error:
+            raise UserError(f"{directory} has no {METRICS}; this model's training left no curves.") from error
+        return cls(tuple(row for row in rows if row is not None), rows.count(None))
+
+    def points(self, name: str) -> list[tuple[int, float]]:
+        """Step and value of each time that this number was logged."""
+        return [
+            (int(row["step"]), float(row[name]))
+            for row in self.rows
+            if isinstance(row.get(name), int | float)
+        ]
+
+
+def _row(line: bytes) -> Row | None:
+    """The values of a line; None when it is no such line."""
+    try:
+        row = json.loads(line)
+        fits = (
+            type(row["step"]) is int
+            and row["step"] >= 0
+            and all(
+                type(each) is str or (type(each) in (int, float) and math.isfinite(each))
+                for each in row.values()
+            )
+        )
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+    return row if fits else None

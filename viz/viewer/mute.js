@@ -72,9 +72,16 @@ function drawChoices(store, ask, node, state) {
     one && layers > 1 && [`Head ${head + 1} of each layer`, column],
   ].filter(Boolean);
   const buttons = options.map(([label, those]) =>
-    pressable(label, () => store.change(toggleMute(store.get(), those)), { 'aria-pressed': String(those.every((each) => isMuted(state, each))) }),
+    pressable(label, () => store.change(toggleMute(store.get(), those)), {
+      'aria-pressed': String(those.every((each) => isMuted(state, each))),
+    }),
   );
-  const silent = mutes.map((each) => pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), { class: 'hl-act hl-silent', 'aria-label': `let ${headName(each)} speak` }));
+  const silent = mutes.map((each) =>
+    pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), {
+      class: 'hl-act hl-silent',
+      'aria-label': `let ${headName(each)} speak`,
+    }),
+  );
   const clear = pressable('Clear all', () => store.change({ mutes: [] }), { disabled: mutes.length === 0 });
   node.replaceChildren(
     element('h3', {}, 'Silence'),
@@ -102,7 +109,9 @@ function drawOutcome(store, ask, node, state) {
 
 function showing(store, state, muted) {
   if (state.visit?.what === 'muted') return pressable('Show the model’s own', () => leave(store));
-  return pressable('Show its attention', () => visit(store, muted.record, { what: 'muted', label: `without ${plural(muted.heads.length, 'head')}` }));
+  return pressable('Show its attention', () =>
+    visit(store, muted.record, { what: 'muted', label: `without ${plural(muted.heads.length, 'head')}` }),
+  );
 }
 
 function drawImportance(store, ask, node, state) {
@@ -113,7 +122,11 @@ function drawImportance(store, ask, node, state) {
   const measure = () => askImportance(store, ask);
   node.replaceChildren(
     note(reason ?? 'Silence each head alone and see how the log-probability of this translation changes.'),
-    element('div', { class: 'hl-actions' }, pressable(`Try all ${plural(count, 'head')}`, measure, { disabled: reason !== null })),
+    element(
+      'div',
+      { class: 'hl-actions' },
+      pressable(`Try all ${plural(count, 'head')}`, measure, { disabled: reason !== null }),
+    ),
   );
   return undefined;
 }

@@ -38,6 +38,8 @@ MODULES = (
     "matrix.js",
     "toolbar.js",
     "marks.js",
+    "next.js",
+    "outcome.js",
     "headcard.js",
     "cell.js",
     "beams.js",

@@ -4,7 +4,7 @@ import { element, shape, tokenText, visible } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, homeOf, leave, visit } from './visit.js';
-import { digits, fixed, note, part, plural, pressable, roving } from './marks.js';
+import { figure, fixed, note, part, plural, pressable, roving } from './marks.js';
 
 const LEAST_BEAM = 4; // a greedy search has no tree worth drawing
 const STRIDE = 80; // pixels of one step
@@ -20,7 +20,8 @@ export function createBeams(store, ask) {
     draw(state, before) {
       const [home, former] = [homeOf(state), homeOf(before)];
       if (differs(state, before, ['record']) || differs(home, former, ['beams'])) drawList(store, ask, list, state);
-      if (home.record !== former.record || home.beams !== former.beams || state.visit?.what !== before.visit?.what) drawTree(store, ask, tree, state);
+      if (home.record !== former.record || home.beams !== former.beams || state.visit?.what !== before.visit?.what)
+        drawTree(store, ask, tree, state);
     },
   };
 }
@@ -36,9 +37,15 @@ function drawList(store, ask, list, state) {
         {},
         element(
           'button',
-          { type: 'button', class: 'hl-choice', 'aria-pressed': String(ids.join() === shown), disabled: whyNot(state, ask, 'target') !== null, onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`) },
+          {
+            type: 'button',
+            class: 'hl-choice',
+            'aria-pressed': String(ids.join() === shown),
+            disabled: whyNot(state, ask, 'target') !== null,
+            onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`),
+          },
           element('span', { dir: 'auto' }, text === '' ? '(nothing)' : text),
-          digits(fixed(score)),
+          figure(fixed(score)),
         ),
       ),
     ),
@@ -61,7 +68,11 @@ function drawTree(store, ask, node, state) {
   const { beams, record } = homeOf(state);
   const reason = whyNot(state, ask, 'beams');
   if (reason) node.replaceChildren(note(reason));
-  else if (beams) node.replaceChildren(note(`what a search with beam size ${beams.beam_size} considered; each with its score`), ...treeOf(store, ask, beams));
+  else if (beams)
+    node.replaceChildren(
+      note(`what a search with beam size ${beams.beam_size} considered; each with its score`),
+      ...treeOf(store, ask, beams),
+    );
   else node.replaceChildren(pressable('Draw the beam tree', () => askBeams(store, ask, record)));
 }
 
@@ -79,7 +90,16 @@ function treeOf(store, ask, { nodes }) {
   const readout = element('p', { class: 'hl-soft hl-fate' }, TREE_HINT);
   const buttons = nodes.map((one, index) => nodeOf(store, ask, nodes, index, places[index], best, readout));
   roving(buttons, (place, key) => neighbour(nodes, places, place, key));
-  const field = element('div', { class: 'hl-tree', role: 'group', 'aria-label': `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}` }, edges(nodes, places, best, steps, lines), ...buttons);
+  const field = element(
+    'div',
+    {
+      class: 'hl-tree',
+      role: 'group',
+      'aria-label': `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}`,
+    },
+    edges(nodes, places, best, steps, lines),
+    ...buttons,
+  );
   field.style.width = `${steps * STRIDE}px`;
   field.style.height = `${lines * RANK}px`;
   field.addEventListener('pointerleave', () => readout.replaceChildren(TREE_HINT));
@@ -103,7 +123,10 @@ function pathTo(nodes, index) {
 
 function bestPath(nodes) {
   const finished = nodes.flatMap(({ fate }, index) => (fate === 'finished' ? [index] : []));
-  const winner = finished.reduce((best, index) => (best === null || nodes[index].score > nodes[best].score ? index : best), null);
+  const winner = finished.reduce(
+    (best, index) => (best === null || nodes[index].score > nodes[best].score ? index : best),
+    null,
+  );
   return new Set(winner === null ? [] : pathTo(nodes, winner));
 }
 
@@ -113,10 +136,19 @@ function nodeOf(store, ask, nodes, index, { step, line }, best, readout) {
   const facts = `step ${step + 1}, ${fate}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
   const tell = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${fate} ${best.has(index) ? 'hl-best' : ''}`.trim();
-  const text = pathTo(nodes, index).map((at) => visible(nodes[at].token)).join(' ');
+  const text = pathTo(nodes, index)
+    .map((at) => visible(nodes[at].token))
+    .join(' ');
   const button = element(
     'button',
-    { type: 'button', class: classes, 'aria-label': `${visible(token)}, ${facts}`, onclick: () => showTarget(store, ask, ids, `${fate} hypothesis “${text}”`), onpointerenter: tell, onfocus: tell },
+    {
+      type: 'button',
+      class: classes,
+      'aria-label': `${visible(token)}, ${facts}`,
+      onclick: () => showTarget(store, ask, ids, `${fate} hypothesis “${text}”`),
+      onpointerenter: tell,
+      onfocus: tell,
+    },
     tokenText(token),
   );
   button.style.left = `${step * STRIDE}px`;
@@ -138,9 +170,14 @@ function edges(nodes, places, best, steps, lines) {
 
 // Left is the parent, right the best continuation, up and down the rivals of the same step.
 function neighbour(nodes, places, place, key) {
-  const stands = (line) => nodes.findIndex((_, index) => places[index].step === places[place].step && places[index].line === line);
+  const stands = (line) =>
+    nodes.findIndex((_, index) => places[index].step === places[place].step && places[index].line === line);
   if (key === 'ArrowLeft') return nodes[place].parent ?? place;
-  if (key === 'ArrowRight') return Math.max(place, nodes.findIndex(({ parent }) => parent === place));
+  if (key === 'ArrowRight')
+    return Math.max(
+      place,
+      nodes.findIndex(({ parent }) => parent === place),
+    );
   if (key === 'ArrowUp') return Math.max(0, stands(Math.max(0, places[place].line - 1)));
   if (key === 'ArrowDown') return stands(places[place].line + 1) === -1 ? place : stands(places[place].line + 1);
   return null;

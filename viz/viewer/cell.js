@@ -5,7 +5,7 @@ import { axes, isAllowed } from './payload.js';
 import { differs, isCell } from './state.js';
 import { request, whyNot } from './ask.js';
 import { titleOf } from './names.js';
-import { digits, fixed, largest, note, part, plural, pressable, shareBar, signedBar, sum, tint } from './marks.js';
+import { figure, fixed, largest, note, part, plural, pressable, shareBar, signedBar, sum, tint } from './marks.js';
 
 const LISTED_KEYS = 8; // weights of the row that are listed; the others are summed up
 
@@ -15,7 +15,11 @@ export function createCell(store, ask) {
   return {
     node,
     draw(state, before) {
-      if (!state.record || !differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy'])) return;
+      if (
+        !state.record ||
+        !differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy'])
+      )
+        return;
       const reason = whyNothing(state, ask);
       const place = placeOf(state);
       const known = isAbout(state.cell, place);
@@ -28,7 +32,8 @@ export function createCell(store, ask) {
 
 // Where the cell is, when one head and one cell that the mask allows are chosen; else null.
 function placeOf({ record, kind, layer, head, selection, pin }) {
-  const one = record && head !== null && selection.length === 0 && isCell(pin) && isAllowed(record, kind, pin.row, pin.column);
+  const one =
+    record && head !== null && selection.length === 0 && isCell(pin) && isAllowed(record, kind, pin.row, pin.column);
   return one ? { kind, layer, head, row: pin.row, column: pin.column } : null;
 }
 
@@ -48,7 +53,8 @@ function whyNothing(state, ask) {
   if (whyNot(state, ask, 'cell')) return whyNot(state, ask, 'cell');
   if (placeOf(state)) return null;
   if (!isCell(state.pin)) return 'Click a cell of the matrix to see how its weight comes about.';
-  if (state.head === null || state.selection.length > 0) return 'Several heads together have no query and key of their own; choose one head.';
+  if (state.head === null || state.selection.length > 0)
+    return 'Several heads together have no query and key of their own; choose one head.';
   return 'The mask forbids this cell: a step must not look at what is not yet written. Its score becomes −∞, so its weight is exactly 0.';
 }
 
@@ -65,7 +71,12 @@ function explanation(state) {
   const { rows, reads, columns } = axes(state.record, state.kind);
   const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
   return [
-    element('p', { class: 'hl-fact hl-role' }, element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column)), digits(fixed(cell.weights[cell.column]))),
+    element(
+      'p',
+      { class: 'hl-fact hl-role' },
+      element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column)),
+      figure(fixed(cell.weights[cell.column])),
+    ),
     note(titleOf(state)),
     part('Query and key', ...vectors(cell, names)),
     part('From score to weight', steps(cell), ...softmax(cell, columns)),
@@ -89,7 +100,10 @@ function vectors(cell, { row, reads, column }) {
   );
   field.addEventListener('pointermove', (event) => {
     const box = field.getBoundingClientRect();
-    const at = Math.min(query.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * query.length)));
+    const at = Math.min(
+      query.length - 1,
+      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * query.length)),
+    );
     readout.textContent = `${at + 1} of ${query.length}: ${productText(cell, at)}`;
   });
   field.addEventListener('pointerleave', () => {
@@ -120,7 +134,11 @@ function steps({ query, products, scale, score, weights, scores, column }) {
     ['mask', `allows ${allowed} of ${plural(scores.length, 'key')}`],
     ['softmax over the row', fixed(weights[column])],
   ];
-  return element('dl', { class: 'hl-sum' }, ...lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { class: 'hl-number' }, value)]));
+  return element(
+    'dl',
+    { class: 'hl-sum' },
+    ...lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { class: 'hl-number' }, value)]),
+  );
 }
 
 // The row's largest weights, this cell always among them.
@@ -132,20 +150,50 @@ function softmax({ scores, weights, column }, columns) {
   const list = element(
     'ol',
     { class: 'hl-softmax' },
-    element('li', { class: 'hl-soft', 'aria-hidden': 'true' }, element('span', {}, 'key'), element('span', {}), digits('score'), digits('weight')),
-    ...ranked.filter((at) => shown.has(at)).map((at) =>
-      element('li', { class: at === column ? 'hl-this' : null }, tokenText(columns[at]), shareBar(weights[at]), digits(fixed(scores[at], 2)), digits(fixed(weights[at]))),
+    element(
+      'li',
+      { class: 'hl-soft', 'aria-hidden': 'true' },
+      element('span', {}, 'key'),
+      element('span', {}),
+      figure('score'),
+      figure('weight'),
     ),
+    ...ranked
+      .filter((at) => shown.has(at))
+      .map((at) =>
+        element(
+          'li',
+          { class: at === column ? 'hl-this' : null },
+          tokenText(columns[at]),
+          shareBar(weights[at]),
+          figure(fixed(scores[at], 2)),
+          figure(fixed(weights[at])),
+        ),
+      ),
   );
   if (rest.length === 0) return [list];
-  return [list, note(`and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`)];
+  return [
+    list,
+    note(
+      `and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`,
+    ),
+  ];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    element('p', { class: 'hl-fact' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), digits(fixed(norm))),
-    element('p', { class: 'hl-fact' }, element('span', {}, `of ${fixed(total)} in the row`), digits(`${fixed((100 * norm) / (total || 1), 1)} %`)),
-    note('f(x) is the value that this head reads at ', tokenText(column), ', taken to the width of the model (Kobayashi et al. 2020).'),
+    element('p', { class: 'hl-fact' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), figure(fixed(norm))),
+    element(
+      'p',
+      { class: 'hl-fact' },
+      element('span', {}, `of ${fixed(total)} in the row`),
+      figure(`${fixed((100 * norm) / (total || 1), 1)} %`),
+    ),
+    note(
+      'f(x) is the value that this head reads at ',
+      tokenText(column),
+      ', taken to the width of the model (Kobayashi et al. 2020).',
+    ),
   ];
 }

@@ -10,7 +10,8 @@ export function drawChart(title, lines, { first, last, marked, format }) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last);
   const [low, high] = rangeOf(points.map(([, value]) => value));
-  const up = (value) => SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
+  const up = (value) =>
+    SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
   const readout = element('span', { class: 'hl-soft hl-number' });
   const mark = shape('path', { class: 'hl-curve-mark' });
   const point = (step) => {
@@ -19,10 +20,17 @@ export function drawChart(title, lines, { first, last, marked, format }) {
   };
   const picture = shape(
     'svg',
-    { class: 'hl-chart', viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img', 'aria-label': `${title} over ${last} steps` },
+    {
+      class: 'hl-chart',
+      viewBox: `0 0 ${SIZE.width} ${SIZE.height}`,
+      role: 'img',
+      'aria-label': `${title} over ${last} steps`,
+    },
     ...axisOf(low, high, up, format),
     ...ticksOf(first, last, across),
-    ...lines.map((line, index) => shape('path', { class: `hl-curve hl-curve-${index}`, d: pathOf(line.points, across, up) })),
+    ...lines.map((line, index) =>
+      shape('path', { class: `hl-curve hl-curve-${index}`, d: pathOf(line.points, across, up) }),
+    ),
     mark,
   );
   picture.addEventListener('pointermove', (event) => {
@@ -31,7 +39,12 @@ export function drawChart(title, lines, { first, last, marked, format }) {
   });
   picture.addEventListener('pointerleave', () => point(marked));
   point(marked);
-  return element('figure', { class: 'hl-figure' }, element('figcaption', {}, element('h4', {}, title), readout), picture);
+  return element(
+    'figure',
+    { class: 'hl-figure' },
+    element('figcaption', {}, element('h4', {}, title), readout),
+    picture,
+  );
 }
 
 // A step that was saved before anything was measured stands at the left edge.
@@ -50,7 +63,9 @@ function rangeOf(values) {
 }
 
 function pathOf(points, across, up) {
-  return points.map(([step, value], index) => `${index === 0 ? 'M' : 'L'}${across(step).toFixed(1)} ${up(value).toFixed(1)}`).join('');
+  return points
+    .map(([step, value], index) => `${index === 0 ? 'M' : 'L'}${across(step).toFixed(1)} ${up(value).toFixed(1)}`)
+    .join('');
 }
 
 function axisOf(low, high, up, format) {
@@ -63,12 +78,16 @@ function axisOf(low, high, up, format) {
 function ticksOf(first, last, across) {
   const powers = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
   const places = powers.filter((step) => step >= first && across(last) - across(step) > 44);
-  const tick = (step, anchor) => shape('text', { x: across(step), y: SIZE.height - 6, 'text-anchor': anchor }, String(step));
+  const tick = (step, anchor) =>
+    shape('text', { x: across(step), y: SIZE.height - 6, 'text-anchor': anchor }, String(step));
   return [...places.map((step) => tick(step, 'middle')), tick(last, 'end')];
 }
 
 function nearest(points, across, x) {
-  return points.reduce((best, [step]) => (Math.abs(across(step) - x) < Math.abs(across(best) - x) ? step : best), points[0][0]);
+  return points.reduce(
+    (best, [step]) => (Math.abs(across(step) - x) < Math.abs(across(best) - x) ? step : best),
+    points[0][0],
+  );
 }
 
 // The value of each line at the step, or at the last one before it that was measured.

@@ -2,15 +2,20 @@
 
 import { element } from './dom.js';
 import { axes } from './payload.js';
-import { chosenHeads, differs } from './state.js';
+import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
+import { whyNot } from './ask.js';
 import { SORT_NAMES } from './order.js';
 import { glyph, meaningOf } from './roles.js';
-import { digits, fixed, note, part, plural, rug } from './marks.js';
+import { changeOf, wordsOf } from './outcome.js';
+import { createNext } from './next.js';
+import { subjectOf } from './visit.js';
+import { figure, fixed, note, part, plural, pressable, rug } from './marks.js';
 
 const MEASURES = [
   {
     name: 'confidence',
-    meaning: 'Mean over queries of the largest weight, the end of the sentence left out (Voita et al. 2019, section 4).',
+    meaning:
+      'Mean over queries of the largest weight, the end of the sentence left out (Voita et al. 2019, section 4).',
   },
   {
     name: 'entropy',
@@ -37,15 +42,42 @@ const MEASURES = [
   },
 ];
 
-export function createHeadCard() {
-  const node = element('div');
+export function createHeadCard(store, ask) {
+  const card = element('div');
+  const next = createNext(store, ask);
+  const silent = element('section', { class: 'hl-part' });
   return {
-    node,
+    node: element('div', {}, card, next.node, silent),
     draw(state, before) {
-      const names = ['record', 'kind', 'layer', 'head', 'selection', 'importance'];
-      if (state.record && differs(state, before, names)) node.replaceChildren(...cardOf(state, openOnes(node)));
+      if (!state.record) return;
+      const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
+      if (moved || state.importance !== before.importance) card.replaceChildren(...cardOf(state, openOnes(card)));
+      next.draw(state, before);
+      if (moved || differs(state, before, ['mutes', 'muted', 'visit']))
+        silent.replaceChildren(...silenceOf(store, ask, state));
     },
   };
+}
+
+// What the translation would be without the heads that are silent now.
+function silenceOf(store, ask, state) {
+  const { muted, mutes, record } = subjectOf(state);
+  const silent = chosenHeads(state).every((head) => isMuted(state, head));
+  const button = pressable(silent ? 'Let it speak' : 'Mute', () => store.change(toggleMute(store.get())), {
+    'aria-pressed': String(silent),
+  });
+  button.append(' ', element('kbd', {}, 'M'));
+  const reason = whyNot(state, ask, 'mute');
+  if (reason) return [element('h3', {}, 'If it were silent'), note(reason)];
+  if (mutes.length === 0)
+    return [element('h3', {}, 'If it were silent'), element('div', { class: 'hl-actions' }, button)];
+  const known = muted?.heads === mutes;
+  const outcome = known ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
+  return [
+    element('h3', {}, `Without ${plural(mutes.length, 'head')}`),
+    ...outcome,
+    element('div', { class: 'hl-actions' }, button),
+  ];
 }
 
 // The explanations that are open stay open on the next head.
@@ -76,7 +108,8 @@ function cardTitle(state, heads) {
 function roleOf({ record, kind }, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
-  if (names.length === 1) return [note(heads.length > 1 ? 'Role of each' : 'Role'), roleName(names[0]), note(meaningOf(names[0]))];
+  if (names.length === 1)
+    return [note(heads.length > 1 ? 'Role of each' : 'Role'), roleName(names[0]), note(meaningOf(names[0]))];
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${name}`);
   return [note('Roles'), element('p', { class: 'hl-role' }, 'Various'), note(counted.join(', '))];
 }
@@ -101,7 +134,13 @@ function rowOfMeasure(state, heads, { name, unit = '', meaning }, open) {
   return element(
     'details',
     { class: 'hl-measure', 'data-name': name, open },
-    element('summary', {}, element('span', {}, SORT_NAMES[name]), rug(all, value, most), digits(`${fixed(value, 2)}${unit}${distance(state, name, heads)}`)),
+    element(
+      'summary',
+      {},
+      element('span', {}, SORT_NAMES[name]),
+      rug(all, value, most),
+      figure(`${fixed(value, 2)}${unit}${distance(state, name, heads)}`),
+    ),
     note(`${meaning} Here ${sampleOf(state, name, heads)}. ${range}`),
   );
 }
@@ -130,5 +169,5 @@ function importanceOf({ importance }, heads) {
   const all = Object.values(importance).flat(2);
   const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // silence that loses more
   const text = `${rank} of ${all.length}`;
-  return [element('p', { class: 'hl-fact' }, element('span', {}, 'importance, rank'), digits(text))];
+  return [element('p', { class: 'hl-fact' }, element('span', {}, 'importance, rank'), figure(text))];
 }

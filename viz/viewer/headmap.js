@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { KINDS } from './payload.js';
 import { chooseHead, chooseKind, isMuted } from './state.js';
 import { kindName } from './names.js';
-import { digits, largest, note, pressable, roving, signed, tint } from './marks.js';
+import { figure, largest, note, pressable, roving, signed, tint } from './marks.js';
 
 const LISTED = 5;
 const MAP_HINT = 'Point at a head to read its value, click to choose it.';
@@ -34,12 +34,21 @@ function fullName([kind, layer, head]) {
 
 function gridOf(store, state, kind, table, most, readout) {
   const heads = table[0].length;
-  const cells = table.map((row, layer) => row.map((value, head) => cellOf(store, state, [kind, layer, head], value, most, readout)));
+  const cells = table.map((row, layer) =>
+    row.map((value, head) => cellOf(store, state, [kind, layer, head], value, most, readout)),
+  );
   roving(cells.flat(), (place, key) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads }[key];
     return step === undefined ? null : place + step;
   });
-  const rows = cells.map((row, layer) => element('div', { role: 'row', class: 'hl-map-row' }, element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1)), ...row));
+  const rows = cells.map((row, layer) =>
+    element(
+      'div',
+      { role: 'row', class: 'hl-map-row' },
+      element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1)),
+      ...row,
+    ),
+  );
   const grid = element('div', { role: 'grid', class: 'hl-map', 'aria-label': `${kindName(kind)} heads` }, ...rows);
   grid.style.setProperty('--hl-heads', heads);
   return element('div', {}, element('p', { class: 'hl-soft' }, kindName(kind)), grid);
@@ -50,7 +59,16 @@ function cellOf(store, state, one, value, most, readout) {
   const text = `${fullName(one)}: ${signed(value)}`;
   const tell = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
-  const attributes = { type: 'button', role: 'gridcell', class: 'hl-map-cell', 'aria-label': text, 'aria-selected': String(chosen), onclick: () => choose(store, one), onpointerenter: tell, onfocus: tell };
+  const attributes = {
+    type: 'button',
+    role: 'gridcell',
+    class: 'hl-map-cell',
+    'aria-label': text,
+    'aria-selected': String(chosen),
+    onclick: () => choose(store, one),
+    onpointerenter: tell,
+    onfocus: tell,
+  };
   const cell = tint(element('button', attributes), value, most);
   cell.classList.toggle('hl-is-silent', isMuted(state, one));
   return cell;
@@ -68,12 +86,14 @@ function scaleOf(most) {
 
 // Those without which the translation loses most.
 function neededHeads(importance) {
-  const all = KINDS.flatMap((kind) => importance[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))));
+  const all = KINDS.flatMap((kind) =>
+    importance[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
+  );
   return all.sort((one, other) => one.value - other.value).slice(0, LISTED);
 }
 
 function headLine(store, { head, value }) {
   const button = pressable(fullName(head), () => choose(store, head), { class: 'hl-choice' });
-  button.append(digits(signed(value)));
+  button.append(figure(signed(value)));
   return element('li', {}, button);
 }

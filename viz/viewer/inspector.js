@@ -21,7 +21,12 @@ export function createInspector(store, ask) {
   const panels = PANELS.map((id) => createPanel(store, ask, id, `hl-${inspectors}-${id}`));
   const tabs = panels.map(({ tab }) => tab);
   roving(tabs, (place, key) => {
-    const to = { ArrowRight: (place + 1) % tabs.length, ArrowLeft: (place + tabs.length - 1) % tabs.length, Home: 0, End: tabs.length - 1 }[key];
+    const to = {
+      ArrowRight: (place + 1) % tabs.length,
+      ArrowLeft: (place + tabs.length - 1) % tabs.length,
+      Home: 0,
+      End: tabs.length - 1,
+    }[key];
     if (to !== undefined) store.change({ panel: PANELS[to] });
     return to;
   });
@@ -43,10 +48,27 @@ function createPanel(store, ask, id, name) {
   const { node, draw } = CREATE[id](store, ask);
   const tab = element(
     'button',
-    { type: 'button', role: 'tab', class: 'hl-tab', id: `${name}-tab`, 'aria-controls': name, onclick: () => store.change({ panel: id }) },
+    {
+      type: 'button',
+      role: 'tab',
+      class: 'hl-tab',
+      id: `${name}-tab`,
+      'aria-controls': name,
+      onclick: () => store.change({ panel: id }),
+    },
     TAB_NAMES[id],
   );
-  const body = element('div', { role: 'tabpanel', class: `hl-scroll hl-panel-body hl-panel-${id}`, id: name, 'aria-labelledby': `${name}-tab`, hidden: true }, node);
+  const body = element(
+    'div',
+    {
+      role: 'tabpanel',
+      class: `hl-scroll hl-panel-body hl-panel-${id}`,
+      id: name,
+      'aria-labelledby': `${name}-tab`,
+      hidden: true,
+    },
+    node,
+  );
   return { id, tab, body, draw, drawn: EMPTY };
 }
 
@@ -71,7 +93,15 @@ function drawStatus(store, status, state) {
   status.classList.toggle('hl-is-busy', Boolean(busy));
   status.classList.toggle('hl-is-error', Boolean(error) && !busy);
   if (busy) status.replaceChildren(element('span', {}, `${busy.what} …`), pressable('Cancel', busy.cancel));
-  else if (error) status.replaceChildren(element('span', {}, error), pressable('Close', () => store.change({ error: null })));
-  else if (visit) status.replaceChildren(element('span', { title: visit.label }, visit.label), pressable('Back to the model’s own', () => leave(store)));
+  else if (error)
+    status.replaceChildren(
+      element('span', {}, error),
+      pressable('Close', () => store.change({ error: null })),
+    );
+  else if (visit)
+    status.replaceChildren(
+      element('span', { title: visit.label }, visit.label),
+      pressable('Back to the model’s own', () => leave(store)),
+    );
   else status.replaceChildren(element('span', {}, state.record ? 'the model’s own translation' : ''));
 }

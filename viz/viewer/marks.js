@@ -38,7 +38,7 @@ export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 
-export function digits(text) {
+export function figure(text) {
   return element('span', { class: 'hl-number' }, text);
 }
 

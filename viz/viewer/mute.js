@@ -3,9 +3,10 @@
 import { element } from './dom.js';
 import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
-import { changeHome, leave, visit } from './visit.js';
-import { digits, fixed, largest, note, part, plural, pressable, signed, signedBar, sum, tokenColumns } from './marks.js';
+import { changeHome, leave, subjectOf, visit } from './visit.js';
+import { note, part, plural, pressable } from './marks.js';
 import { kindName, listOf, titleOf } from './names.js';
+import { changeOf, changesOfTokens, wordsOf } from './outcome.js';
 import { drawHeadMap } from './headmap.js';
 
 const NOTHING = 'No head is silent. Silence one to see what becomes of the translation.';
@@ -26,11 +27,6 @@ export function createMute(store, ask) {
       if (moved || subject.importance !== former.importance) drawImportance(store, ask, map, state);
     },
   };
-}
-
-// Whose heads are silent: the record on screen; when that is the outcome itself, the one that it came from.
-function subjectOf(state) {
-  return state.visit?.what === 'muted' ? state.visit.from : state;
 }
 
 // Ask anew whenever other heads are silent or another record is shown; nothing silent restores the record.
@@ -76,9 +72,16 @@ function drawChoices(store, ask, node, state) {
     one && layers > 1 && [`Head ${head + 1} of each layer`, column],
   ].filter(Boolean);
   const buttons = options.map(([label, those]) =>
-    pressable(label, () => store.change(toggleMute(store.get(), those)), { 'aria-pressed': String(those.every((each) => isMuted(state, each))) }),
+    pressable(label, () => store.change(toggleMute(store.get(), those)), {
+      'aria-pressed': String(those.every((each) => isMuted(state, each))),
+    }),
   );
-  const silent = mutes.map((each) => pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), { class: 'hl-act hl-silent', 'aria-label': `let ${headName(each)} speak` }));
+  const silent = mutes.map((each) =>
+    pressable(`${headName(each)} ×`, () => store.change(toggleMute(store.get(), [each])), {
+      class: 'hl-act hl-silent',
+      'aria-label': `let ${headName(each)} speak`,
+    }),
+  );
   const clear = pressable('Clear all', () => store.change({ mutes: [] }), { disabled: mutes.length === 0 });
   node.replaceChildren(
     element('h3', {}, 'Silence'),
@@ -94,15 +97,11 @@ function drawOutcome(store, ask, node, state) {
   const { muted, mutes, record } = subjectOf(state);
   node.classList.toggle('hl-stale', Boolean(muted) && muted.heads !== mutes);
   if (!muted) return node.replaceChildren(element('h3', {}, 'Without them'), note(mutes.length === 0 ? NOTHING : ''));
-  const before = sum(record.log_probabilities);
-  const change = sum(muted.differences);
   node.replaceChildren(
     element('h3', {}, `Without ${plural(muted.heads.length, 'head')}`),
-    wordsOf('before', muted.original_words, 'del'),
-    wordsOf('after', muted.words, 'ins'),
-    element('p', { class: 'hl-fact' }, element('span', {}, 'log p of the first'), digits(`${fixed(before, 2)} → ${fixed(before + change, 2)}`)),
-    element('p', { class: 'hl-fact' }, element('span', {}, 'changes by'), element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change))),
-    changesOfTokens(record, muted.differences),
+    ...wordsOf(muted),
+    ...changeOf(record, muted),
+    changesOfTokens(record, muted),
     element('div', { class: 'hl-actions' }, showing(store, state, muted)),
   );
   return undefined;
@@ -110,19 +109,9 @@ function drawOutcome(store, ask, node, state) {
 
 function showing(store, state, muted) {
   if (state.visit?.what === 'muted') return pressable('Show the model’s own', () => leave(store));
-  return pressable('Show its attention', () => visit(store, muted.record, { what: 'muted', label: `without ${plural(muted.heads.length, 'head')}` }));
-}
-
-// Changed words are marked by the element too, so that they do not depend on colour.
-function wordsOf(name, words, mark) {
-  const marked = words.flatMap(([text, changed]) => [element(changed ? mark : 'span', { dir: 'auto' }, text), ' ']);
-  return element('p', { class: 'hl-words' }, element('span', { class: 'hl-soft' }, name), ' ', ...(words.length ? marked : ['(nothing)']));
-}
-
-function changesOfTokens(record, differences) {
-  const most = largest(differences);
-  const beneath = (step) => [signedBar(differences[step], most), digits(signed(differences[step], 2))];
-  return tokenColumns(record.tokens.predicted, beneath, { 'aria-label': 'Change of the log-probability of each token' });
+  return pressable('Show its attention', () =>
+    visit(store, muted.record, { what: 'muted', label: `without ${plural(muted.heads.length, 'head')}` }),
+  );
 }
 
 function drawImportance(store, ask, node, state) {
@@ -133,7 +122,11 @@ function drawImportance(store, ask, node, state) {
   const measure = () => askImportance(store, ask);
   node.replaceChildren(
     note(reason ?? 'Silence each head alone and see how the log-probability of this translation changes.'),
-    element('div', { class: 'hl-actions' }, pressable(`Try all ${plural(count, 'head')}`, measure, { disabled: reason !== null })),
+    element(
+      'div',
+      { class: 'hl-actions' },
+      pressable(`Try all ${plural(count, 'head')}`, measure, { disabled: reason !== null }),
+    ),
   );
   return undefined;
 }

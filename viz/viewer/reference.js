@@ -4,10 +4,16 @@ import { element } from './dom.js';
 import { chooseKind } from './state.js';
 import { homeOf, changeHome, leave, visit } from './visit.js';
 import { readRecord, request, whyNot } from './ask.js';
-import { digits, fixed, note, part, plural, pressable, sum, tokenColumns } from './marks.js';
+import { figure, fixed, note, part, plural, pressable, sum, tokenColumns } from './marks.js';
 
 export function createReference(store, ask) {
-  const box = element('textarea', { class: 'hl-box', rows: 2, dir: 'auto', placeholder: 'How would you translate it?', 'aria-label': 'Your own translation' });
+  const box = element('textarea', {
+    class: 'hl-box',
+    rows: 2,
+    dir: 'auto',
+    placeholder: 'How would you translate it?',
+    'aria-label': 'Your own translation',
+  });
   const submit = () => score(store, ask, box.value.trim());
   box.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -49,15 +55,21 @@ function drawScored(store, node, { record, scored }) {
       pressable('Show its attention', () => visit(store, scored, { what: 'reference', label: 'your own translation' })),
       pressable('Difference in the matrix', () => compare(store, scored), { disabled: apart }),
     ),
-    note(apart ? `The model’s has ${plural(lengths[0], 'token')} and yours ${lengths[1]}, so the two have no common cells: show one at a time.` : 'The difference is the model’s weights minus those of yours.'),
+    note(
+      apart
+        ? `The model’s has ${plural(lengths[0], 'token')} and yours ${lengths[1]}, so the two have no common cells: show one at a time.`
+        : 'The difference is the model’s weights minus those of yours.',
+    ),
   );
   return undefined;
 }
 
 function sideOf(name, { tokens, log_probabilities: chances }) {
   return [
-    element('p', { class: 'hl-fact' }, element('strong', {}, name), digits(`log p ${fixed(sum(chances))}`)),
-    tokenColumns(tokens.predicted, (step) => [digits(fixed(chances[step], 2))], { 'aria-label': `Log-probability of each token, ${name}` }),
+    element('p', { class: 'hl-fact' }, element('strong', {}, name), figure(`log p ${fixed(sum(chances))}`)),
+    tokenColumns(tokens.predicted, (step) => [figure(fixed(chances[step], 2))], {
+      'aria-label': `Log-probability of each token, ${name}`,
+    }),
   ];
 }
 

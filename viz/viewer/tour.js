@@ -15,31 +15,36 @@ const VISITS = [
   {
     part: '.hl-strip',
     title: 'A model that writes backwards',
-    text: () => 'Above are the letters that this small model read, beneath those that it wrote. An arc joins each written letter with the letters that one attention head looked at. They cross, because the first letter written is the last one read.',
+    text: () =>
+      'Above are the letters that this small model read, beneath those that it wrote. An arc joins each written letter with the letters that one attention head looked at. They cross, because the first letter written is the last one read.',
     changes: () => ({ panel: 'head', pin: null, mutes: [] }),
   },
   {
     part: '.hl-heads',
     title: 'Every head at once',
-    text: () => 'Each small square is one head of cross-attention; its rows are the letters written, its columns the letters read. The chosen head has a line from the lower left to the upper right: it reads the word from its end.',
+    text: () =>
+      'Each small square is one head of cross-attention; its rows are the letters written, its columns the letters read. The chosen head has a line from the lower left to the upper right: it reads the word from its end.',
     changes: () => ({ panel: 'head', pin: null, mutes: [] }),
   },
   {
     part: '.hl-centre',
     title: 'One weight',
-    text: ({ record }) => `This is that head. To write “${record.tokens.predicted[0].text}”, the first letter, it looks at “${lastLetter(record).text}”, the last one. The number is the share of its attention; each row adds up to 1.`,
+    text: ({ record }) =>
+      `This is that head. To write “${record.tokens.predicted[0].text}”, the first letter, it looks at “${lastLetter(record).text}”, the last one. The number is the share of its attention; each row adds up to 1.`,
     changes: ({ record }) => ({ panel: 'head', pin: corner(record), mutes: [] }),
   },
   {
     part: '.hl-inspector',
     title: 'How it comes about',
-    text: () => 'The query of the written letter is multiplied with the key of the letter read, number by number. Their sum is scaled and goes through the softmax of the row: that is the weight.',
+    text: () =>
+      'The query of the written letter is multiplied with the key of the letter read, number by number. Their sum is scaled and goes through the softmax of the row: that is the weight.',
     changes: ({ record }) => ({ panel: 'cell', pin: corner(record), mutes: [] }),
   },
   {
     part: '.hl-inspector',
     title: 'What if it were silent?',
-    text: () => 'Now the head is silent: the inspector compares what the model writes without it. Press M to let it speak again, and try other heads. When you are done, your own sentence comes back.',
+    text: () =>
+      'Now the head is silent: the inspector compares what the model writes without it. Press M to let it speak again, and try other heads. When you are done, your own sentence comes back.',
     changes: ({ kind, layer, head }) => ({ panel: 'mute', mutes: [[kind, layer, head]] }),
   },
 ];
@@ -55,7 +60,14 @@ function corner(record) {
 // Offers the tour on a first visit; returns the button that starts it at any time. Without a server there is none.
 export function createTour(store, ask, root) {
   const opener = pressable('Take the tour', () => start(tour), { hidden: !ask });
-  const tour = { store, ask, root, opener, at: null, card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': 'Tour', hidden: true }) };
+  const tour = {
+    store,
+    ask,
+    root,
+    opener,
+    at: null,
+    card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': 'Tour', hidden: true }),
+  };
   tour.card.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape') return;
     event.stopPropagation();
@@ -73,7 +85,12 @@ function offer(tour) {
   const later = () => close(tour);
   tour.card.replaceChildren(
     element('p', {}, 'New here? Take a two-minute tour.'),
-    element('div', { class: 'hl-actions' }, pressable('No, thanks', later), pressable('Start', () => start(tour), { class: 'hl-button' })),
+    element(
+      'div',
+      { class: 'hl-actions' },
+      pressable('No, thanks', later),
+      pressable('Start', () => start(tour), { class: 'hl-button' }),
+    ),
   );
   tour.card.hidden = false;
 }
@@ -117,8 +134,15 @@ function go(tour, at) {
     element('p', { class: 'hl-soft' }, `${at + 1} of ${VISITS.length}`),
     element('h2', {}, step.title),
     element('p', { 'aria-live': 'polite' }, step.text(store.get())),
-    element('div', { class: 'hl-actions' }, pressable('Skip', () => end(tour)), pressable('Back', () => go(tour, at - 1), { disabled: at === 0 }), next),
+    element(
+      'div',
+      { class: 'hl-actions' },
+      pressable('Skip', () => end(tour)),
+      pressable('Back', () => go(tour, at - 1), { disabled: at === 0 }),
+      next,
+    ),
   );
+  card.classList.toggle('hl-aside', step.part !== '.hl-heads'); // so that it hides nothing of what it speaks
   card.hidden = false;
   highlight(root.querySelector(step.part), root);
   next.focus({ preventScroll: true });
@@ -128,7 +152,10 @@ function highlight(part, root) {
   for (const other of root.querySelectorAll('.hl-toured')) other.classList.remove('hl-toured');
   part.classList.add('hl-toured');
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  part.scrollIntoView({ block: matchMedia('(max-width: 760px)').matches ? 'start' : 'nearest', behavior: still ? 'auto' : 'smooth' });
+  part.scrollIntoView({
+    block: matchMedia('(max-width: 760px)').matches ? 'start' : 'nearest',
+    behavior: still ? 'auto' : 'smooth',
+  });
 }
 
 function end(tour) {

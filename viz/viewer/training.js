@@ -8,8 +8,14 @@ import { fixed, note, pressable } from './marks.js';
 import { drawChart } from './curves.js';
 
 const PAUSE = 700; // milliseconds that each step stays while playing
-const LOSSES = [['training', 'train/loss'], ['validation', 'validation/loss']];
-const SCORES = [['BLEU', 'validation/bleu'], ['exact match', 'validation/exact_match']];
+const LOSSES = [
+  ['training', 'train/loss'],
+  ['validation', 'validation/loss'],
+];
+const SCORES = [
+  ['BLEU', 'validation/bleu'],
+  ['exact match', 'validation/exact_match'],
+];
 const fetched = new WeakMap(); // of each answer of "training", the records of its steps
 
 export function createTraining(store, ask) {
@@ -37,7 +43,11 @@ function drawNothing(store, ask, node, state) {
   const reason = whyNot(state, ask, 'training');
   if (reason) node.replaceChildren(note(reason));
   else if (state.busy) node.replaceChildren();
-  else node.replaceChildren(note('The record of this training has not been read.'), pressable('Read it', () => askTraining(store, ask)));
+  else
+    node.replaceChildren(
+      note('The record of this training has not been read.'),
+      pressable('Read it', () => askTraining(store, ask)),
+    );
 }
 
 async function askTraining(store, ask) {
@@ -58,7 +68,12 @@ function sentenceShown({ visit: visited }) {
 function createControls(store, ask) {
   const label = element('p', { class: 'hl-role' });
   const choice = element('select', { class: 'hl-box', 'aria-label': 'Sentence' });
-  const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': 'Saved step of the training' });
+  const slider = element('input', {
+    type: 'range',
+    min: 0,
+    class: 'hl-slider',
+    'aria-label': 'Saved step of the training',
+  });
   const player = createPlayer(store, ask);
   choice.addEventListener('change', () => showStep(store, ask, stepShown(store.get()), Number(choice.value)));
   slider.addEventListener('input', () => {
@@ -67,14 +82,23 @@ function createControls(store, ask) {
     showStep(store, ask, state.training.steps[slider.value], sentenceShown(state));
   });
   const hint = note('Move the slider: the heads and the matrix show this sentence as the model read it at that step.');
-  const node = element('section', { class: 'hl-part' }, label, choice, slider, element('div', { class: 'hl-actions' }, player.node), hint);
+  const node = element(
+    'section',
+    { class: 'hl-part' },
+    label,
+    choice,
+    slider,
+    element('div', { class: 'hl-actions' }, player.node),
+    hint,
+  );
   return {
     node,
     draw(state, before) {
       if (state.training === before.training && state.visit === before.visit) return; // a hand may be on the slider
       const { steps, sentences } = state.training;
       const shown = stepShown(state);
-      if (state.training !== before.training) choice.replaceChildren(...sentences.map(({ source }, index) => element('option', { value: index }, source)));
+      if (state.training !== before.training)
+        choice.replaceChildren(...sentences.map(({ source }, index) => element('option', { value: index }, source)));
       choice.value = sentenceShown(state);
       slider.max = steps.length - 1;
       slider.value = steps.indexOf(shown);
@@ -105,7 +129,9 @@ async function recordOf(store, ask, training, step, sentence) {
 // Steps through the training by itself; whoever prefers little motion has the slider alone.
 function createPlayer(store, ask) {
   let playing = false;
-  const node = pressable('Play', () => (playing ? stop() : play()), { hidden: matchMedia('(prefers-reduced-motion: reduce)').matches });
+  const node = pressable('Play', () => (playing ? stop() : play()), {
+    hidden: matchMedia('(prefers-reduced-motion: reduce)').matches,
+  });
   function stop() {
     playing = false;
     node.textContent = 'Play';
@@ -128,7 +154,10 @@ function createPlayer(store, ask) {
 
 function drawCharts(node, state) {
   const { curves } = state.training;
-  const curve = ([name, key]) => ({ name, points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]) });
+  const curve = ([name, key]) => ({
+    name,
+    points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]),
+  });
   const losses = LOSSES.map(curve).filter(({ points }) => points.length > 0);
   // A model that answers with single words has no BLEU to speak of; how many it has right says more.
   const score = SCORES.map(curve).find(({ points }) => points.some(([, value]) => value > 0));

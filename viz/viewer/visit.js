@@ -11,6 +11,11 @@ export function homeOf(state) {
   return state.visit?.from ?? state;
 }
 
+// Whose heads are silent: the record on screen; when that is the outcome itself, the one that it came from.
+export function subjectOf(state) {
+  return state.visit?.what === 'muted' ? state.visit.from : state;
+}
+
 // `what` is one of force, hypothesis, reference, muted, training, tour; `label` says it to a person. A visit to
 // the training also has its `step` and its `sentence`.
 export function visit(store, record, { what, label, ...details }) {

@@ -107,7 +107,11 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
         return json.loads(to_json(desk.ask(request)))
 
     def shown(
-        translation: Translation, model: str = "de-en", address: str = "", width: int = 1440, scheme: str = "light"
+        translation: Translation,
+        model: str = "de-en",
+        address: str = "",
+        width: int = 1440,
+        scheme: str = "light",
     ) -> Page:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         pages.append(page)

@@ -1,4 +1,4 @@
-"""Heads in the atlas: chosen together, ordered by a measure, named by their role, muted, tinted by importance."""
+"""Heads in the atlas: chosen together, ordered by a measure, named by their role, muted, tinted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def test_a_number_chooses_its_row_or_its_column_of_heads(show: Show):
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · average of its heads")
 
 
-@pytest.mark.parametrize(("kind", "option"), [("Cross", "confidence"), ("Decoder", "entropy"), ("Encoder", "sinks")])
+@pytest.mark.parametrize(
+    ("kind", "option"), [("Cross", "confidence"), ("Decoder", "entropy"), ("Encoder", "sinks")]
+)
 def test_heads_are_ordered_by_a_measure_of_python(show: Show, kind: str, option: str):
     page = show(RESULT)
     choose(page, kind, 1, 1)
@@ -58,7 +60,9 @@ def test_heads_are_ordered_by_a_measure_of_python(show: Show, kind: str, option:
     values = {"confidence": found.confidence, "entropy": found.entropy, "sinks": found.sink_mass}[option]
     best = int(values.flatten().argmax())
     layer, head = divmod(best, values.shape[1])
-    expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", f"layer {layer + 1}, head {head + 1}")
+    expect(page.locator(".hl-thumbnail").first).to_have_attribute(
+        "aria-label", f"layer {layer + 1}, head {head + 1}"
+    )
     assert f"{values.max().item():.4f}" in (page.locator(".hl-thumbnail").first.get_attribute("title") or "")
     page.get_by_label("Order of the heads").select_option("")
     expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 1, head 1")

@@ -1,4 +1,4 @@
-"""Which value a cell shows: weights, norms, rollouts, differences; words merged, specials hidden, cells paled."""
+"""Which value a cell shows: weights, norms, rollouts, differences, merged, renormalised, paled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.browser.screen import FIRST, choose, drawn, point, readout
 
 pytestmark = pytest.mark.browser
 
-TEXT = FIRST.replace(".", " .")  # as the fake translator repeats it, so that answers are about the same weights
+TEXT = FIRST.replace(
+    ".", " ."
+)  # as the fake translator repeats it, so that answers are about the same weights
 RESULT = TRANSLATORS["de-en"].translate(TEXT)
 RECORD = RESULT.attention
 
@@ -157,8 +159,8 @@ def darkest(page: Page, row: int) -> bool:
         """(canvas, row) => {
           const height = canvas.height / document.querySelectorAll('.hl-row-label').length;
           const pixels = canvas.getContext('2d').getImageData(0, row * height + 3, canvas.width, 1).data;
-          for (let at = 0; at < pixels.length; at += 4) if (pixels.slice(at, at + 3).join() === '43,15,0') return true;
-          return false;
+          const colours = Array.from({ length: pixels.length / 4 }, (_, at) => pixels.slice(4 * at, 4 * at + 3));
+          return colours.some((colour) => colour.join() === '43,15,0');
         }""",
         row,
     )

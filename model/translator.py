@@ -54,9 +54,16 @@ class Sentence(NamedTuple):
 class Translator:
     """A model directory ready to translate."""
 
-    def __init__(self, checkpoint: Checkpoint, name: str = "", max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        name: str = "",
+        max_tokens: int = MAX_TOKENS,
+        directory: Path | None = None,
+    ) -> None:
         self.checkpoint = checkpoint
         self.name = name
+        self.directory = directory  # where the record of its training may lie too; None when made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
 
     @classmethod
@@ -64,7 +71,7 @@ class Translator:
         """Read a model directory. Raises UserError when it is missing, broken or too new."""
         checkpoint = load(Path(directory))
         lay_out_for_few_rows(checkpoint.model)
-        return cls(checkpoint, Path(directory).name)
+        return cls(checkpoint, Path(directory).name, directory=Path(directory))
 
     @property
     def device(self) -> torch.device:

@@ -6,8 +6,11 @@ translated with, and says what is wanted beyond.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,13 +18,18 @@ import torch
 
 from model import Translation, Translator
 from model.attribution import rollout
+from model.curves import Curves
 from model.errors import UserError
+from model.probes import Probes
 from model.record import KINDS, Head, Word
 from viz import fields
 from viz.payload import encode, encode_hypothesis, encode_weights
 
+NO_TRAINING = "This model came without a record of its training."
 MAX_BEAM = 8  # of the page; a wider beam is for the command line
 MAX_LENGTH_PENALTY = 2.0
+
+logger = logging.getLogger("headlight")
 
 
 @dataclass(frozen=True)
@@ -148,10 +156,64 @@ def beams(question: Question) -> dict[str, Any]:
     }
 
 
+def training(question: Question) -> dict[str, Any]:
+    """The curves of the model's own training, the steps that were saved, and the sentences."""
+    directory, probes = _probes(question)
+    try:
+        curves = Curves.load(directory).rows
+    except UserError:
+        curves = ()  # the steps can be looked at without them
+    return {
+        "curves": list(curves),
+        "steps": list(probes.steps),
+        "sentences": [pair._asdict() for pair in probes.sentences],
+    }
+
+
+def training_step(question: Question) -> dict[str, Any]:
+    """The record of one of those sentences as the model read it at one of those steps."""
+    _, probes = _probes(question)
+    step = fields.whole(question.request, "step", 0, probes.steps[-1])
+    sentence = fields.whole(question.request, "sentence", 0, len(probes.sentences) - 1)
+    record, pair = probes.record(step, sentence), probes.sentences[sentence]
+    info = question.translator.checkpoint.info
+    return question.payload(
+        Translation(
+            source_text=pair.source,
+            text=pair.target,
+            source_language=info.source_language,
+            target_language=info.target_language,
+            attention=record,
+            log_probabilities=probes.log_probabilities(step, sentence),
+            alternatives=((),) * len(record.predicted),  # only the attention was saved
+            hypotheses=(),
+            forced=len(record.predicted),
+        )
+    )
+
+
+def _probes(question: Question) -> tuple[Path, Probes]:
+    directory = question.translator.directory
+    if directory is None:
+        raise UserError(NO_TRAINING)
+    try:
+        return directory, _load_probes(directory)
+    except UserError as error:  # its sentence names a path of the server, which is for the log
+        logger.info("training: %s", error)
+        raise UserError(NO_TRAINING) from error
+
+
+@lru_cache(maxsize=4)
+def _load_probes(directory: Path) -> Probes:
+    """Read a file of some megabytes once for all steps of the slider; as a model, it is not read again."""
+    return Probes.load(directory)
+
+
 Answer = Callable[[Question], dict[str, Any]]
 
 ANSWERS: dict[str, Answer] = {
-    answer.__name__: answer for answer in (force, target, score, mute, importance, values, cell, beams)
+    answer.__name__: answer
+    for answer in (force, target, score, mute, importance, values, cell, beams, training, training_step)
 }
 # These may take as long as many translations: they wait for each other, and nobody else for them.
 SLOW = frozenset({"importance", "values", "cell", "beams"})

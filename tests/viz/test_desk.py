@@ -10,12 +10,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.checkpoint import save_tokenizers
+from model.curves import METRICS
 from model.inputs import MAX_TARGET_TOKENS
+from model.probes import Pair, Probes, measure
 from model.record import KINDS, Head
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
-from viz.answers import ANSWERS, SLOW
+from viz.answers import ANSWERS, NO_TRAINING, SLOW
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import SCALE, decode, decode_weights, to_json
 
@@ -34,7 +37,25 @@ GOOD = {
     "values": {"ids": IDS, "mode": "norm"},
     "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
     "beams": {"beam_size": 3},
+    "training": {},
+    "training_step": {"step": 4, "sentence": 1},
 }
+PAIRS = (Pair("Ein kleiner Hund läuft.", "A small dog runs."), Pair("Die Tür ist heiß", "The door is hot"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trained(tmp_path_factory):
+    """The model's directory with the record of its training: probes at two steps, and two lines of curves."""
+    directory = tmp_path_factory.mktemp("tiny")
+    checkpoint = TRANSLATOR.checkpoint
+    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}
+    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.save(directory)
+    rows = ({"step": 0, "train/loss": 7.5}, {"step": 4, "train/loss": 6.5})
+    (directory / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    TRANSLATOR.directory = directory
+    return directory
 
 
 def ask(do, **fields):
@@ -155,6 +176,29 @@ def test_the_beam_tree_leads_to_its_hypotheses():
         assert sum(one["log_probabilities"]) == pytest.approx(one["log_probability"], abs=1e-4)
 
 
+def test_the_training_tells_its_curves_steps_and_sentences():
+    answer = ask("training")
+    assert answer["steps"] == [0, 4]
+    assert answer["sentences"] == [pair._asdict() for pair in PAIRS]
+    assert [row["train/loss"] for row in answer["curves"]] == [7.5, 6.5]
+
+
+def test_a_step_of_the_training_is_a_record_of_its_sentence():
+    record = decode(ask("training_step"))
+    expected = TRANSLATOR.score(*PAIRS[1]).attention
+    assert (record.source_text, record.text) == PAIRS[1]
+    assert record.forced == len(record.ids)
+    assert record.attention.predicted == expected.predicted
+    assert (record.attention.cross - expected.cross).abs().max() < 1 / 255 + 1e-4
+
+
+def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    assert refused(**COMMON, do="training") == NO_TRAINING
+    monkeypatch.setattr(TRANSLATOR, "directory", None)
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
+
+
 WHOLE = [None, "1", 1.5, True, -1, 10**30, [], math.nan]
 NO_IDS = [
     None,
@@ -199,6 +243,7 @@ BAD = [
     *[("cell", "ids", value) for value in NO_IDS],
     *[("cell", "kind", value) for value in (None, "self", 5, {})],
     *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
+    *[("training_step", name, value) for name in ("step", "sentence") for value in (*WHOLE, 2, 3, 5)],
     *[("beams", "do", value) for value in (None, "ask", "__class__", 5, ["beams"], {})],
 ]
 

@@ -51,7 +51,9 @@ def test_arithmetic(tmp_path):
     shutil.copytree(HERE / "viewer", tmp_path / "tests")
     tests = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("tests/*.test.mjs"))
     assert tests
-    run = subprocess.run([node(), "--test", *tests], cwd=tmp_path, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [node(), "--test", *tests], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stdout + run.stderr
 
 

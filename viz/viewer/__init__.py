@@ -67,9 +67,9 @@ def script() -> str:
     Each module becomes a function that is called at once and returns its exports, in the order of
     MODULES; `tests/viz` checks that each import comes from an earlier module.
     """
-    source = "\n".join(_as_function(name) for name in MODULES)
+    source = "\n".join(("const modules = {};", *map(_as_function, MODULES)))
     face = "{ ...modules['viewer.js'], ...modules['page.js'] }"
-    return f"window.Headlight = (() => {{\n'use strict';\nconst modules = {{}};\n{source}\nreturn {face};\n}})();\n"
+    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {face};\n}})();\n"
 
 
 def _as_function(name: str) -> str:

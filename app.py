@@ -221,7 +221,7 @@ def _wire_translation(
     running = []
 
     def show(text: str, model: str, beam_size: float, length_penalty: float) -> list[Any]:
-        payload = desk.attention(text, model, int(beam_size), length_penalty)
+        payload = desk.attention(text, model, int(beam_size), float(length_penalty))
         ready = gr.update(interactive=True)
         return [to_json(payload), ready, ready, gr.update(visible=False)]
 

@@ -159,8 +159,8 @@ def darkest(page: Page, row: int) -> bool:
         """(canvas, row) => {
           const height = canvas.height / document.querySelectorAll('.hl-row-label').length;
           const pixels = canvas.getContext('2d').getImageData(0, row * height + 3, canvas.width, 1).data;
-          const colours = Array.from({ length: pixels.length / 4 }, (_, at) => pixels.slice(4 * at, 4 * at + 3));
-          return colours.some((colour) => colour.join() === '43,15,0');
+          const colour = (_, at) => pixels.slice(4 * at, 4 * at + 3).join();
+          return Array.from({ length: canvas.width }, colour).includes('43,15,0');
         }""",
         row,
     )

@@ -162,7 +162,8 @@ class FakeTranslator(Translator):
         return words
 
     def _translation(self, text: str, target: list[str]) -> Translation:
-        return random_translation(self._words(text), target, self.layers, self.heads, seed=len(text))
+        found = random_translation(self._words(text), target, self.layers, self.heads, seed=len(text))
+        return replace(found, source_text=text)
 
 
 def _tokens(words: list[str]) -> tuple[Token, ...]:

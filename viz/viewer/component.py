@@ -22,7 +22,7 @@ const ask = async (request) => {
   return answer;
 };
 const viewer = Headlight.mount(element.querySelector('.headlight'), { address: true, ask });
-Headlight.viewer = viewer; // for the page's own widgets
+Headlight.viewer = { ...viewer, ask }; // for the page's own widgets
 const show = () => { if (props.value) viewer.show(props.value); };
 watch('value', show);
 show();

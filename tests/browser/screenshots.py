@@ -39,9 +39,11 @@ def a_silent_layer(page: Page) -> None:
     page.get_by_role("tab", name="Mute").click()
     page.get_by_role("button", name="Try all").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
-    page.get_by_role("button", name="all heads of layer 1").click()
+    page.get_by_role("button", name="Decoder", exact=True).click()
+    page.get_by_role("button", name="all heads of layer 2").click()
     page.keyboard.press("m")
-    expect(page.locator(".hl-inspector")).to_contain_text("before")
+    expect(page.locator(".hl-inspector")).to_contain_text("changes by")
+    page.locator(".hl-panel-mute").evaluate("panel => panel.scrollTo(0, 0)")
 
 
 def two_heads_compared(page: Page) -> None:

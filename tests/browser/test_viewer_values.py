@@ -104,7 +104,7 @@ def test_hidden_specials_share_their_weight_and_their_mass_is_printed(show: Show
     )
     point(page, 4, 3)
     assert float(value(page)) == pytest.approx((rows[4, 3] / (1 - mass[4])).item(), abs=1e-4)
-    assert f"{mass[4].item():.4f} of the row is hidden" in readout(page)
+    assert f"hidden {mass[4].item():.4f}" in readout(page)
 
 
 def merged(translation: Translation) -> Translation:

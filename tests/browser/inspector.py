@@ -23,7 +23,8 @@ KEEP = "() => { window.kept = viewer.state(); }"
 DIFFERENT = """() => {
   const now = viewer.state();
   const same = (one, other) => one === other || JSON.stringify(one) === JSON.stringify(other);
-  return Object.keys({ ...now, ...window.kept }).filter((name) => name !== 'panel' && !same(now[name], window.kept[name]));
+  const names = Object.keys({ ...now, ...window.kept }).filter((name) => name !== 'panel');
+  return names.filter((name) => !same(now[name], window.kept[name]));
 }"""
 
 

@@ -68,7 +68,9 @@ def test_the_head_card_says_what_the_model_measures(page: Page, kind: str, layer
     offset = int(measured.positional.offset[place])
     sign = "+" if offset > 0 else "−" if offset < 0 else ""
     share = number(float(measured.positional.share[place]), 2)
-    expect(panel.locator("[data-name=offset_share] .hl-number")).to_have_text(f"{share} at {sign}{abs(offset)}")
+    expect(panel.locator("[data-name=offset_share] .hl-number")).to_have_text(
+        f"{share} at {sign}{abs(offset)}"
+    )
     expect(panel.locator("[data-name=rare]")).to_have_count(0 if measured.rare_share is None else 1)
     role = ROLES[int(head_roles(measured)[place])]
     expect(panel.locator(".hl-role")).to_have_text(role[0].upper() + role[1:])

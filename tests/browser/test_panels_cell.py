@@ -30,7 +30,8 @@ def pin(page: Page, row: int, column: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "layer", "head", "row", "column"), [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)]
+    ("kind", "layer", "head", "row", "column"),
+    [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)],
 )
 def test_the_numbers_are_the_models(page: Page, kind: str, layer: int, head: int, row: int, column: int):
     choose(page, kind, layer, head)
@@ -61,7 +62,9 @@ def test_pointing_at_a_dimension_reads_its_numbers(page: Page):
     box = panel.locator(".hl-vectors").bounding_box()
     width = len(real.query)
     page.mouse.move(box["x"] + 2.5 * box["width"] / width, box["y"] + 30)
-    product = f"{number(float(real.query[2]))} × {number(float(real.key[2]))} = {number(float(real.products[2]))}"
+    product = (
+        f"{number(float(real.query[2]))} × {number(float(real.key[2]))} = {number(float(real.products[2]))}"
+    )
     expect(panel.locator(".hl-dimension")).to_have_text(f"3 of {width}: {product}")
 
 

@@ -151,5 +151,7 @@ def test_the_head_map_chooses_a_head(page: Page):
     expect(panel.locator(".hl-map-readout")).to_contain_text("Encoder, layer 2, head 2:")
     cell.click()
     expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 2 · head 2")
-    expect(panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)).to_have_count(1)
+    expect(
+        panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)
+    ).to_have_count(1)
     expect(open_panel(page, "Head")).to_contain_text("importance, rank")

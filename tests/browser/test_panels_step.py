@@ -34,6 +34,11 @@ def expect_chips(page: Page, tokens) -> None:
     assert [chip.strip() for chip in chips(page)] == texts(tokens)
 
 
+def pruned(step: int) -> int:
+    """Return the place in the tree of the first hypothesis that this step left behind."""
+    return next(at for at, one in enumerate(TREE.beam_tree) if one.fate == "pruned" and one.step == step)
+
+
 def test_the_likeliest_tokens_of_each_step(page: Page):
     panel = open_panel(page, "Step")
     for step in (1, 2):
@@ -88,7 +93,8 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
         count = sum(node.fate == fate for node in TREE.beam_tree)
         assert count > 0
         expect(panel.locator(f".hl-node.hl-{fate}")).to_have_count(count)
-    place, node = next((at, one) for at, one in enumerate(TREE.beam_tree) if one.fate == "pruned" and one.step == 2)
+    place = pruned(step=2)
+    node = TREE.beam_tree[place]
     nodes.nth(place).hover()
     facts = f"step 3, pruned: {node.reason}. log p {number(node.log_probability)}, score {number(node.score)}"
     expect(panel.locator(".hl-fate")).to_contain_text(facts)
@@ -99,7 +105,7 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
 def test_each_hypothesis_shows_its_own_attention(page: Page):
     panel = open_panel(page, "Step")
     panel.get_by_role("button", name="Draw the beam tree").click()
-    place, node = next((at, one) for at, one in enumerate(TREE.beam_tree) if one.fate == "pruned" and one.step == 2)
+    place = pruned(step=2)
     path, at = [], place
     while at is not None:
         path.insert(0, TREE.beam_tree[at].token.id)

@@ -99,7 +99,9 @@ def test_a_browser_that_forgets_everything_can_still_take_it(browser: Browser, a
     page = browser.new_page()
     trouble: list[str] = []
     page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('refused'); } })")
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('refused'); } })"
+    )
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()
     page.get_by_role("button", name="Start").click()

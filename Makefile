@@ -25,14 +25,18 @@ test: lint ## lint, types and all tests but the slow ones, with a real browser
 test-slow: $(TESTS_INSTALLED) ## the slow tests
 	@$(call pytest,slow)
 
-lint: $(TESTS_INSTALLED) ## style, format and types
+lint: $(TESTS_INSTALLED) ## style, format and types, of Python and of JavaScript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(VENV)/bin/oxlint viz tests
+	$(VENV)/bin/oxfmt --check viz tests
 
 format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+	$(VENV)/bin/oxlint --fix viz tests
+	$(VENV)/bin/oxfmt viz tests
 
 bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others'; needs ARGS="--data DIR"
 	$(PYTHON) -m tests.benchmarks.training $(ARGS)

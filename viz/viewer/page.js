@@ -20,7 +20,9 @@ export function readAddress(examples, most, [sentence, model, beam, penalty]) {
 }
 
 // The record on screen as a request that gives it again: the tokens that were given, the model's own behind them.
-export function onScreen({ record, mutes }) {
+// A step of the training cannot be had again from the finished model, so the translation it came from stands for it.
+export function onScreen(state) {
+  const { record, mutes } = state.visit?.what === 'training' ? state.visit.from : state;
   if (!record) return [null];
   const ids = record.tokens.predicted.map((token) => token.id);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };

@@ -69,3 +69,14 @@ def test_letters_typed_into_the_sentence_are_no_commands(opened: Page):
     choose(opened, "Cross", 2, 3)
     opened.get_by_label("Sentence").press_sequentially("1a")
     expect(opened.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
+
+
+def test_a_pinned_token_comes_into_sight(show: Show):
+    page = show(TRANSLATORS["de-en"].translate(" ".join(f"Wort{number}" for number in range(40))))
+    page.keyboard.press("3")
+    last = page.locator(".hl-chip[data-side=source]").last
+    expect(last).not_to_be_in_viewport()
+    page.locator(".hl-matrix").focus()
+    for _ in range(41):
+        page.keyboard.press("Shift+ArrowRight")
+    expect(last).to_be_in_viewport()

@@ -20,12 +20,12 @@ export function readAddress(examples, most, [sentence, model, beam, penalty]) {
 }
 
 // The record on screen as a request that gives it again: the tokens that were given, the model's own behind them.
-export function onScreen({ record, mutes }) {
+export function onScreen({ record, mutes, theme }) {
   if (!record) return [null];
   const ids = record.tokens.predicted.map((token) => token.id);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return [{ ...identity, ids, prefix: ids.slice(0, record.forced), heads: mutes, address }];
+  return [{ ...identity, ids, prefix: ids.slice(0, record.forced), heads: mutes, address, theme }];
 }
 
 export function toggleDisclosure(button, menu) {

@@ -35,6 +35,7 @@ MODULES = (
     "picture.js",
     "takeaway.js",
     "table.js",
+    "scale.js",
     "matrix.js",
     "toolbar.js",
     "marks.js",

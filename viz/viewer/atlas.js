@@ -86,16 +86,18 @@ function renderAtlas(parts, state, before) {
     differs(state, before, ['record', 'kind', 'theme', 'sort']) ||
     (state.sort === 'importance' && state.importance !== before.importance);
   if (redrawn) drawAtlas(parts, state);
-  if (redrawn || state.importance !== before.importance) tintHeads(parts, state);
+  if (redrawn || state.importance !== before.importance) {
+    for (const option of parts.options.slice(1)) option.disabled = !canSort(state, option.value);
+    tintHeads(parts, state);
+  }
   if (redrawn || differs(state, before, ['layer', 'head', 'selection'])) markChosen(parts, state);
   if (redrawn || state.mutes !== before.mutes) markMuted(parts, state);
   if (redrawn || !sameSpot(focusOf(state), focusOf(before))) band(parts.grid, state);
 }
 
 function drawAtlas(parts, state) {
-  const { kinds, sort, options, meaning, roles, grid } = parts;
+  const { kinds, sort, meaning, roles, grid } = parts;
   for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
-  for (const option of options.slice(1)) option.disabled = !canSort(state, option.value);
   const sorted = sortedHeads(state);
   sort.value = sorted ? state.sort : '';
   meaning.textContent = MEANING[state.kind];

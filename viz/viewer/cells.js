@@ -5,20 +5,21 @@ import { palette, stepOf } from './colour.js';
 import { PALED, SHOWN, UNMATCHED, hasValue, shares } from './grid.js';
 
 const CELL = { width: [16, 44], height: [18, 30] };
-const ROOM = 344; // the height that rows share before they get their least height
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into a cell of this size
 const STEEP = 26; // cells narrower than this have steeper names
 
-// Sizes in pixels for a grid whose longest column name and available room are given.
+// Sizes in pixels for a grid: `room` is what its cells and the names above them have, `longest` is the longest of
+// these names, and `reserved` is wanted beside the cells.
 export function fit({ rows, columns }, longest, room, reserved) {
-  const steep = room / Math.max(1, columns) < STEEP;
+  const steep = room.width / Math.max(1, columns) < STEEP;
   const slope = steep ? 62 : 38;
   const [across, upwards] = [Math.cos((slope * Math.PI) / 180), Math.sin((slope * Math.PI) / 180)];
   const overhang = Math.max(reserved, Math.ceil(longest * across));
+  const top = Math.ceil(longest * upwards) + 16;
   return {
-    width: bounded(Math.floor((room - overhang) / Math.max(1, columns)), CELL.width),
-    height: bounded(Math.floor(ROOM / Math.max(1, rows)), CELL.height),
-    top: Math.ceil(longest * upwards) + 16,
+    width: bounded(Math.floor((room.width - overhang) / Math.max(1, columns)), CELL.width),
+    height: bounded(Math.floor((room.height - top) / Math.max(1, rows)), CELL.height),
+    top,
     slope,
     overhang,
     ratio: window.devicePixelRatio,

@@ -4,8 +4,11 @@ import { element, tokenText } from './dom.js';
 import { differs, focusOf, isCell, sameSpot, togglePin } from './state.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from './grid.js';
 import { drawCells, fit } from './cells.js';
+import { createScale, writeScale } from './scale.js';
 import { titleOf } from './names.js';
 import { describe, describeView, plain } from './readout.js';
+
+const BAR = 12; // room for a horizontal scroll bar
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
@@ -29,7 +32,13 @@ export function createMatrix(store, heading, toolbar, table) {
   const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
   const readout = element('p', { class: 'hl-readout' });
   const facts = element('p', { class: 'hl-facts hl-soft' });
-  const beneath = element('div', { class: 'hl-beneath' }, readout, facts);
+  const scale = createScale();
+  const beneath = element(
+    'div',
+    { class: 'hl-beneath' },
+    readout,
+    element('div', { class: 'hl-bottom' }, facts, scale.node),
+  );
   const node = element(
     'section',
     { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
@@ -39,7 +48,21 @@ export function createMatrix(store, heading, toolbar, table) {
     beneath,
     table,
   );
-  const parts = { store, canvas, bands, active, field, rowLabels, columnLabels, hidden, hint, scroll, readout, facts };
+  const parts = {
+    store,
+    canvas,
+    bands,
+    active,
+    field,
+    rowLabels,
+    columnLabels,
+    hidden,
+    hint,
+    scroll,
+    readout,
+    facts,
+    scale,
+  };
   listenMatrix(parts);
   new ResizeObserver(() => layOut(parts, store.get())).observe(node);
   store.subscribe((state, before) => renderMatrix(parts, state, before));
@@ -57,6 +80,7 @@ function renderMatrix(parts, state, before) {
   }
   if (redrawn || differs(state, before, ['theme', 'scale'])) {
     if (!layOut(parts, state)) drawCells(parts, state);
+    writeScale(parts.scale, state);
   }
   if (redrawn || state.hover !== before.hover || state.pin !== before.pin) lightMatrix(parts, state);
   if (state.pin && state.pin !== before.pin && !state.hover) bringIntoView(parts, state);
@@ -106,7 +130,8 @@ function layOut(parts, state) {
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
   const names = [...columnLabels.querySelectorAll('.hl-name')];
   const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
-  const size = fit(grid, longest, scroll.clientWidth - rowLabels.offsetWidth, hidden.offsetWidth);
+  const height = parseFloat(getComputedStyle(scroll).maxHeight) - BAR;
+  const size = fit(grid, longest, { width: scroll.clientWidth - rowLabels.offsetWidth, height }, hidden.offsetWidth);
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;
   Object.assign(parts, { key, size });

@@ -23,8 +23,8 @@ export function pictureOf(state) {
   const left = MARGIN + LETTER * longest(names.rows) + 8;
   const slant = LETTER * longest(names.columns);
   const top = MARGIN + 32 + slant * 0.62 + 16;
-  const width = Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480);
-  const height = top + grid.rows * CELL.height + 72 + MARGIN;
+  const width = Math.ceil(Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480));
+  const height = Math.ceil(top + grid.rows * CELL.height + 72 + MARGIN);
   const svg = shape('svg', {
     width,
     height,

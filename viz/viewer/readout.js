@@ -70,7 +70,7 @@ function rowFacts(grid, row) {
   const facts = [];
   if (grid.mode === 'weight' || grid.mode === 'rollout')
     facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
-  if (grid.hidden) facts.push(` · ${fourDigits(grid.hidden[row])} of the row is hidden`);
+  if (grid.hidden) facts.push(` · hidden ${fourDigits(grid.hidden[row])}`);
   return facts;
 }
 

@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { chooseKind } from './state.js';
 import { homeOf, changeHome, leave, visit } from './visit.js';
 import { readRecord, request, whyNot } from './ask.js';
-import { figure, fixed, note, part, plural, pressable, sum, tokenColumns } from './marks.js';
+import { figure, fixed, note, part, pressable, sum, tokenColumns } from './marks.js';
 
 export function createReference(store, ask) {
   const box = element('textarea', {
@@ -44,8 +44,8 @@ async function score(store, ask, text) {
 
 function drawScored(store, node, { record, scored }) {
   if (!scored) return node.replaceChildren();
-  const lengths = [record, scored].map(({ tokens }) => tokens.predicted.length);
-  const apart = lengths[0] !== lengths[1];
+  const words = new Set(wordsIn(record));
+  const apart = !wordsIn(scored).some((word) => words.has(word));
   node.replaceChildren(
     ...sideOf('the model’s', record),
     ...sideOf('yours', scored),
@@ -57,11 +57,15 @@ function drawScored(store, node, { record, scored }) {
     ),
     note(
       apart
-        ? `The model’s has ${plural(lengths[0], 'token')} and yours ${lengths[1]}, so the two have no common cells: show one at a time.`
-        : 'The difference is the model’s weights minus those of yours.',
+        ? 'The two have no token in common, so there is no difference to draw: show one at a time.'
+        : 'The difference is the model’s weights less those of yours, where a token of the one stands in the other too.',
     ),
   );
   return undefined;
+}
+
+function wordsIn({ tokens }) {
+  return tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
 }
 
 function sideOf(name, { tokens, log_probabilities: chances }) {
@@ -75,6 +79,6 @@ function sideOf(name, { tokens, log_probabilities: chances }) {
 
 function compare(store, scored) {
   leave(store);
-  const reference = { label: 'your own translation', record: scored, head: null };
+  const reference = { label: 'your own translation', record: scored };
   store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
 }

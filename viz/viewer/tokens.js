@@ -2,7 +2,7 @@
 
 import { element, tokenText, visible } from './dom.js';
 import { palette, stepOf } from './colour.js';
-import { differs, focusOf, sameSpot, spotOfToken, togglePin } from './state.js';
+import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from './state.js';
 import { gridChanged, shownGrid } from './grid.js';
 import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
 
@@ -28,13 +28,14 @@ export function createStrip(store) {
     chips.target,
     arcs,
   );
+  const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': 'Tokens' },
     element('div', { class: 'hl-result' }, element('div', { class: 'hl-result-text' }, text, notices), facts),
-    element('div', { class: 'hl-scroll hl-strip-scroll' }, body),
+    scroll,
   );
-  const parts = { store, text, facts, notices, chips, arcs, body, drawn: [] };
+  const parts = { store, text, facts, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
@@ -46,6 +47,7 @@ function renderStrip(parts, state, before) {
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
   if (gridChanged(state, before) || state.theme !== before.theme) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
+  if (state.pin !== before.pin && state.pin && !state.hover) bringIntoSight(parts, state, before.pin);
 }
 
 function redraw(parts, state) {
@@ -161,11 +163,20 @@ function walk(event, button) {
 
 function light(parts, state) {
   const grid = shownGrid(state);
-  for (const side of ['source', 'target']) {
-    const lit = litPlaces(state, grid, side);
-    [...parts.chips[side].children].forEach((button, place) => {
-      button.classList.toggle('hl-lit', lit.has(place));
-    });
-  }
+  for (const button of parts.lit) button.classList.remove('hl-lit');
+  parts.lit = ['source', 'target'].flatMap((side) => {
+    const buttons = parts.chips[side].children;
+    return [...litPlaces(state, grid, side)].map((place) => buttons[place]);
+  });
+  for (const button of parts.lit) button.classList.add('hl-lit');
   lightArcs(parts, state, grid);
+}
+
+// The token whose row or column was pinned last comes into sight along the strip; the page itself stays where it is.
+function bringIntoSight({ scroll, chips }, { kind, pin }, before) {
+  const moved = pin.column !== null && pin.column !== before?.column;
+  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(kind, pin.row ?? 0);
+  const frame = scroll.getBoundingClientRect();
+  const { left, right } = chips[side].children[place].getBoundingClientRect();
+  if (left < frame.left || right > frame.right) scroll.scrollLeft += (left + right - frame.left - frame.right) / 2;
 }

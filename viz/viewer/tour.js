@@ -7,7 +7,7 @@ import { leave, visit } from './visit.js';
 import { pressable } from './marks.js';
 
 const MODEL = 'reverse';
-const WORD = 'headlight';
+const WORD = 'umbrella';
 const REMEMBERED = 'headlight.tour';
 
 // Each step: the part of the page that it speaks of, what it says, and the changes that it makes to the state.
@@ -42,15 +42,20 @@ const VISITS = [
   },
   {
     part: '.hl-inspector',
-    title: 'What if it were silent?',
+    title: 'What if they were silent?',
     text: () =>
-      'Now the head is silent: the inspector compares what the model writes without it. Press M to let it speak again, and try other heads. When you are done, your own sentence comes back.',
-    changes: ({ kind, layer, head }) => ({ panel: 'mute', mutes: [[kind, layer, head]] }),
+      'Now the heads of the last layer are silent. The inspector shows what the model writes without them, and how likely each letter of the former word still is. Try single heads too: where several do the same, one of them can be spared. At the end your own sentence comes back.',
+    changes: ({ record }) => ({ panel: 'mute', mutes: lastLayer(record) }),
   },
 ];
 
 function lastLetter(record) {
   return record.tokens.source[record.tokens.source.length - 2];
+}
+
+function lastLayer(record) {
+  const { layers, heads } = record.attention.cross;
+  return Array.from({ length: heads }, (_, head) => ['cross', layers - 1, head]);
 }
 
 function corner(record) {
@@ -83,6 +88,7 @@ export function createTour(store, ask, root) {
 
 function offer(tour) {
   const later = () => close(tour);
+  tour.card.classList.add('hl-aside');
   tour.card.replaceChildren(
     element('p', {}, 'New here? Take a two-minute tour.'),
     element(

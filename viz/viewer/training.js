@@ -126,12 +126,10 @@ async function recordOf(store, ask, training, step, sentence) {
   return record;
 }
 
-// Steps through the training by itself; whoever prefers little motion has the slider alone.
+// Steps through the training by itself; the style hides it from whoever prefers little motion.
 function createPlayer(store, ask) {
   let playing = false;
-  const node = pressable('Play', () => (playing ? stop() : play()), {
-    hidden: matchMedia('(prefers-reduced-motion: reduce)').matches,
-  });
+  const node = pressable('Play', () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
   function stop() {
     playing = false;
     node.textContent = 'Play';

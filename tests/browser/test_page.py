@@ -17,6 +17,7 @@ from gradio_client.exceptions import AppError
 from playwright.sync_api import Browser, Page, expect
 
 import app
+import viz
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
 from tests.browser.screen import FIRST, choose, point, readout, submit, translate
 from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY
@@ -251,6 +252,18 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     assert readout(file) == shown
     assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
     file.screenshot(path=ARTIFACTS / "exported.png")
+    context.close()
+
+
+def test_a_notebook_draws_the_viewer_in_its_frame(browser: Browser):
+    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
+    page, trouble = context.new_page(), []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.set_content(viz.show(TRANSLATORS["de-en"].translate("Guten Tag!"))._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator(".hl-thumbnail").first.click()
+    expect(frame.locator(".hl-translation")).to_have_text("gUTEN tAG !")
+    assert not trouble
     context.close()
 
 

@@ -165,21 +165,24 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "weights empty": (lambda d: truncate(d, 0), "cut short or broken"),
     "config cut": (
         lambda d: (d / "config.json").write_text('{"format": 1,'),
-        "not a Headlight model's config",
+        "not proper JSON",
     ),
     "config of another program": (
         lambda d: (d / "config.json").write_text('{"model_type": "marian"}'),
         "not a Headlight model's config",
     ),
     "config is a list": (lambda d: (d / "config.json").write_text("[]"), "not a Headlight model's config"),
-    "newer format": (lambda d: edit_config(d, lambda c: c.update(format=99)), "format 99, newer than.*update"),
+    "newer format": (
+        lambda d: edit_config(d, lambda c: c.update(format=99)),
+        "format 99, newer than.*update",
+    ),
     "unknown setting": (
         lambda d: edit_config(d, lambda c: c["model"].update(colour="red")),
-        "Unknown model settings: colour",
+        "Unknown model settings: 'colour'",
     ),
     "setting gone": (lambda d: edit_config(d, lambda c: c["model"].pop("target_vocabulary")), "incomplete"),
     "language gone": (lambda d: edit_config(d, lambda c: c.pop("target_language")), "no 'target_language'"),
-    "other shape": (lambda d: edit_config(d, lambda c: c["model"].update(d_ff=21)), "has shape .* says"),
+    "other shape": (lambda d: edit_config(d, lambda c: c["model"].update(d_ff=19)), "has shape .* says"),
     "more layers": (
         lambda d: edit_config(d, lambda c: c["model"].update(n_encoder_layers=3)),
         "lacks weights",
@@ -188,12 +191,12 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda d: edit_config(d, lambda c: c["model"].update(n_encoder_layers=1)),
         "has unknown weights",
     ),
-    "weight gone": (lambda d: edit_weights(d, lambda w: w.pop(BIAS)), f"lacks weights .{BIAS}"),
+    "weight gone": (lambda d: edit_weights(d, lambda w: w.pop(BIAS)), "lacks weights: it has"),
     "tokenizer of another model": (
         lambda d: trained("character").save(d / "tokenizer.json"),
         "entries but the model wants",
     ),
-    "tokenizer broken": (lambda d: (d / "tokenizer.json").write_text("{"), "not a tokenizer file"),
+    "tokenizer broken": (lambda d: (d / "tokenizer.json").write_text("{"), "not proper JSON"),
 }
 
 

@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from model.config import ModelConfig
 from model.errors import UserError, shown
 from model.files import check_file, read_json, read_text
+from model.hub import OnHub
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 
@@ -45,7 +46,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(OnHub):
     """A model with its tokenizers, as a model directory holds it."""
 
     model: Transformer
@@ -53,6 +54,14 @@ class Checkpoint:
     target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
     info: ModelInfo
     card: str = ""  # README.md, for people
+
+    @classmethod
+    def load(cls, directory: Path) -> Checkpoint:
+        """`load` of this module."""
+        return load(directory)
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        save(self, save_directory, self.card or None)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

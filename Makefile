@@ -10,10 +10,10 @@ BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-corpus screenshots clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus screenshots clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="..." passes more arguments on; PYTHON_BIN=python3.12 chooses the Python for .venv.'
 
 app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860
@@ -25,20 +25,27 @@ test: lint ## lint, types and all tests but the slow ones, with a real browser
 test-slow: $(TESTS_INSTALLED) ## the slow tests
 	@$(call pytest,slow)
 
-lint: $(TESTS_INSTALLED) ## style, format and types
+lint: $(TESTS_INSTALLED) ## style, format and types, of Python and of JavaScript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(VENV)/bin/oxlint viz tests
+	$(VENV)/bin/oxfmt --check viz tests
 
 format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+	$(VENV)/bin/oxlint --fix viz tests
+	$(VENV)/bin/oxfmt viz tests
 
 bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others'; needs ARGS="--data DIR"
 	$(PYTHON) -m tests.benchmarks.training $(ARGS)
 
 bench-decoding: $(BENCHMARKS_INSTALLED) ## print decoding speeds beside others'
 	$(PYTHON) -m tests.benchmarks.decoding $(ARGS)
+
+bench-alignment: $(BENCHMARKS_INSTALLED) ## print alignment errors beside eflomal's; needs ARGS="--data DIR DIR --gold DIR"
+	$(PYTHON) -m tests.benchmarks.alignment $(ARGS)
 
 bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4.5 million pairs takes
 	$(PYTHON) -m tests.benchmarks.corpus $(ARGS)

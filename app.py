@@ -5,6 +5,7 @@ Widgets and callbacks only: the model lives in `model`, the drawing in `viz`.
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import logging
@@ -12,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 import tyro
@@ -21,11 +22,13 @@ from gradio.processing_utils import save_bytes_to_cache
 
 from model import Translator, list_models
 from model.errors import UserError
-from model.record import Translation
-from viz.export import document
-from viz.payload import encode, to_json
+from viz import charts
+from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
+from viz.desk import UNEXPECTED, Desk
+from viz.payload import to_json
 from viz.viewer import style
 from viz.viewer.component import viewer
+from viz.viewer.theme import theme
 
 HERE = Path(__file__).parent
 MODELS = HERE / "assets" / "models"
@@ -36,49 +39,15 @@ NO_MODELS = (
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
-UNEXPECTED = "Something went wrong inside the page; the last result is kept. The log of the server says more."
+
+# What happens in the browser stands in viz/viewer/page.js.
+BUSY = "() => document.body.classList.add('hl-pending')"
+DONE = "() => document.body.classList.remove('hl-pending')"
+TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
+TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
+ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
 
 logger = logging.getLogger("headlight")
-
-
-class Desk:
-    """The loaded translators, and what the page and its API ask of them."""
-
-    def __init__(self, translators: Mapping[str, Translator]) -> None:
-        self.translators = dict(translators)
-
-    def translate(self, text: str, model: str, beam_size: int, length_penalty: float) -> Translation:
-        """Return one translation. Raises UserError."""
-        if model not in self.translators:
-            known = ", ".join(self.translators) or "none"
-            raise UserError(f"There is no model {model!r}; choose one of: {known}.")
-        translator = self.translators[model]
-        return translator.translate(text, beam_size=int(beam_size), length_penalty=float(length_penalty))
-
-    def payload(self, text: str, model: str, beam_size: int, length_penalty: float) -> dict[str, Any]:
-        """Return one translation with every attention weight, as JSON can hold it. Raises UserError."""
-        translation = self.translate(text, model, beam_size, length_penalty)
-        return encode(translation, model, self.translators[model].title)
-
-    def attention(
-        self, text: str, model: str = "de-en", beam_size: int = 1, length_penalty: float = 1.0
-    ) -> dict[str, Any]:
-        """Translate a sentence and return the full record: tokens, probabilities, attention weights."""
-        return _for_client(lambda: self.payload(text, model, beam_size, length_penalty))
-
-    def summary(
-        self, text: str, model: str = "de-en", beam_size: int = 1, length_penalty: float = 1.0
-    ) -> dict[str, Any]:
-        """Translate a sentence and return the translation, its tokens, log-probabilities and hypotheses."""
-        record = _for_client(lambda: self.payload(text, model, beam_size, length_penalty))
-        return {
-            "translation": record["text"],
-            "source_tokens": [token["text"] for token in record["tokens"]["source"]],
-            "target_tokens": [token["text"] for token in record["tokens"]["predicted"]],
-            "log_probabilities": record["log_probabilities"],
-            "hypotheses": record["hypotheses"],
-            "notices": record["notices"],
-        }
 
 
 def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
@@ -93,6 +62,33 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     return translators, problems
 
 
+class Export(NamedTuple):
+    """The menu that gives away the record on screen."""
+
+    button: gr.Button
+    files: list[gr.DownloadButton]
+    calls: list[gr.Code]
+
+
+class Question(NamedTuple):
+    """The widgets that say what to translate."""
+
+    sentence: gr.Textbox
+    model: gr.Dropdown
+    beam_size: gr.Slider
+    length_penalty: gr.Slider
+
+
+class Answer(NamedTuple):
+    """What a translation fills."""
+
+    message: gr.HTML
+    maps: gr.HTML
+    export: gr.Button
+    which: gr.Button  # asks which heads matter
+    heads: gr.Plot  # says it
+
+
 def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -> gr.Blocks:
     """Return the page."""
     desk = Desk(translators)
@@ -101,43 +97,18 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
     with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
-            model = gr.Dropdown(
-                [(translators[name].title, name) for name in names],
-                value=first or None,
-                label="Model",
-                show_label=False,
-                container=False,
-                interactive=len(names) > 0,
-                elem_id="hl-model",
-            )
-            export = gr.DownloadButton("Export", elem_id="hl-export", size="sm", interactive=False)
+            model = _model_picker(translators, first)
+            export = _export_menu()
         with gr.Row(elem_id="hl-sentence-row"):
-            sentence = gr.Textbox(
-                _examples(first)[0],
-                label="Sentence",
-                show_label=False,
-                container=False,
-                placeholder="Type a sentence",
-                max_lines=1,
-                elem_id="hl-sentence",
-            )
+            sentence = _sentence_box(first)
             options = gr.Button("Options", elem_id="hl-options-button")
             translate = gr.Button(
                 "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
             )
-        with gr.Row(elem_id="hl-options"):
-            beam_size = gr.Slider(
-                1, 8, 1, step=1, label="Beam size", info="1 is greedy: the likeliest word each time"
-            )
-            length_penalty = gr.Slider(
-                0, 2, 1, step=0.1, label="Length penalty", info="higher prefers longer translations"
-            )
+            cancel = gr.Button("Cancel", elem_id="hl-cancel")
+        question = Question(sentence, model, *_options())
         if problems:
-            gr.HTML(
-                "".join(f"<p>{html.escape(problem)}</p>" for problem in problems),
-                elem_id="hl-problems",
-                apply_default_css=False,
-            )
+            gr.HTML(_paragraphs(problems), elem_id="hl-problems", apply_default_css=False)
         message = gr.HTML(
             "" if names else NO_MODELS,
             html_template='<div role="alert">${value}</div>',
@@ -146,51 +117,25 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         )
         with gr.Row(elem_id="hl-examples"):
             samples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        maps = viewer(elem_id="hl-viewer")
-
-        inputs, outputs = [sentence, model, beam_size, length_penalty], [maps, message, export]
-        answer = _answerer(desk, export.GRADIO_CACHE)
-
-        def answered(trigger: Any) -> None:
-            """Translate when `trigger` happens; meanwhile the page itself shows that it is busy."""
-            trigger(None, js=BUSY, api_visibility="private").then(
-                answer,
-                inputs,
-                outputs,
-                show_progress="hidden",
-                concurrency_id="model",
-                concurrency_limit=1,
-                api_visibility="private",
-            ).then(None, js=DONE, api_visibility="private")
-
+        maps = viewer(desk.ask, SLOW, elem_id="hl-viewer")
+        with gr.Column(elem_id="hl-importance"):
+            which = gr.Button("Which heads matter?", size="sm", interactive=False, elem_id="hl-which")
+            heads = gr.Plot(visible=False, show_label=False, container=False, elem_id="hl-heads")
+        answer = Answer(message, maps, export.button, which, heads)
         if names:
-            if _examples(first)[0]:
-                answered(page.load)
-            answered(translate.click)
-            answered(sentence.submit)
-            for sample in samples:
-                answered(sample.click(lambda text: text, sample, sentence, api_visibility="private").then)
-            answered(model.input(_choose_model, model, [sentence, *samples], api_visibility="private").then)
+            _wire_translation(page, desk, question, answer, (translate, cancel), samples)
+            _wire_views(desk, answer, export)
         options.click(None, js=TOGGLE_OPTIONS, api_visibility="private")
-        api(desk.summary, api_name="translate", concurrency_id="model")
-        api(desk.attention, api_name="attention", concurrency_id="model")
+        export.button.click(None, js=TOGGLE_EXPORT, api_visibility="private")
+        _serve(desk)
     return page.queue(max_size=64)
-
-
-BUSY = "() => document.body.classList.add('hl-pending')"
-DONE = "() => document.body.classList.remove('hl-pending')"
-TOGGLE_OPTIONS = """() => {
-  const open = document.getElementById('hl-options').classList.toggle('hl-open');
-  document.getElementById('hl-options-button').setAttribute('aria-expanded', open);
-}"""
 
 
 def launch_options() -> dict[str, Any]:
     """Return how the page is launched: its look, and nothing from outside."""
-    fonts = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif"]
     return {
-        "theme": gr.themes.Base(font=fonts, font_mono=["ui-monospace", "monospace"]).set(**THEME),
-        "head": f"<style>\n{style('viewer.css', 'page.css')}</style>",
+        "theme": theme(),
+        "head": f"<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,
@@ -199,71 +144,56 @@ def launch_options() -> dict[str, Any]:
     }
 
 
-# Gradio's own widgets in the viewer's colours; the custom properties change with the theme.
-THEME = {
-    f"{name}{mode}": value
-    for mode in ("", "_dark")
-    for name, value in {
-        "body_background_fill": "var(--hl-background)",
-        "body_text_color": "var(--hl-ink)",
-        "body_text_color_subdued": "var(--hl-soft)",
-        "block_background_fill": "transparent",
-        "block_border_width": "0px",
-        "block_shadow": "none",
-        "block_info_text_color": "var(--hl-soft)",
-        "block_label_text_color": "var(--hl-soft)",
-        "block_title_text_color": "var(--hl-ink)",
-        "background_fill_primary": "var(--hl-panel)",
-        "background_fill_secondary": "var(--hl-raised)",
-        "border_color_primary": "var(--hl-line)",
-        "border_color_accent": "var(--hl-accent)",
-        "color_accent_soft": "var(--hl-raised)",
-        "slider_color": "var(--hl-accent)",
-        "input_background_fill": "var(--hl-panel)",
-        "input_background_fill_focus": "var(--hl-panel)",
-        "input_border_color": "var(--hl-line)",
-        "input_border_color_focus": "var(--hl-accent)",
-        "input_border_width": "1px",
-        "input_shadow": "none",
-        "input_shadow_focus": "none",
-        "input_placeholder_color": "var(--hl-soft)",
-        "button_primary_background_fill": "var(--hl-accent)",
-        "button_primary_background_fill_hover": "var(--hl-accent)",
-        "button_primary_text_color": "var(--hl-on-accent)",
-        "button_primary_border_color": "var(--hl-accent)",
-        "button_secondary_background_fill": "var(--hl-panel)",
-        "button_secondary_background_fill_hover": "var(--hl-raised)",
-        "button_secondary_text_color": "var(--hl-ink)",
-        "button_secondary_border_color": "var(--hl-line)",
-        "button_border_width": "1px",
-        "button_primary_shadow": "none",
-        "button_secondary_shadow": "none",
-    }.items()
-}
+# Widgets
 
 
-def _answerer(desk: Desk, cache: str) -> Callable[..., tuple[Any, Any, Any]]:
-    def answer(text: str, model: str, beam_size: float, length_penalty: float) -> tuple[Any, Any, Any]:
-        """Return what the viewer, the message and the export button show; an error keeps the last result."""
-        try:
-            payload = desk.payload(text, model, int(beam_size), length_penalty)
-            file = save_bytes_to_cache(document(payload).encode("utf-8"), "attention_maps.html", cache)
-        except UserError as error:
-            return gr.skip(), html.escape(str(error)), gr.skip()
-        except Exception:
-            logger.exception("translate")
-            return gr.skip(), UNEXPECTED, gr.skip()
-        return to_json(payload), "", gr.update(value=file, interactive=True)
-
-    return answer
+def _model_picker(translators: Mapping[str, Translator], first: str) -> gr.Dropdown:
+    return gr.Dropdown(
+        [(translator.title, name) for name, translator in translators.items()],
+        value=first or None,
+        label="Model",
+        show_label=False,
+        container=False,
+        interactive=len(translators) > 0,
+        elem_id="hl-model",
+    )
 
 
-def _for_client(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Run `work`; a client of the API reads a UserError's sentence."""
-    try:
-        return work()
-    except UserError as error:
-        raise gr.Error(str(error), print_exception=False) from error
+def _sentence_box(first: str) -> gr.Textbox:
+    return gr.Textbox(
+        _examples(first)[0],
+        label="Sentence",
+        show_label=False,
+        container=False,
+        placeholder="Type a sentence",
+        max_lines=1,
+        elem_id="hl-sentence",
+    )
+
+
+def _options() -> tuple[gr.Slider, gr.Slider]:
+    with gr.Row(elem_id="hl-options"):
+        greedy, longer = "1 is greedy: the likeliest word each time", "higher prefers longer translations"
+        beam_size = gr.Slider(1, MAX_BEAM, 1, step=1, label="Beam size", info=greedy)
+        penalty = gr.Slider(0, MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)
+    return beam_size, penalty
+
+
+def _export_menu() -> Export:
+    with gr.Column(elem_id="hl-export-place"):
+        button = gr.Button("Export", elem_id="hl-export", size="sm", interactive=False)
+        with gr.Column(elem_id="hl-export-menu"):
+            titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
+            files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
+            calls = [
+                gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
+                gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
+            ]
+    return Export(button, files, calls)
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
 def _examples(model: str) -> list[str]:
@@ -276,10 +206,129 @@ def _example_buttons(model: str) -> list[dict[str, Any]]:
     return [{"value": sentence, "visible": sentence != ""} for sentence in padded]
 
 
+# Callbacks
+
+
+def _wire_translation(
+    page: gr.Blocks,
+    desk: Desk,
+    question: Question,
+    answer: Answer,
+    buttons: tuple[gr.Button, gr.Button],
+    samples: list[gr.Button],
+) -> None:
+    """Translate on arrival, on Enter, on the button, on an example and on a new model."""
+    running = []
+
+    def show(text: str, model: str, beam_size: float, length_penalty: float) -> list[Any]:
+        payload = desk.attention(text, model, int(beam_size), float(length_penalty))
+        ready = gr.update(interactive=True)
+        return [to_json(payload), ready, ready, gr.update(visible=False)]
+
+    def answered(trigger: Any) -> None:
+        """Translate when `trigger` happens; meanwhile the page itself shows that it is busy."""
+        work = trigger(None, js=BUSY, api_visibility="private").then(
+            _guarded(show, answer), question, answer, concurrency_id="model", concurrency_limit=1, **QUIET
+        )
+        work.then(None, js=DONE, api_visibility="private")
+        running.append(work)
+
+    translate, cancel = buttons
+    arrival = page.load(None, question, question, js=_read_address(desk), api_visibility="private")
+    arrival.then(lambda model: _choose_model(model)[1:], question.model, samples, **QUIET)
+    answered(arrival.then)
+    answered(translate.click)
+    answered(question.sentence.submit)
+    for sample in samples:
+        chosen = sample.click(lambda text: text, sample, question.sentence, api_visibility="private")
+        answered(chosen.then)
+    switched = question.model.input(_choose_model, question.model, [question.sentence, *samples], **QUIET)
+    answered(switched.then)
+    cancel.click(None, js=DONE, cancels=running, api_visibility="private")
+
+
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
+    """What a person asks of the record on screen, outside the viewer."""
+    on_screen = gr.JSON(visible=False)
+
+    def take_away(request: object) -> list[Any]:
+        taken = desk.take_away(request)
+        cache = answer.export.GRADIO_CACHE
+        files = [save_bytes_to_cache(data, name, cache) for name, data in taken.files.items()]
+        return [*(gr.update(value=file, interactive=True) for file in files), taken.python, taken.curl]
+
+    def head_map(request: object) -> list[Any]:
+        return [gr.update(value=charts.importance_map(desk.importance(request)), visible=True)]
+
+    menu = [*export.files, *export.calls]
+    export.button.click(_guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **QUIET)
+    answer.which.click(
+        _guarded(head_map, [answer.heads]),
+        on_screen,
+        [answer.message, answer.heads],
+        js=ON_SCREEN,
+        concurrency_id="slow",
+        concurrency_limit=1,
+        api_visibility="private",
+    )
+
+
+def _serve(desk: Desk) -> None:
+    """The named endpoints of the page's HTTP API."""
+    endpoints: dict[str, Callable[..., dict[str, Any]]] = {
+        "translate": desk.summary,
+        "attention": desk.attention,
+        "score": desk.score,
+        "mute": desk.mute,
+    }
+    for name, work in endpoints.items():
+        api(_for_client(work), api_name=name, concurrency_id="model")
+
+
+def _guarded(work: Callable[..., list[Any]], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Let `work` fill its outputs behind the message; an error is told there and keeps the last result."""
+
+    @functools.wraps(work)
+    def guarded(*arguments: Any) -> list[Any]:
+        try:
+            return ["", *work(*arguments)]
+        except UserError as error:
+            told = html.escape(str(error))
+        except Exception:
+            logger.exception(work.__name__)
+            told = UNEXPECTED
+        return [told, *(gr.skip() for _ in outputs)]
+
+    return guarded
+
+
+def _for_client(work: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """`work` for a client of the API, which reads a UserError's sentence."""
+
+    @functools.wraps(work)
+    def served(*arguments: Any) -> dict[str, Any]:
+        try:
+            return work(*arguments)
+        except UserError as error:
+            raise gr.Error(str(error), print_exception=False) from error
+
+    return served
+
+
 def _choose_model(model: str) -> list[Any]:
     """Return the new model's first example, if it has one, and its example buttons."""
     sentence = _examples(model)[0] or gr.skip()
     return [sentence, *(gr.update(**button) for button in _example_buttons(model))]
+
+
+def _read_address(desk: Desk) -> str:
+    """What a link asks for, if it is possible here, in place of what the page opens with."""
+    examples = json.dumps({name: _examples(name)[0] for name in desk.translators})
+    most = json.dumps({"beam": MAX_BEAM, "penalty": MAX_LENGTH_PENALTY})
+    return f"(...widgets) => Headlight.readAddress({examples}, {most}, widgets)"
 
 
 def main(host: str | None = None, port: int | None = None, models: Path = MODELS) -> None:

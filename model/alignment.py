@@ -56,7 +56,8 @@ def strongest_words(
 
     `query_words` decides which row speaks for a target token t: the words of the predicted tokens
     give the unshifted alignment, those of the tokens read the shifted one (Naive-Att and Shift-Att
-    in Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation").
+    in Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). With
+    the weights transposed and the words swapped it is the target word of each source word.
     """
     merged = merge_to_words(weights, query_words, key_words)
     if merged.shape[-1] == 0:
@@ -81,6 +82,27 @@ def align_record(record: AttentionRecord, shifted: bool = False) -> Int[Tensor, 
 def links(source_words: Sequence[int]) -> frozenset[Link]:
     """One link for each target word that has a source word."""
     return frozenset((source, target) for target, source in enumerate(source_words) if source != NO_WORD)
+
+
+def grow_diag(forward: Set[Link], backward: Set[Link]) -> frozenset[Link]:
+    """One alignment from those of both directions: the links they share, and those that grow from them.
+
+    Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation". A link of either direction is
+    added when it touches one that is there, at a side or a corner, and links a word that had no
+    link; in the order of the links, over and over until none is added.
+    """
+    found = set(forward & backward)
+    sources, targets = ({link[side] for link in found} for side in (0, 1))
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for source, target in sorted(forward | backward):
+            touching = {(source + i, target + j) for i in (-1, 0, 1) for j in (-1, 0, 1)}
+            if (source not in sources or target not in targets) and not found.isdisjoint(touching):
+                found.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return frozenset(found)
 
 
 def format_pharaoh(alignment: Iterable[Link]) -> str:

@@ -5,6 +5,7 @@ Everything is safetensors or JSON, so that loading a stranger's model runs none 
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -66,6 +67,7 @@ class Checkpoint(OnHub):
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, then put it in place of `path` in one step."""
+    _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(temporary)
@@ -75,6 +77,24 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete half files of `path` whose process was killed; one that still runs keeps its own."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        process = part.name.removeprefix(f".{path.name}.").removesuffix(".part")
+        if process.isdecimal() and not _lives(int(process)):
+            part.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # signal 0 only asks
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
 
 
 def write_json(path: Path, value: Any) -> None:

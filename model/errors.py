@@ -3,7 +3,7 @@
 import reprlib
 
 
-class UserError(ValueError):
+class UserError(Exception):  # not a ValueError, which command lines take for a malformed option
     """One clear sentence that says what is wrong and what to do; shown as it is."""
 
 

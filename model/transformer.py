@@ -38,17 +38,22 @@ class HeadGates(NamedTuple):
         """These heads at 0, all others at 1. Raises UserError when the model lacks one of them."""
         gates = cls.open(config)
         for kind, layer, head in heads:
-            if kind not in KINDS:
-                raise UserError(f"There is no kind {kind!r} of attention; give one of {', '.join(KINDS)}.")
+            check_head(config, Head(kind, layer, head))
             gate: Tensor = getattr(gates, kind)
-            layers, width = gate.shape
-            if not (0 <= layer < layers and 0 <= head < width):
-                raise UserError(
-                    f"There is no {kind} head {head} in layer {layer}; "
-                    f"layers go from 0 to {layers - 1} and heads from 0 to {width - 1}."
-                )
             gate[layer, head] = 0.0
         return gates
+
+
+def check_head(config: ModelConfig, head: Head) -> None:
+    """Raise UserError when the model lacks this head."""
+    if head.kind not in KINDS:
+        raise UserError(f"There is no kind {head.kind!r} of attention; give one of {', '.join(KINDS)}.")
+    layers = config.n_encoder_layers if head.kind == "encoder" else config.n_decoder_layers
+    if not (0 <= head.layer < layers and 0 <= head.head < config.n_heads):
+        raise UserError(
+            f"There is no {head.kind} head {head.head} in layer {head.layer}; "
+            f"layers go from 0 to {layers - 1} and heads from 0 to {config.n_heads - 1}."
+        )
 
 
 class Encoded(NamedTuple):

@@ -12,7 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.attribution import NormWeights, norm_weights
 from model.beam_tree import BeamTrees
+from model.cell import Cell, explain_cell
 from model.checkpoint import Checkpoint, load
 from model.decoding import Candidate, SearchOptions, encode, length_penalty, search
 from model.errors import TooLongError, UserError
@@ -53,9 +55,16 @@ class Sentence(NamedTuple):
 class Translator(OnHub):
     """A model directory ready to translate."""
 
-    def __init__(self, checkpoint: Checkpoint, name: str = "", max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        name: str = "",
+        max_tokens: int = MAX_TOKENS,
+        directory: Path | None = None,
+    ) -> None:
         self.checkpoint = checkpoint
         self.name = name
+        self.directory = directory  # where the record of its training may lie too; None when made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
 
     @classmethod
@@ -63,7 +72,7 @@ class Translator(OnHub):
         """Read a model directory. Raises UserError when it is missing, broken or too new."""
         checkpoint = load(Path(directory))
         lay_out_for_few_rows(checkpoint.model)
-        return cls(checkpoint, Path(directory).name)
+        return cls(checkpoint, Path(directory).name, directory=Path(directory))
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Translator:
@@ -144,16 +153,25 @@ class Translator(OnHub):
         return replace(result, timings=timings)
 
     def mute(
-        self, text: str, heads: Iterable[Head], beam_size: int = 1, length_penalty: float = 1.0
+        self,
+        text: str,
+        heads: Iterable[Head],
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+        target: str | Sequence[int] | None = None,
     ) -> Muted:
         """Translate with and without these heads, and score the former translation without them.
 
-        Raises UserError when the model lacks one of the heads, and for what `translate` refuses.
+        `target` is what `score` takes and stands for the translation with all heads; None is the model's
+        own. Raises UserError when the model lacks one of the heads, and for what `translate` refuses.
         """
         heads = tuple(heads)
         gates = HeadGates.muting(self.checkpoint.model.config, heads)
         gates = HeadGates(*(gate.to(self.device) for gate in gates))
-        original = self.translate(text, beam_size, length_penalty)
+        if target is None:
+            original = self.translate(text, beam_size, length_penalty)
+        else:
+            original = self.score(text, target)
         muted = self.translate(text, beam_size, length_penalty, gates)
         forced = self.score(text, original.ids, gates)
         before, after = changed_words(original.text, muted.text)
@@ -168,6 +186,15 @@ class Translator(OnHub):
         """
         result = self.translate(text) if target is None else self.score(text, target)
         return importance(self._model, self._source(text), torch.tensor([result.ids], device=self.device))
+
+    def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
+        """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.attribution`."""
+        source, read = self._pair(text, target)
+        return NormWeights(*(kind.cpu() for kind in norm_weights(self._model, source, read)))
+
+    def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
+        """How one weight of one head came about; rows and columns are those of the record."""
+        return explain_cell(self._model, *self._pair(text, target), head, row, column)
 
     def translate_batch(
         self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
@@ -334,6 +361,12 @@ class Translator(OnHub):
         if trees is None:
             return ()
         return tuple(BeamNode(**(vars(node) | {"token": self._token(node.token)})) for node in trees.nodes[0])
+
+    def _pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
+        """What the encoder and the decoder read. Raises UserError for what `score` refuses."""
+        if not (ids := target_ids(self.checkpoint, target)):
+            raise UserError("There is no translation to look into; give its ids.")
+        return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
 
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
         (row,) = source_ids(self.checkpoint, [text], self.max_tokens)

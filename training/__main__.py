@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import datasets
 import tyro
@@ -16,13 +16,19 @@ from model.inputs import MAX_TOKENS
 from model.translator import Translator
 from training.align import Head, align_files
 from training.average import average_run
+from training.config import TrainConfig
 from training.evaluate import evaluate
 from training.recipes import RECIPES
 from training.trainer import Trainer
 
+if TYPE_CHECKING:
+    Recipe = TrainConfig
+else:  # one subcommand for each recipe, whose settings are options
+    Recipe = tyro.extras.subcommand_type_from_defaults(RECIPES, prefix_names=False, sort_subcommands=False)
+
 
 def run_train(
-    recipe: Annotated[str, tyro.conf.Positional],
+    config: Recipe,
     data: tuple[Path, ...] = (),
     output: Path | None = None,
     minutes: float | None = None,
@@ -31,18 +37,16 @@ def run_train(
     """Train a recipe; several processes when started by `accelerate launch` or `torchrun`.
 
     Args:
-        recipe: Name of the recipe; a wrong one lists them all.
+        config: Name of the recipe; its settings can be changed by options that follow it.
         data: Folders of parallel files (train.de, train.en, dev.de, ...) or of word lists (.txt).
         output: Run directory; runs/RECIPE unless given.
         minutes: Wall-clock budget of the training, after which the run saves, validates and stops.
         resume: Go on from where the run in the output directory stopped.
     """
-    if recipe not in RECIPES:
-        raise UserError(f"There is no recipe {recipe}; choose one of {', '.join(RECIPES)}.")
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
-    trainer = Trainer(RECIPES[recipe], data, output or Path("runs") / recipe, resume)
+    trainer = Trainer(config, data, output or Path("runs") / config.name, resume)
     best = trainer.run(minutes)
     if trainer.main:
         print(f"The best model is {best}.")
@@ -64,9 +68,17 @@ def run_evaluate(
         beam: Hypotheses kept at each step; 1 is greedy.
         as_json: Print one JSON object.
     """
-    scores = evaluate(Translator.load(model), source, reference, beam)
+    translator = Translator.load(model)
+    found = evaluate(translator, source, reference, beam)
+    scores, untranslated = found.scores, found.too_long + found.unreadable
+    if untranslated:
+        subject = f"{untranslated:,} of {found.sentences:,} sentences count as translated by nothing"
+        reasons = f"{found.too_long:,} of more than {translator.max_tokens} tokens"
+        reasons += f", {found.unreadable:,} without a known character"
+        print(f"{subject}: {reasons}.", file=sys.stderr)
     if as_json:
-        print(json.dumps({"beam": beam, **asdict(scores)}))
+        counts = {"too_long": found.too_long, "unreadable": found.unreadable}
+        print(json.dumps({"beam": beam, **asdict(scores), **counts}))
         return
     print(f"BLEU  {scores.bleu:6.2f}  {scores.bleu_signature}")
     print(f"chrF  {scores.chrf:6.2f}  {scores.chrf_signature}")
@@ -103,6 +115,7 @@ def run_align(
     layer: int | None = None,
     head: int | None = None,
     shifted: bool = False,
+    symmetrise: bool = False,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Print the word alignment of each sentence pair by one cross-attention head.
@@ -119,6 +132,7 @@ def run_align(
         layer: Decoder layer, counted from 1 as on the page; without it, the best head on the odd gold lines.
         head: Head of that layer, counted from 1.
         shifted: Take a target word's row where the decoder reads it, not where it predicts it.
+        symmetrise: Let source words choose too and join both choices (grow-diag), not target words alone.
         as_json: Print one JSON object; its error rates go from 0 to 1.
     """
     if (layer is None) != (head is None):
@@ -126,7 +140,7 @@ def run_align(
     if shifted and layer is None:
         raise UserError("--shifted needs --layer and --head; without them both kinds of row are tried.")
     named = None if layer is None or head is None else Head(layer - 1, head - 1, shifted)
-    found = align_files(Translator.load(model), source, target, gold, named)
+    found = align_files(Translator.load(model), source, target, gold, named, symmetrise)
     chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
     if as_json:
         print(
@@ -149,6 +163,7 @@ def main() -> None:
         tyro.extras.subcommand_cli_from_dict(
             {"train": run_train, "average": run_average, "evaluate": run_evaluate, "align": run_align},
             prog="python -m training",
+            config=(tyro.conf.CascadeSubcommandArgs,),  # a recipe's options stand behind its name
         )
     except UserError as error:
         sys.exit(str(error))

@@ -1,12 +1,12 @@
 """Word alignments of a parallel corpus from one cross-attention head, and their error rate.
 
-Axis letters: M decoder layers, H heads, T target tokens, S source tokens, W target words; those of
-a list that differ from pair to pair are written _T, _S, _W.
+Axis letters: M decoder layers, H heads, T target tokens, S source tokens, W target words, U source
+words; those of a list that differ from pair to pair are written _T, _S.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -20,6 +20,7 @@ from model.alignment import (
     Link,
     alignment_error_rate,
     format_pharaoh,
+    grow_diag,
     links,
     parse_gold,
     strongest_words,
@@ -49,6 +50,30 @@ class Sentence(NamedTuple):
     words: list[int | None]  # None for </s>
 
 
+class Strongest(NamedTuple):
+    """The words of a pair that one head, or each of all heads, aligns; NO_WORD where there is none."""
+
+    sources: Int[Tensor, "*L W"]  # the source word of each target word
+    targets: Int[Tensor, "*L U"]  # the target word of each source word
+
+    def of(self, head: Head) -> Strongest:
+        """Those of one head where all are there, [2, M, H, word], unshifted and shifted."""
+        place = int(head.shifted), head.layer, head.head
+        return Strongest(self.sources[place], self.targets[place])
+
+    def forward(self) -> frozenset[Link]:
+        """One link for each target word."""
+        return links(self.sources.tolist())
+
+    def backward(self) -> frozenset[Link]:
+        """One link for each source word."""
+        return frozenset((source, target) for target, source in links(self.targets.tolist()))
+
+    def links(self, symmetrise: bool) -> frozenset[Link]:
+        """One for each target word, or those that `grow_diag` makes of both sides'."""
+        return grow_diag(self.forward(), self.backward()) if symmetrise else self.forward()
+
+
 @dataclass(frozen=True)
 class CorpusAlignment:
     """What `align_files` found."""
@@ -60,12 +85,19 @@ class CorpusAlignment:
 
 
 def align_files(
-    translator: Translator, source: Path, target: Path, gold: Path | None = None, head: Head | None = None
+    translator: Translator,
+    source: Path,
+    target: Path,
+    gold: Path | None = None,
+    head: Head | None = None,
+    symmetrise: bool = False,
 ) -> CorpusAlignment:
     """Align two files by one head: the given one, or the one with the least error on odd gold lines.
 
-    Lines are words separated by spaces, and those are the words that get linked. Of a head chosen
-    on the odd lines (1, 3, ...), the even lines tell the error on sentences it was not chosen by.
+    Lines are words separated by spaces, and those are the words that get linked. Each target word
+    gets the source word that the head gives it most weight; with `symmetrise` each source word
+    chooses too, and `grow_diag` joins both. Of a head chosen on the odd lines (1, 3, ...), the even
+    lines tell the error on sentences it was not chosen by.
     A pair too long for the model counts as one without links. Raises UserError when the files do
     not pair up, a gold link is malformed or leaves its sentence, or the model has no such head.
     """
@@ -77,8 +109,11 @@ def align_files(
     elif references is None or len(references) < 2:
         raise UserError("Name a layer and a head, or give at least two lines of gold links to choose by.")
     aligned = align_pairs(translator, sources, targets, head)
-    chosen = head or best_head(config, aligned, cast(list[GoldAlignment], references))
-    found = [_links(words, None if head else chosen) for words in aligned]
+    chosen = head
+    if chosen is None:
+        chosen = best_head(all_heads(config), aligned, cast(list[GoldAlignment], references), symmetrise)
+        aligned = [words.of(chosen) if words else None for words in aligned]
+    found = [words.links(symmetrise) if words else frozenset() for words in aligned]
     parts = {"all": slice(None)}
     if head is None:
         parts |= {"odd": slice(0, None, 2), "even": slice(1, None, 2)}
@@ -113,25 +148,31 @@ def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> lis
     return references
 
 
-def best_head(
-    config: ModelConfig,
-    aligned: Sequence[Int[Tensor, "2 M H _W"] | None],
-    references: Sequence[GoldAlignment],
-) -> Head:
-    """The head and row with the least alignment error on lines 1, 3, 5, ...; the first of equals."""
+def all_heads(config: ModelConfig) -> list[Head]:
+    """Every cross-attention head, unshifted first, then shifted."""
     axes = range(config.n_decoder_layers), range(config.n_heads)
-    heads = [Head(layer, head, shifted) for shifted in (False, True) for layer in axes[0] for head in axes[1]]
+    return [Head(layer, head, shifted) for shifted in (False, True) for layer in axes[0] for head in axes[1]]
+
+
+def best_head(
+    heads: Iterable[Head],
+    aligned: Sequence[Strongest | None],
+    references: Sequence[GoldAlignment],
+    symmetrise: bool = False,
+) -> Head:
+    """The one of these with the least alignment error on lines 1, 3, 5, ...; the first of equals."""
 
     def error_rate(head: Head) -> float:
-        return alignment_error_rate((_links(words, head) for words in aligned[::2]), references[::2])
+        found = (words.of(head).links(symmetrise) if words else frozenset() for words in aligned[::2])
+        return alignment_error_rate(found, references[::2])
 
     return min(heads, key=error_rate)
 
 
 def align_pairs(
     translator: Translator, sources: Sequence[str], targets: Sequence[str], head: Head | None = None
-) -> list[Int[Tensor, "..."] | None]:
-    """The source word of each target word, by one head [W] or all, unshifted and shifted [2, M, H, W].
+) -> list[Strongest | None]:
+    """The words that one head aligns, [word], or each of all, unshifted and shifted, [2, M, H, word].
 
     The model reads the given targets (teacher forcing). None stands for a pair too long for it.
     """
@@ -145,14 +186,14 @@ def align_pairs(
     ]
     lengths = [max(len(source.ids), len(target.ids)) for source, target in pairs]
     order = sorted((i for i in range(len(pairs)) if lengths[i] <= MAX_TOKENS), key=lengths.__getitem__)
-    aligned: list[Tensor | None] = [None] * len(pairs)
+    aligned: list[Strongest | None] = [None] * len(pairs)
     while order:
         # The longest pair left decides how many go together.
         count = max(1, BATCH_TOKENS // lengths[order[-1]])
         places, order = order[-count:], order[:-count]
         weights = cross_weights(checkpoint.model, [pairs[place] for place in places])
         for place, cross in zip(places, weights, strict=True):
-            aligned[place] = _source_words(cross, *pairs[place], head)
+            aligned[place] = strongest(cross, *pairs[place], head)
     return aligned
 
 
@@ -191,22 +232,20 @@ def cross_weights(
     ]
 
 
-def _source_words(
-    cross: Float[Tensor, "M H T S"], source: Sentence, target: Sentence, head: Head | None
-) -> Int[Tensor, "..."]:
+def strongest(
+    cross: Float[Tensor, "M H T S"], source: Sentence, target: Sentence, head: Head | None = None
+) -> Strongest:
+    """The words that one head aligns, [word], or each of all, unshifted and shifted, [2, M, H, word]."""
     # Row t predicts target token t and reads the one before it, <s> to begin with.
     unshifted, shifted = target.words, [None, *target.words[:-1]]
     if head is not None:
-        row_words = shifted if head.shifted else unshifted
-        return strongest_words(cross[head.layer, head.head], row_words, source.words)
-    return torch.stack([strongest_words(cross, rows, source.words) for rows in (unshifted, shifted)])
+        return _strongest(cross[head.layer, head.head], shifted if head.shifted else unshifted, source.words)
+    both = [_strongest(cross, rows, source.words) for rows in (unshifted, shifted)]
+    return Strongest(*map(torch.stack, zip(*both, strict=True)))
 
 
-def _links(words: Int[Tensor, "..."] | None, head: Head | None) -> frozenset[Link]:
-    """Links of one pair; `head` picks from the alignments of all heads."""
-    if words is None:
-        return frozenset()
-    return links((words if head is None else words[int(head.shifted), head.layer, head.head]).tolist())
+def _strongest(weights: Float[Tensor, "*L T S"], rows: list[int | None], keys: list[int | None]) -> Strongest:
+    return Strongest(strongest_words(weights, rows, keys), strongest_words(weights.mT, keys, rows))
 
 
 def _words(line: str) -> list[str]:

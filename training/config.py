@@ -9,16 +9,30 @@ from typing import Any, Literal
 import torch
 
 from model.config import ModelConfig
+from model.decoding import SearchOptions
+from model.errors import UserError
 from model.tokenizer import TokenizerKind
 from training.schedule import Schedule, learning_rate
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
+AT_LEAST_ONE = (
+    "max_tokens",
+    "tokens_per_batch",
+    "pairs_per_batch",
+    "accumulate",
+    "max_steps",
+    "decay_every",
+    "validate_every",
+    "save_every",
+    "patience",
+)
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """One training run. The model's vocabulary sizes are filled in from its tokenizers."""
 
+    name: str  # of the recipe; runs/NAME is where its run goes
     title: str  # as the page shows it
     source_language: str
     target_language: str
@@ -54,6 +68,13 @@ class TrainConfig:
     keep_best: int = 5
     beam_size: int = 4  # of the evaluation at the end
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in AT_LEAST_ONE:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} is {value}; give at least 1.")
+        SearchOptions(self.beam_size)  # refuses now what it would refuse after the last step
 
     def learning_rate(self, step: int) -> float:
         """Rate of step 1, 2, ..."""

@@ -6,11 +6,11 @@ import hashlib
 import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from model.errors import UserError
 from model.tokenizer import Tokenizer, normalise
 from training.batching import Lengths
 from training.config import TrainConfig
-from training.machine import forget_mapped_pages
+from training.machine import forget_mapped_pages, single_threaded_tokenizers
 
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")
 PAIR = Features({"source": Value("string"), "target": Value("string")})
@@ -285,9 +285,9 @@ def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, To
 
 def _sample(rows: int) -> Iterator[int]:
     """Starts of blocks of neighbours, evenly spread: reading them touches little of the file."""
-    blocks, wanted = -(-rows // BLOCK), TOKENIZER_PAIRS // BLOCK
-    step = max(blocks / wanted, 1)
-    return (int(i * step) * BLOCK for i in range(int(blocks / step)))
+    blocks = -(-rows // BLOCK)
+    count = min(blocks, TOKENIZER_PAIRS // BLOCK)
+    return (i * blocks // count * BLOCK for i in range(count))
 
 
 def encode(
@@ -310,9 +310,8 @@ def encode(
             columns[f"{column}_length"] = pa.array(lengths)
         return pa.table(columns)
 
-    # Several processes share the work already; threads inside each would deadlock after the fork.
     processes = _processes(pairs)
-    with patch.dict(os.environ, {"TOKENIZERS_PARALLELISM": "false"} if processes else {}):
+    with single_threaded_tokenizers() if processes else nullcontext():
         encoded = pairs.with_format("arrow").map(
             to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
         )

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -21,6 +22,10 @@ from tqdm import tqdm
 
 from model.errors import UserError
 
+# The other processes wait while the first one prepares the corpus: the usual limit, ten minutes
+# on GPUs, would end them before millions of pairs are tokenised for the first time.
+LONGEST_WAIT = timedelta(hours=12)
+TOKENIZER_THREADS = "TOKENIZERS_PARALLELISM"  # the variable that tokenizers obey
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 MADV_DONTNEED = 4  # of Linux's mman-common.h
 
@@ -75,7 +80,8 @@ def start_accelerator(precision: str | None) -> Accelerator:
     when the launcher was asked for several processes and started one.
     """
     cpu = not torch.accelerator.is_available()
-    state = PartialState(cpu=cpu)
+    # The processes meet here, so that the limit belongs here; Accelerator takes them as they are.
+    state = PartialState(cpu=cpu, timeout=LONGEST_WAIT)
     # Without GPUs accelerate's launcher sets an address for several processes and starts one.
     if "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ and state.num_processes == 1:
         raise UserError(
@@ -85,6 +91,22 @@ def start_accelerator(precision: str | None) -> Accelerator:
     choice = [precision or ("bf16" if bfloat16_pays() else "no")]
     broadcast_object_list(choice)
     return Accelerator(mixed_precision=choice[0], cpu=cpu)
+
+
+@contextmanager
+def single_threaded_tokenizers() -> Iterator[None]:
+    """Let tokenizers in processes that are forked here use one thread each.
+
+    The processes share the work already, and threads inside each would deadlock after the fork.
+    """
+    before = os.environ.get(TOKENIZER_THREADS)
+    os.environ[TOKENIZER_THREADS] = "false"
+    try:
+        yield
+    finally:
+        del os.environ[TOKENIZER_THREADS]
+        if before is not None:
+            os.environ[TOKENIZER_THREADS] = before
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from model.config import ModelConfig
 from training.config import STANDARD, TrainConfig
 
 TATOEBA_DE_EN = TrainConfig(
+    name="tatoeba-de-en",
     title="German → English",
     source_language="de",
     target_language="en",
@@ -29,11 +30,18 @@ TATOEBA_DE_EN = TrainConfig(
 Two folders, Tatoeba and Multi30k, 193 thousand pairs: about 20 epochs.
 """
 
-TATOEBA_EN_FR = replace(TATOEBA_DE_EN, title="English → French", source_language="en", target_language="fr")
+TATOEBA_EN_FR = replace(
+    TATOEBA_DE_EN,
+    name="tatoeba-en-fr",
+    title="English → French",
+    source_language="en",
+    target_language="fr",
+)
 """English-French from everyday sentences and image captions, in the same way."""
 
 EVERYDAY_EN_IT = replace(
     TATOEBA_DE_EN,
+    name="everyday-en-it",
     title="English → Italian",
     source_language="en",
     target_language="it",
@@ -47,6 +55,7 @@ EVERYDAY_EN_IT = replace(
 
 MULTI30K_DE_EN = replace(
     TATOEBA_DE_EN,
+    name="multi30k-de-en",
     title="German → English (Multi30k)",
     vocabulary=6000,
     model=replace(STANDARD, d_ff=512, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3),
@@ -59,6 +68,7 @@ Average the last snapshots (`python -m training average`) before you compare it 
 """
 
 WMT14_DE_EN = TrainConfig(
+    name="wmt14-de-en",
     title="German → English (WMT14)",
     source_language="de",
     target_language="en",
@@ -97,6 +107,7 @@ divided by what should multiply, and a pre-tokenizer lost the spaces of the text
 """
 
 OPUS_BOOKS_EN_FR = TrainConfig(
+    name="opus-books-en-fr",
     title="English → French (books)",
     source_language="en",
     target_language="fr",
@@ -137,6 +148,7 @@ broken, BLEU was not kept, spaces before punctuation lowered the scores, validat
 
 OPUS_BOOKS_EN_IT = replace(
     OPUS_BOOKS_EN_FR,
+    name="opus-books-en-it",
     title="English → Italian (books)",
     target_language="it",
     hub=("Helsinki-NLP/opus_books", "en-it"),
@@ -155,6 +167,7 @@ one gain and bias for all widths.
 """
 
 REVERSE_WORDS = TrainConfig(
+    name="reverse-words",
     title="Word → reversed word",
     source_language="word",
     target_language="reversed",
@@ -196,6 +209,7 @@ and post-norm wants a warm-up. Projections keep their biases, which the notebook
 
 REVERSE_WORDS_SMALL = replace(
     REVERSE_WORDS,
+    name="reverse-words-small",
     model=ModelConfig(
         source_vocabulary=0,
         target_vocabulary=0,
@@ -218,13 +232,16 @@ REVERSE_WORDS_SMALL = replace(
 """The same task for the page: small enough that every head can be read, and quick to train."""
 
 RECIPES: dict[str, TrainConfig] = {
-    "tatoeba-de-en": TATOEBA_DE_EN,
-    "tatoeba-en-fr": TATOEBA_EN_FR,
-    "everyday-en-it": EVERYDAY_EN_IT,
-    "multi30k-de-en": MULTI30K_DE_EN,
-    "wmt14-de-en": WMT14_DE_EN,
-    "opus-books-en-fr": OPUS_BOOKS_EN_FR,
-    "opus-books-en-it": OPUS_BOOKS_EN_IT,
-    "reverse-words": REVERSE_WORDS,
-    "reverse-words-small": REVERSE_WORDS_SMALL,
+    recipe.name: recipe
+    for recipe in (
+        TATOEBA_DE_EN,
+        TATOEBA_EN_FR,
+        EVERYDAY_EN_IT,
+        MULTI30K_DE_EN,
+        WMT14_DE_EN,
+        OPUS_BOOKS_EN_FR,
+        OPUS_BOOKS_EN_IT,
+        REVERSE_WORDS,
+        REVERSE_WORDS_SMALL,
+    )
 }

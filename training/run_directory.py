@@ -1,7 +1,8 @@
 """The run directory: what a run writes beside its models, and what it checks before it starts.
 
-run.json holds the configuration and the versions of the libraries, split.json the split, the
-tokenizers their vocabularies; metrics.jsonl and tensorboard/ are the curves, samples.jsonl some
+run.json holds the configuration, the folders of the data and the versions of the libraries,
+split.json the split, test.LANGUAGE the pairs that a recipe holds out for a test, the tokenizers
+their vocabularies; metrics.jsonl and tensorboard/ are the curves, samples.jsonl some
 translations, evaluation.json the scores at the end; training_state.safetensors is what a resumed
 run needs; `best`, `latest` and each folder of snapshots/ are model directories. At its end a run copies
 its curves and its probes, probes.safetensors, into `best`.
@@ -48,16 +49,22 @@ def check_output(output: Path, resume: bool) -> None:
 MAY_CHANGE = {"max_steps", "validate_every", "save_every", "patience", "keep_last", "keep_best", "beam_size"}
 
 
-def check_config(output: Path, config: TrainConfig) -> None:
-    """Refuse to resume with another configuration than the run began with."""
+def check_config(output: Path, config: TrainConfig) -> list[str]:
+    """Refuse to resume with another configuration than the run began with.
+
+    Returns a sentence for each setting that may change and did: it may have been left out by mistake.
+    """
     before = json.loads((output / RUN).read_text(encoding="utf-8"))["config"]
     now = json.loads(json.dumps(config.to_json()))
-    for name in now.keys() - MAY_CHANGE:
-        if before.get(name) != now[name]:
+    # A setting that is younger than the run is at the value that the run had.
+    changed = [name for name in now if name in before and before[name] != now[name]]
+    for name in changed:
+        if name not in MAY_CHANGE:
             raise UserError(
-                f"The run in {output} began with {name} {before.get(name)}, but the recipe says "
+                f"The run in {output} began with {name} {before[name]}, but the recipe says "
                 f"{now[name]}; resume with the recipe it began with or start another run."
             )
+    return [f"{name} was {before[name]} when the run began and is {now[name]} now" for name in changed]
 
 
 def check_split(output: Path, corpus: Corpus) -> None:
@@ -103,12 +110,18 @@ def precision_of(output: Path) -> str | None:
 
 
 def describe(
-    output: Path, config: TrainConfig, corpus: Corpus, pairs: dict[str, int], precision: str
+    output: Path,
+    config: TrainConfig,
+    data: Sequence[Path],
+    corpus: Corpus,
+    pairs: dict[str, int],
+    precision: str,
 ) -> None:
     """Write what makes the run repeatable, before its first step."""
     output.mkdir(parents=True, exist_ok=True)
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
-    values = {"config": config.to_json(), "pairs": pairs, "dropped": corpus.dropped}
+    folders = [str(directory.resolve()) for directory in data]
+    values = {"config": config.to_json(), "data": folders, "pairs": pairs, "dropped": corpus.dropped}
     write_json(output / RUN, values | {"precision": precision, "versions": versions})
     write_json(output / SPLIT, corpus.split)
     if corpus.test is not None:

@@ -54,14 +54,14 @@ class Trainer:
     """Trains one model in one run directory; several processes share every batch."""
 
     def __init__(self, config: TrainConfig, data: Sequence[Path], output: Path, resume: bool = False) -> None:
-        self.config, self.output = config, output
+        self.config, self.data, self.output = config, data, output
         check_output(output, resume)
         keep_freed_memory()
         self.accelerator = start_accelerator(precision_of(output) if resume else None)
         self.main = self.accelerator.is_main_process
         # One process after the other: the others find what the first one has cached.
         with self.accelerator.main_process_first(), faults_of_the_disk(output):
-            self._read(data, resume)
+            self._read(resume)
         torch.manual_seed(config.seed)
         source, target = map(len, self.tokenizers)
         self.ignorance = math.log(target)  # nats per token
@@ -74,12 +74,13 @@ class Trainer:
         precision, device = self.accelerator.mixed_precision, self.accelerator.device
         self._say(f"{parameters:,} parameters, mixed precision {precision}, on {device}")
 
-    def _read(self, data: Sequence[Path], resume: bool) -> None:
+    def _read(self, resume: bool) -> None:
         """Corpus, tokenizers and batches; a resumed run keeps its split and its tokenizers."""
         config = self.config
-        corpus = read_corpus(config, data)
+        corpus = read_corpus(config, self.data)
         if resume:
-            check_config(self.output, config)
+            for change in check_config(self.output, config):
+                self._say(change)
             check_split(self.output, corpus)
         elif self.main:
             self.output.mkdir(parents=True, exist_ok=True)
@@ -107,7 +108,7 @@ class Trainer:
         """Say what the data is, and write it down once."""
         pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
         if self.main and not resume:
-            describe(self.output, self.config, corpus, pairs, self.accelerator.mixed_precision)
+            describe(self.output, self.config, self.data, corpus, pairs, self.accelerator.mixed_precision)
         counts = [f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count]
         self._say(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
         epoch = self.batches.epoch(0)
@@ -289,7 +290,6 @@ class Trainer:
             copy_record(self.output, self.output / BEST)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:
-        checkpoint.model.eval()
         return Translator(checkpoint, max_tokens=self.config.max_tokens + 1)
 
     def checkpoint(self) -> Checkpoint:

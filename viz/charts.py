@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from model.curves import Curves
-from model.record import Translation
+from model.record import HeadValues, Translation
 
 LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
+# A loss, no change, a gain: on any background no change is the background itself.
+CHANGES = ["rgba(47, 110, 200, 1)", "rgba(140, 135, 125, 0)", "rgba(224, 140, 20, 1)"]
 ACCENT = "#1d5fd1"
 SERIES = [ACCENT, "#9a4a00", "#6d6962"]
 LOSSES = {"train/loss": "training", "validation/loss": "validation"}
@@ -35,6 +37,25 @@ def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Cha
         )
         .properties(width=alt.Step(32), height=alt.Step(24))
     )
+
+
+def importance_map(importance: HeadValues) -> alt.HConcatChart:
+    """Return what the translation loses without each head: `importance_map(translator.importance(text))`.
+
+    One map for each kind, in nats of log-probability, on one scale whose middle is no change.
+    """
+    most = max(float(values.abs().max()) for values in importance) or 1.0
+    scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")
+    title = "nats without it"
+    colour = alt.Color("value:Q", title=title, scale=scale, legend=alt.Legend(format="+.2f"))
+    tip = alt.Tooltip("value:Q", title=title, format="+.4f")
+    maps = (
+        head_map(values.tolist())
+        .encode(color=colour, tooltip=["layer:O", "head:O", tip])
+        .properties(title=kind.capitalize())
+        for kind, values in importance._asdict().items()
+    )
+    return alt.hconcat(*maps)
 
 
 def step_probabilities(translation: Translation) -> alt.Chart:
@@ -62,9 +83,11 @@ def step_probabilities(translation: Translation) -> alt.Chart:
 
 def training_curves(curves: Curves) -> alt.VConcatChart:
     """Return losses and greedy validation scores of a model's own training over its steps."""
-    left_out = f"{curves.skipped} broken lines of the log are left out" if curves.skipped else ""
     panels = _lines(curves, LOSSES, "loss, nats per token"), _lines(curves, SCORES, "validation score")
-    return alt.vconcat(*panels, title=alt.Title("", subtitle=left_out)).resolve_scale(color="independent")
+    chart = alt.vconcat(*panels).resolve_scale(color="independent")
+    if curves.skipped:
+        chart = chart.properties(title=f"broken lines of the log, left out: {curves.skipped}")
+    return chart
 
 
 def _lines(curves: Curves, names: Mapping[str, str], title: str) -> alt.Chart:

@@ -1,13 +1,17 @@
-"""attention_maps.html: the viewer with its data inside one file that needs no network."""
+"""A record as files: the viewer with its data inside, which needs no network, JSON, and NumPy's arrays."""
 
 from __future__ import annotations
 
 import html
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from model.checkpoint import write_atomically
+from model.record import KINDS, Translation
 from viz.payload import to_json
 from viz.viewer import head
 
@@ -31,7 +35,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
-Headlight.mount(document.querySelector('.headlight'), {{ address: true }})
+Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
   .show(document.getElementById('payload').textContent);
 </script>
 </body>
@@ -39,12 +43,13 @@ Headlight.mount(document.querySelector('.headlight'), {{ address: true }})
 """
 
 
-def document(payload: Mapping[str, Any]) -> str:
-    """Return the whole file as text."""
+def document(payload: Mapping[str, Any], address: bool = True) -> str:
+    """Return the whole file as text; `address` mirrors the view in its own address."""
     return DOCUMENT.format(
+        address="true" if address else "false",
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
-        head=head("viewer.css"),
+        head=head("viewer.css", "panels.css"),
         payload=to_json(payload),
     )
 
@@ -53,3 +58,32 @@ def write(payload: Mapping[str, Any], path: Path) -> None:
     """Write the file so that a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, lambda temporary: temporary.write_text(document(payload), "utf-8"))
+
+
+def npz(translation: Translation) -> bytes:
+    """Return the record as an NPZ archive without pickles: `numpy.load` reads it.
+
+    `encoder` [layer, head, S, S], `decoder` [layer, head, T, T] and `cross` [layer, head, T, S] are float32;
+    `source` S, `read` T and `predicted` T are the tokens' texts, `ids` T and `log_probabilities` T belong to
+    the predicted ones.
+    """
+    record = translation.attention
+    sides = {"source": record.source, "read": record.read, "predicted": record.predicted}
+    arrays: dict[str, Any] = {kind: getattr(record, kind).detach().cpu().numpy() for kind in KINDS}
+    arrays |= {side: np.array([token.text for token in tokens]) for side, tokens in sides.items()}
+    arrays |= {
+        name: np.array(getattr(translation, name))
+        for name in ("ids", "log_probabilities", "source_text", "text")
+    }
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def files(translation: Translation, payload: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return what a person can take away of one record, by file name."""
+    return {
+        "attention_maps.html": document(payload).encode("utf-8"),
+        "attention_maps.json": to_json(payload).encode("utf-8"),
+        "attention_maps.npz": npz(translation),
+    }

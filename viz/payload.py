@@ -1,9 +1,9 @@
 """The compact form of a translation that the page, the exported file and the API share.
 
-One JSON object: a readable header and three arrays of attention weights. A weight is a 16-bit
-fixed-point number, `code / 65535`, because float16 has too few digits near 1 for a readout of four
-digits. The arrays are little-endian, deflated with zlib and written in base64: a browser reads them
-with its own DecompressionStream, without a library.
+One JSON object: a readable header, the measures and the role of every head, and three arrays of attention
+weights. A weight is a 16-bit fixed-point number, `code / 65535`, because float16 has too few digits near 1
+for a readout of four digits. The arrays are little-endian, deflated with zlib and written in base64: a
+browser reads them with its own DecompressionStream, without a library.
 
 Axis letters: L layers, H heads, S source length, T target length.
 """
@@ -21,18 +21,29 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from model.measures import ROLES, HeadMeasures, head_roles, measure_heads
 from model.record import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
-VERSION = 1
+VERSION = 2
 SCALE = 65535
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
 
 
-def encode(translation: Translation, model_name: str, model_title: str = "") -> dict[str, Any]:
-    """Return the payload of one translation: a dict that `json.dumps` accepts."""
+def encode(
+    translation: Translation,
+    model_name: str,
+    model_title: str = "",
+    beam_size: int = 1,
+    length_penalty: float = 1.0,
+) -> dict[str, Any]:
+    """Return the payload of one translation: a dict that `json.dumps` accepts.
+
+    The last two are the options that the translation was asked with.
+    """
     record = translation.attention
+    heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
     return {
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
@@ -40,6 +51,8 @@ def encode(translation: Translation, model_name: str, model_title: str = "") -> 
         "text": translation.text,
         "source_language": translation.source_language,
         "target_language": translation.target_language,
+        "options": {"beam_size": beam_size, "length_penalty": length_penalty},
+        "forced": translation.forced,
         "tokens": {
             "source": [asdict(token) for token in record.source],
             "read": [asdict(token) for token in record.read],
@@ -50,13 +63,12 @@ def encode(translation: Translation, model_name: str, model_title: str = "") -> 
             [asdict(one.token) | {"log_probability": _short(one.log_probability)} for one in step]
             for step in translation.alternatives
         ],
-        "hypotheses": [
-            {"text": one.text, "score": one.score, "log_probability": one.log_probability}
-            for one in translation.hypotheses
-        ],
+        "hypotheses": [encode_hypothesis(one) for one in translation.hypotheses],
         "notices": list(translation.notices),
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
+        "measures": {kind: _measures(one) for kind, one in heads.items()},
+        "roles": {kind: _roles(one) for kind, one in heads.items()},
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
 
@@ -79,9 +91,10 @@ def decode(payload: Mapping[str, Any]) -> Translation:
         attention=AttentionRecord(encoder, decoder, cross, source, read, predicted),
         log_probabilities=tuple(payload["log_probabilities"]),
         alternatives=tuple(tuple(_alternative(one) for one in step) for step in payload["alternatives"]),
-        hypotheses=tuple(Hypothesis(**one) for one in payload["hypotheses"]),
+        hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),
         notices=tuple(payload["notices"]),
         timings=dict(payload["timings"]),
+        forced=payload["forced"],
     )
 
 
@@ -89,6 +102,14 @@ def to_json(payload: Mapping[str, Any]) -> str:
     """Return the payload as JSON that is safe inside HTML: no `</script>` of a sentence ends its script."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def encode_hypothesis(hypothesis: Hypothesis) -> dict[str, Any]:
+    """Return one translation of a search as plain values."""
+    return asdict(hypothesis) | {
+        "ids": list(hypothesis.ids),
+        "log_probabilities": [_short(value) for value in hypothesis.log_probabilities],
+    }
 
 
 def encode_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
@@ -119,12 +140,47 @@ def _array(weights: torch.Tensor) -> NDArray[np.float32]:
     return weights.detach().to("cpu", torch.float32).numpy()
 
 
+def _measures(heads: HeadMeasures) -> dict[str, list[list[Any]]]:
+    """The measures of one kind by name, [layer][head]; None where a measure has no meaning.
+
+    `offset_share` is the share, of `offset_queries` queries, whose strongest key is `offset` places on.
+    """
+    values = {
+        "confidence": heads.confidence,
+        "entropy": heads.entropy,
+        "offset_share": heads.positional.share,
+        "offset": heads.positional.offset,
+        "offset_queries": heads.positional.queries,
+        "sinks": heads.sink_mass,
+        "rare": heads.rare_share,
+        "focus": heads.source_focus,
+    }
+    layers, width = heads.entropy.shape
+    without = [[None] * width for _ in range(layers)]
+    return {name: without if value is None else _table(value) for name, value in values.items()}
+
+
+def _table(values: torch.Tensor) -> list[list[float | int]]:
+    """Rows of numbers with the four decimals that the page shows; whole numbers stay whole."""
+    exact = values.double().round(decimals=4) if values.is_floating_point() else values
+    return exact.tolist()
+
+
+def _roles(heads: HeadMeasures) -> list[list[str]]:
+    return [[ROLES[role] for role in row] for row in head_roles(heads).tolist()]
+
+
 def _short(value: float) -> float:
     return round(float(value), 6)
 
 
 def _tokens(rows: list[dict[str, Any]]) -> tuple[Token, ...]:
     return tuple(Token(**row) for row in rows)
+
+
+def _hypothesis(row: dict[str, Any]) -> Hypothesis:
+    lists = {name: tuple(row[name]) for name in ("ids", "log_probabilities")}
+    return Hypothesis(**{**row, **lists})
 
 
 def _alternative(row: Mapping[str, Any]) -> Alternative:

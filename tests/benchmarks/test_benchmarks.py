@@ -14,6 +14,7 @@ from model.decoding import SearchOptions, search
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.transformer import Transformer
 from tests.benchmarks import race
+from tests.benchmarks.alignment import eflomal, separate_marks
 from tests.benchmarks.arithmetic import training_flops, translation_flops
 from tests.benchmarks.seeds import (
     SEED_000,
@@ -87,6 +88,29 @@ def test_ctranslate2_finds_our_translations() -> None:
     theirs = translate(engine(specification(model, tokenizer), "float32"), [tokenizer.pieces(ids)], T)
     assert theirs == [tokenizer.pieces(ours.ids)]
     assert len(set(ours.ids)) > 1
+
+
+def test_words_are_cut_from_their_marks_but_not_at_inner_ones() -> None:
+    assert separate_marks(["Ich weiß, dass's (fast) 2,5 EU-Bürger sind…"]) == [
+        "Ich weiß , dass's ( fast ) 2 , 5 EU-Bürger sind …"
+    ]
+
+
+def test_eflomal_links_words_that_always_go_together() -> None:
+    pytest.importorskip("eflomal", reason="make bench-alignment installs eflomal")
+    some = random.Random(0)
+    rows = [some.sample("abcdefgh", 4) for _ in range(200)]
+    targets = [" ".join(letter * 2 for letter in reversed(row)) for row in rows]
+    found = eflomal([" ".join(row) for row in rows], targets, 3)
+    assert found.forward == found.backward == found.joined == [{(0, 3), (1, 2), (2, 1), (3, 0)}] * 3
+
+
+def test_each_column_is_the_choice_of_its_own_side() -> None:
+    """No target word has two source words in the first, no source word two target words in the second."""
+    pytest.importorskip("eflomal", reason="make bench-alignment installs eflomal")
+    found = eflomal(["a b", "a", "b"] * 100, ["x x y", "x x", "y"] * 100, 1)
+    assert len({target for _, target in found.forward[0]}) == len(found.forward[0])
+    assert len({source for source, _ in found.backward[0]}) == len(found.backward[0])
 
 
 def test_a_race_compares_neighbouring_turns(monkeypatch: pytest.MonkeyPatch) -> None:

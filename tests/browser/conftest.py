@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import app
+from model.record import Translation
 from tests.viz.fakes import FakeTranslator
+from viz.desk import Desk
+from viz.payload import encode, to_json
+from viz.viewer import head
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -62,6 +68,71 @@ def opened(browser: Browser, address: str) -> Iterator[Page]:
     yield page
     page.close()
     assert not trouble
+
+
+BARE = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
+<body class="headlight-file"><main class="headlight"></main><script>
+const dark = matchMedia('(prefers-color-scheme: dark)');
+document.body.classList.toggle('dark', dark.matches);
+const ask = async (request) => {
+  const { answer, error } = await askDesk(request);
+  if (error) throw new Error(error);
+  return answer;
+};
+window.viewer = Headlight.mount(document.querySelector('.headlight'), { address: true, ask });
+</script>"""
+Show = Callable[..., Page]
+
+
+@pytest.fixture
+def asked() -> list[dict[str, Any]]:
+    """What the viewer of `show` asks the server."""
+    return []
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Iterator[Show]:
+    """A function that shows a translation in the viewer alone, with a desk to ask but without Gradio.
+
+    The test fails when a script fails or asks for the outside. `address` is what follows the # of the link.
+    """
+    trouble: list[str] = []
+    pages: list[Page] = []
+    desk = Desk(TRANSLATORS)
+    file = tmp_path / "viewer.html"
+    file.write_text(BARE.replace("<body", head("viewer.css", "panels.css") + "<body", 1), "utf-8")
+
+    def answer(request: dict[str, Any]) -> Any:
+        asked.append(request)
+        return json.loads(to_json(desk.ask(request)))
+
+    def shown(
+        translation: Translation,
+        model: str = "de-en",
+        address: str = "",
+        width: int = 1440,
+        scheme: str = "light",
+    ) -> Page:
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        pages.append(page)
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
+        page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
+        page.expose_function("askDesk", answer)
+        page.goto(f"{file.as_uri()}#{address}")
+        draw(page, translation, model)
+        return page
+
+    yield shown
+    for page in pages:
+        page.close()
+    assert not trouble
+
+
+def draw(page: Page, translation: Translation, model: str = "de-en") -> None:
+    """Give the viewer of `show` another translation."""
+    page.evaluate("json => viewer.show(json)", to_json(encode(translation, model)))
 
 
 def is_outside(url: str) -> bool:

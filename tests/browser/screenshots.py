@@ -2,31 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 import app
 from tests.browser.conftest import FLAGS, chromium
+from tests.browser.screen import cell
 
 TARGET = Path(__file__).parents[2] / "assets" / "screenshots"
-PICTURES = {"light": (1440, 900, "light"), "dark": (1440, 900, "dark"), "phone": (380, 1400, "light")}
+
+
+class Picture(NamedTuple):
+    """A state of the page, and how a person gets there."""
+
+    reach: Callable[[Page], None]
+    width: int = 1440
+    height: int = 900
+    scheme: str = "light"
+
+
+def a_pinned_word(page: Page) -> None:
+    page.locator(".hl-chip[data-side=target]").nth(3).click()
+    page.get_by_role("tab", name="Head").click()
+
+
+def a_cell_explained(page: Page) -> None:
+    page.mouse.click(*cell(page, 2, 2))
+    page.get_by_role("tab", name="Cell").click()
+    expect(page.locator(".hl-inspector")).to_contain_text("softmax")
+
+
+def a_silent_layer(page: Page) -> None:
+    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("button", name="Try all").click()
+    expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Decoder", exact=True).click()
+    page.get_by_role("button", name="all heads of layer 2").click()
+    page.keyboard.press("m")
+    expect(page.locator(".hl-inspector")).to_contain_text("changes by")
+    page.locator(".hl-panel-mute").evaluate("panel => panel.scrollTo(0, 0)")
+
+
+def two_heads_compared(page: Page) -> None:
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_role("gridcell", name="layer 2, head 2", exact=True).click()
+
+
+PICTURES = {
+    "light": Picture(a_pinned_word),
+    "dark": Picture(a_pinned_word, scheme="dark"),
+    "phone": Picture(a_pinned_word, 380, 1400),
+    "cell": Picture(a_cell_explained, scheme="dark"),
+    "mute": Picture(a_silent_layer),
+    "compare": Picture(two_heads_compared),
+}
 
 
 def main() -> None:
-    """Serve the page, open it in each size and theme, pin a word of the translation, and save the picture."""
+    """Serve the page, open it in each size and theme, go to each state, and save the picture."""
     translators, problems = app.load(app.MODELS)
     page = app.build(translators, problems)
     _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
     TARGET.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        for name, (width, height, scheme) in PICTURES.items():
-            view = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+        for name, picture in PICTURES.items():
+            size = {"width": picture.width, "height": picture.height}
+            view = browser.new_page(viewport=size, color_scheme=picture.scheme)
+            view.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
             view.goto(url)
             view.locator(".hl-thumbnail").first.wait_for()
-            view.locator(".hl-chip").nth(2).click()
+            picture.reach(view)
             view.mouse.move(0, 0)
+            view.evaluate("scrollTo(0, 0)")
             view.screenshot(path=TARGET / f"{name}.png")
             print(TARGET / f"{name}.png")
         browser.close()

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import threading
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
@@ -12,6 +19,8 @@ from playwright.sync_api import Browser, Page, expect
 import app
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
 from tests.browser.screen import FIRST, choose, point, readout, submit, translate
+from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY
+from viz.calls import curl_call, python_call
 from viz.payload import decode
 
 pytestmark = pytest.mark.browser
@@ -54,7 +63,9 @@ def test_whatever_is_typed_stays_text(opened: Page, text: str):
         expect(opened.locator(f".hl-chip[data-side=source][data-place='{number}']")).to_have_text(token.text)
         expect(opened.locator(f".hl-column-label[data-column='{number}']")).to_have_text(token.text)
     assert opened.evaluate("window.hacked") is None
-    assert opened.locator(".headlight script, .headlight img, .headlight textarea").count() == 0
+    # The inspector has a textarea of its own, in which a person writes.
+    drawn = opened.locator(".hl-strip, .hl-centre")
+    assert drawn.locator("script, img, textarea").count() == 0
 
 
 def test_an_example_is_translated_with_one_click(opened: Page):
@@ -76,15 +87,160 @@ def test_nothing_jumps_when_a_result_arrives(opened: Page):
     assert opened.locator(".hl-centre").bounding_box() == before
 
 
+def taken_away(page: Page, kind: str, folder: Path) -> Path:
+    """Download one kind of file from the Export menu."""
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"({kind})").click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    page.keyboard.press("Escape")
+    expect(page.locator("#hl-export-menu")).to_be_hidden()
+    return path
+
+
+def test_the_record_can_be_taken_away_as_json_and_npz(opened: Page, tmp_path: Path):
+    expected = translate(opened, "Guten Tag!")
+    record = decode(json.loads(taken_away(opened, "JSON", tmp_path).read_text("utf-8")))
+    assert record.ids == expected.ids
+    with np.load(taken_away(opened, "NPZ", tmp_path)) as arrays:
+        np.testing.assert_array_equal(arrays["cross"], expected.attention.cross.numpy())
+
+
+def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
+    text = "<b>'it\"s'</b> $(x)"
+    translate(opened, text)
+    opened.get_by_role("button", name="Export").click()
+    menu = opened.locator("#hl-export-menu")
+    expect(menu).to_contain_text(f"text={text!r}")
+    expect(menu).to_contain_text("/gradio_api/call/attention")
+    assert menu.locator("b").count() == 0
+    opened.locator("#hl-brand").click()
+    expect(menu).to_be_hidden()
+
+
+def test_the_head_map_is_drawn_when_asked_and_goes_with_its_sentence(opened: Page):
+    expect(opened.locator("#hl-heads")).to_be_hidden()
+    opened.get_by_role("button", name="Which heads matter?").click()
+    marks = opened.locator("#hl-heads svg [aria-roledescription='rect mark'], #hl-heads canvas")
+    marks.first.wait_for()
+    translate(opened, "Ein anderer Satz.")
+    expect(opened.locator("#hl-heads")).to_be_hidden()
+
+
+def visit(browser: Browser, address: str, hash_: str) -> Page:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(f"{address}#{hash_}")
+    page.locator(".hl-thumbnail").first.wait_for()
+    return page
+
+
+def test_a_link_opens_its_model_sentence_and_options(browser: Browser, address: str):
+    words = urlencode({"model": "reverse", "text": "Guten Tag, <b>Welt</b>!", "beam": 3, "alpha": 0.5})
+    page = visit(browser, address, f"{words}&kind=decoder&layer=2&head=3")
+    expect(page.locator(".hl-translation")).to_have_text(
+        TRANSLATORS["reverse"].translate("Guten Tag, <b>Welt</b>!").text
+    )
+    expect(page.get_by_label("Sentence")).to_have_value("Guten Tag, <b>Welt</b>!")
+    expect(page.get_by_label("Model")).to_have_value(TRANSLATORS["reverse"].title)
+    expect(page.locator("#hl-viewer")).to_contain_text("Decoder · layer 2 · head 3")
+    state = page.evaluate("Headlight.viewer.state().record")
+    assert state["model"]["name"] == "reverse"
+    assert state["options"] == {"beam_size": 3, "length_penalty": 0.5}
+    page.close()
+
+
+def test_a_model_in_a_link_brings_its_examples(browser: Browser, address: str):
+    page = visit(browser, address, "model=reverse")
+    first, second = app.EXAMPLES["reverse"][:2]
+    expect(page.get_by_label("Sentence")).to_have_value(first)
+    expect(page.get_by_role("button", name=second, exact=True)).to_be_visible()
+    page.close()
+
+
+@pytest.mark.parametrize(
+    "hash_",
+    [
+        "model=nobody&beam=1000000&alpha=-1",
+        "model=__proto__&beam=NaN&alpha=1e9",
+        "model=../../etc&beam=1.5&alpha=x&text=" + "x" * 5000,
+        "%%%&&&=&model",
+    ],
+)
+def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(
+    browser: Browser, address: str, hash_: str
+):
+    page = visit(browser, address, hash_)
+    expect(page.get_by_label("Sentence")).to_have_value(FIRST)
+    record = page.evaluate("Headlight.viewer.state().record")
+    assert record["model"]["name"] == "de-en"
+    assert 1 <= record["options"]["beam_size"] <= MAX_BEAM
+    assert 0 <= record["options"]["length_penalty"] <= MAX_LENGTH_PENALTY
+    page.close()
+
+
+def test_another_link_in_the_same_page_translates_anew(browser: Browser, address: str):
+    page = visit(browser, address, "text=Hallo")
+    page.evaluate("location.hash = 'text=Guten+Morgen'")
+    expect(page.locator(".hl-translation")).to_have_text("gUTEN mORGEN")
+    page.close()
+
+
+def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
+    ask = "(request) => Headlight.viewer.ask(request).catch((error) => error.message)"
+    request = {"model": "de-en", "text": FIRST, "beam_size": 1, "length_penalty": 1}
+    forced = opened.evaluate(ask, {**request, "do": "force", "prefix": []})
+    assert forced["text"] == TRANSLATORS["de-en"].translate(FIRST).text
+    assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: force,")
+    assert opened.evaluate(ask, {**request, "text": "crash", "do": "force", "prefix": []}) == app.UNEXPECTED
+
+
+def test_slow_questions_do_not_hold_up_quick_ones_or_a_translation(
+    opened: Page, monkeypatch: pytest.MonkeyPatch
+):
+    released = threading.Event()
+    monkeypatch.setattr(TRANSLATORS["de-en"], "importance", lambda *_: released.wait(60))
+    slow = {"model": "de-en", "text": FIRST, "beam_size": 1, "length_penalty": 1, "do": "importance"}
+    opened.evaluate(
+        """(request) => {
+          window.answered = 0;
+          const count = () => { window.answered += 1; };
+          for (let i = 0; i < 2; i += 1) Headlight.viewer.ask(request).then(count, count);
+        }""",
+        slow,
+    )
+    quick = opened.evaluate(
+        "(request) => Headlight.viewer.ask(request)", {**slow, "do": "force", "prefix": []}
+    )
+    assert quick["source_text"] == FIRST
+    translate(opened, "Guten Tag!")
+    assert opened.evaluate("window.answered") == 0
+    released.set()
+    opened.wait_for_function("window.answered === 2")
+
+
+def test_a_long_translation_can_be_cancelled(opened: Page, monkeypatch: pytest.MonkeyPatch):
+    released, before = threading.Event(), opened.locator(".hl-translation").inner_text()
+    whole = TRANSLATORS["de-en"].translate
+    monkeypatch.setattr(
+        TRANSLATORS["de-en"], "translate", lambda *a, **k: released.wait(60) and whole(*a, **k)
+    )
+    try:
+        submit(opened, "Das dauert.")
+        opened.get_by_role("button", name="Cancel").click()
+        expect(opened.get_by_role("button", name="Cancel")).to_be_hidden()
+    finally:
+        released.set()
+    expect(opened.locator(".hl-translation")).to_have_text(before)
+    translate(opened, "Es geht weiter.")
+
+
 def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browser: Browser, tmp_path: Path):
     choose(opened, "Cross", 2, 3)
     point(opened, 2, 1)
     shown = readout(opened)
-    with opened.expect_download() as download:
-        opened.get_by_role("button", name="Export").click()
-    assert download.value.suggested_filename == "attention_maps.html"
-    path = tmp_path / "attention_maps.html"
-    download.value.save_as(path)
+    path = taken_away(opened, "HTML", tmp_path)
+    assert path.name == "attention_maps.html"
     context = browser.new_context(offline=True, viewport={"width": 1440, "height": 900})
     requests: list[str] = []
     file = context.new_page()
@@ -111,7 +267,37 @@ def test_the_api_translates_and_gives_every_weight(address: str):
     with pytest.raises(AppError, match="There is no model 'xx'"):
         client.predict("Hallo", "xx", 1, 1.0, api_name="/attention")
     named = client.view_api(return_format="dict", print_info=False)["named_endpoints"]
-    assert sorted(named) == ["/attention", "/translate"]
+    assert sorted(named) == ["/attention", "/mute", "/score", "/translate"]
+
+
+def test_the_api_scores_and_mutes(address: str):
+    client = Client(address, verbose=False)
+    scored = client.predict("Guten Tag!", "good day", "de-en", api_name="/score")
+    assert scored["target_tokens"] == ["good", "day", "</s>"]
+    assert len(scored["log_probabilities"]) == 3
+    muted = client.predict("Guten Tag!", [["cross", 0, 1]], "de-en", 1, 1.0, api_name="/mute")
+    assert muted["words"][0] == ["silent", True]
+    assert muted["translation"].startswith("silent")
+    assert len(muted["differences"]) == 4
+    with pytest.raises(AppError, match="“heads” must be a list of at most"):
+        client.predict("Guten Tag!", [["cross", 0]], "de-en", 1, 1.0, api_name="/mute")
+    with pytest.raises(AppError, match="“beam_size” must be a whole number from 1 to 8"):
+        client.predict("Guten Tag!", [], "de-en", 99, 1.0, api_name="/mute")
+
+
+def test_the_call_of_the_menu_gives_the_record(address: str):
+    endpoint, arguments = "attention", {"text": "Guten Tag!", "model": "de-en", "prefix": []}
+    scope: dict[str, Any] = {}
+    exec(python_call(address, endpoint, arguments), scope)
+    assert decode(scope["result"]).text == "gUTEN tAG !"
+    if shutil.which("curl") is None:
+        return
+    options = {"beam_size": 1, "length_penalty": 1.0}
+    everything = {"text": "Guten Tag!", "model": "de-en", **options, "prefix": []}
+    curl = curl_call(address, endpoint, everything)
+    events = subprocess.run(["/bin/sh", "-c", curl], capture_output=True, text=True, check=True).stdout
+    assert "event: complete" in events
+    assert "gUTEN tAG" in events
 
 
 def test_without_a_model_the_page_says_how_to_train_one(browser: Browser):

@@ -10,6 +10,7 @@ from model.alignment import (
     align_record,
     alignment_error_rate,
     format_pharaoh,
+    grow_diag,
     links,
     merge_to_words,
     parse_gold,
@@ -21,6 +22,7 @@ from model.record import AttentionRecord, Token
 from model.translator import Translator
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 40), st.integers(0, 40)))
+SHORT_LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
 # Between <s> and </s> target words of 1 and 2 tokens; before </s> source words of 2, 1 and 1 tokens.
 QUERY_WORDS = [None, 0, 1, 1, None]
 KEY_WORDS = [0, 0, 1, 2, None]
@@ -111,6 +113,29 @@ def test_alignment_of_a_translation_covers_its_words(translator: Translator) -> 
 
 def test_links_are_source_first_and_target_second() -> None:
     assert links([2, 0]) == {(2, 0), (0, 1)}
+
+
+def test_grow_diag_by_hand() -> None:
+    """Both have 2-2. It is touched by 1-1, 2-3 and 3-2, each with a word of its own; 0-0 comes by way of 1-1.
+
+    3-3 touches too, but word 3 has a link on either side by then. 7-7 touches nothing.
+    """
+    forward = {(0, 0), (1, 1), (2, 2), (3, 3), (7, 7)}
+    backward = {(2, 2), (2, 3), (3, 2)}
+    assert grow_diag(forward, backward) == {(0, 0), (1, 1), (2, 2), (2, 3), (3, 2)}
+    assert grow_diag({(0, 0)}, {(0, 1)}) == frozenset()
+
+
+@given(SHORT_LINKS, SHORT_LINKS)
+def test_grow_diag_leaves_out_only_what_touches_nothing_or_links_no_new_word(
+    forward: frozenset[tuple[int, int]], backward: frozenset[tuple[int, int]]
+) -> None:
+    found = grow_diag(forward, backward)
+    assert forward & backward <= found <= forward | backward
+    sources, targets = {source for source, _ in found}, {target for _, target in found}
+    for source, target in (forward | backward) - found:
+        touches = any(abs(source - s) <= 1 and abs(target - t) <= 1 for s, t in found)
+        assert not touches or (source in sources and target in targets)
 
 
 def test_pharaoh_lines_are_in_order_and_count_from_0() -> None:

@@ -1,5 +1,7 @@
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model import checkpoint as module
-from model.checkpoint import Checkpoint, ModelInfo, list_models, load, save
+from model.checkpoint import Checkpoint, ModelInfo, list_models, load, save, write_json
 from model.errors import UserError
 from tests.model.helpers import tiny_checkpoint, trained
 
@@ -272,3 +274,21 @@ def test_save_killed_between_any_two_files_leaves_a_loadable_checkpoint(
 def test_written_files_leave_no_temporary_ones(directory: Path) -> None:
     save(tiny_checkpoint(seed=1), directory, card="# New")
     assert not [name for name in files(directory) if name.startswith(".")]
+
+
+def test_a_save_clears_away_what_killed_saves_of_the_same_file_left(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as killed:
+        pass
+    target = tmp_path / "a[1].json"
+    others = [
+        f".a[1].json.{os.getppid()}.part",  # of a process that still writes
+        f".b.json.{killed.pid}.part",
+        f".a1.json.{killed.pid}.part",
+        f".a[1].json.{killed.pid}",
+        ".a[1].json.mine.part",
+        ".a[1].json.part",
+    ]
+    for name in (*others, f".a[1].json.{killed.pid}.part", f".a[1].json.{10**30}.part"):
+        (tmp_path / name).touch()
+    write_json(target, 1)
+    assert files(tmp_path).keys() == {target.name, *others}

@@ -86,6 +86,17 @@ def test_mute_compares_both_translations(translator: Translator, beam_size: int)
     assert any(muted.differences)
 
 
+def test_mute_scores_the_translation_that_it_is_given(translator: Translator) -> None:
+    given = translator.score(TEXT, "A dog.")
+    muted = translator.mute(TEXT, HEADS, target=given.ids)
+    gates = HeadGates.muting(translator.checkpoint.model.config, HEADS)
+    silent = translator.score(TEXT, given.ids, gates).log_probabilities
+    assert muted.original.ids == given.ids
+    assert muted.translation.ids == translator.translate(TEXT, gates=gates).ids
+    expected = [after - before for after, before in zip(silent, given.log_probabilities, strict=True)]
+    assert list(muted.differences) == expected
+
+
 def test_muting_nothing_changes_nothing(translator: Translator) -> None:
     muted = translator.mute(TEXT, ())
     assert muted.translation.text == muted.original.text

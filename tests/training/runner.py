@@ -16,7 +16,7 @@ from training.trainer import Trainer
 
 KILLED = replace(REVERSE, max_steps=120, validate_every=9, save_every=1)
 # Without dropout, whose draws differ from process to process.
-SHARED = replace(REVERSE, model=replace(SHAPE, dropout=0.0), max_steps=60, validate_every=20)
+SHARED = replace(REVERSE, model=replace(SHAPE, dropout=0.0), accumulate=2, max_steps=60, validate_every=20)
 DROPPING = replace(REVERSE, max_steps=30)
 CONFIGS = {
     "killed": KILLED,

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.alignment import align_record, parse_gold, parse_pharaoh
+from model.alignment import align_record, grow_diag, parse_gold, parse_pharaoh
 from model.checkpoint import save
 from model.errors import UserError
 from model.inputs import MAX_TOKENS
@@ -20,7 +20,19 @@ from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint, tiny_config, trained
 from tests.training.tiny import write_lines
 from training.__main__ import main
-from training.align import Head, align_files, align_pairs, best_head, cross_weights, read_gold, read_words
+from training.align import (
+    Head,
+    Sentence,
+    Strongest,
+    align_files,
+    align_pairs,
+    all_heads,
+    best_head,
+    cross_weights,
+    read_gold,
+    read_words,
+    strongest,
+)
 
 # Without marks inside, our words are those between spaces. Their lengths differ, so that batches are padded.
 SOURCES = ["Ein kleiner Hund", "die Äpfel kosten", "Öffne", "es ist heiß sehr heiß", ""]
@@ -98,12 +110,31 @@ def test_alignment_is_that_of_the_record(translator):
     for place in range(4):
         ids = [*translator.checkpoint.target_tokenizer.encode(TARGETS[place]), EOS_ID]
         record, _ = translator.record(SOURCES[place], ids)
-        assert aligned[place].tolist() == [
+        assert aligned[place].sources.tolist() == [
             align_record(record, shifted).tolist() for shifted in (False, True)
         ]
     for head in HEADS:
-        for all_heads, one in zip(aligned, align_pairs(translator, SOURCES, TARGETS, head), strict=True):
-            assert one.equal(all_heads[int(head.shifted), head.layer, head.head])
+        for each, one in zip(aligned, align_pairs(translator, SOURCES, TARGETS, head), strict=True):
+            assert all(map(torch.equal, one, each.of(head)))
+
+
+def test_each_side_chooses_by_its_own_words():
+    """Source words 0 and 1 of a token each, target words 0 of two tokens and 1 of one; then </s>.
+
+    Unshifted, target word 0 has rows 0 and 1, their means 0.3 and 0.45, and word 1 row 2; source
+    word 0 has 0.6 for target word 0 and 0.8 for word 1, source word 1 has 0.9 and 0.1. Shifted,
+    target word 0 has rows 1 and 2, means 0.45 and 0.4, and word 1 row 3.
+    """
+    cross = torch.tensor([[[[0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.8, 0.1, 0.1], [0.3, 0.6, 0.1]]]])
+    source, target = Sentence([5, 6, EOS_ID], [0, 1, None]), Sentence([7, 8, 9, EOS_ID], [0, 0, 1, None])
+    found = strongest(cross, source, target)
+    assert found.sources.tolist() == [[[[1, 0]]], [[[0, 1]]]]
+    assert found.targets.tolist() == [[[[1, 0]]], [[[0, 0]]]]
+    shifted = found.of(Head(0, 0, True))
+    assert shifted.forward() == {(0, 0), (1, 1)}
+    assert shifted.backward() == {(0, 0), (1, 0)}
+    assert shifted.links(symmetrise=False) == shifted.forward()
+    assert shifted.links(symmetrise=True) == {(0, 0), (1, 0), (1, 1)}
 
 
 # Choosing a head
@@ -119,9 +150,22 @@ def test_best_head_is_chosen_on_odd_lines_alone():
         words = torch.full((2, 4, 3, len(answer)), 5)
         head = odd if number % 2 else even
         words[int(head.shifted), head.layer, head.head] = torch.tensor(answer)
-        aligned.append(words)
-    assert best_head(tiny_config(), aligned, references) == odd
-    assert best_head(tiny_config(), aligned[1:], references[1:]) == even
+        aligned.append(Strongest(words, words))
+    heads = all_heads(tiny_config())
+    assert best_head(heads, aligned, references) == odd
+    assert best_head(heads, aligned[1:], references[1:]) == even
+    heads.remove(odd)
+    assert best_head(heads, aligned, references) == heads[0]  # the others are all as wrong
+
+
+def test_symmetrised_lines_are_chosen_and_joined_from_both_sides(translator, files):
+    found = align_files(translator, *files, symmetrise=True)
+    pairs = align_pairs(translator, SOURCES, TARGETS, found.head)
+    joined = [grow_diag(pair.forward(), pair.backward()) for pair in pairs]
+    assert [parse_pharaoh(line) for line in found.lines] == joined
+    for head in HEADS:
+        lines = align_files(translator, *files[:2], head=head, symmetrise=True).lines
+        assert error_rate(lines[::2], GOLD[::2]) >= found.error_rates["odd"]
 
 
 def error_rate(lines: list[str], gold: list[str]) -> float:
@@ -279,6 +323,14 @@ def test_command_writes_json(align, files, tmp_path):
         "lines": found.lines,
     }
     assert errors == ""
+
+
+def test_command_symmetrises(align, files, tmp_path):
+    output, _ = align("--layer", 1, "--head", 3, "--symmetrise")
+    loaded = Translator.load(tmp_path / "model")
+    lines = align_files(loaded, *files[:2], head=Head(0, 2, False), symmetrise=True).lines
+    assert output.splitlines() == lines
+    assert lines != align_files(loaded, *files[:2], head=Head(0, 2, False)).lines
 
 
 def test_command_counts_what_it_skipped_on_standard_error(align, files):

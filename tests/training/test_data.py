@@ -1,19 +1,36 @@
-"""Sources, cleaning and the split: what goes in is counted, what is held out stays out."""
+"""Sources, the split and what is encoded: nothing is lost, what is held out stays out."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+import os
 import unicodedata
 
 import datasets
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.errors import UserError
-from model.tokenizer import UNK_ID
-from tests.training.tiny import PARALLEL, REVERSE, parallel_files, sentences, word_list, write_lines
+from model.tokenizer import UNK_ID, Tokenizer
+from tests.training.tiny import (
+    PARALLEL,
+    REVERSE,
+    as_dataset,
+    pairs_of,
+    parallel_files,
+    sentences,
+    word_list,
+    words,
+    write_lines,
+)
 from training.data import (
-    RULES,
+    BLOCK,
+    TOKENIZER_PAIRS,
+    _sample,
     clean,
     encode,
     lengths_of,
@@ -22,17 +39,10 @@ from training.data import (
     read_parallel,
     train_tokenizers,
 )
+from training.machine import TOKENIZER_THREADS
 
 LANGUAGES = ("de", "en")
 OWN_VALIDATION = dataclasses.replace(PARALLEL, test_rows=0)
-
-
-def pairs_of(part) -> list[tuple[str, str]]:
-    return list(zip(part["source"], part["target"], strict=True))
-
-
-def as_dataset(pairs: list[tuple[str, str]]) -> datasets.Dataset:
-    return datasets.Dataset.from_dict({"source": [s for s, _ in pairs], "target": [t for _, t in pairs]})
 
 
 # Parallel files
@@ -142,65 +152,6 @@ def test_composed_and_decomposed_letters_become_the_same_text(tmp_path):
     assert set(found["source"]) == {"schöne Grüße"}
 
 
-# Cleaning
-
-
-def test_bytes_that_are_not_utf8_drop_their_pair_alone(tmp_path):
-    parallel_files(tmp_path, sentences(40), "train")
-    parallel_files(tmp_path, sentences(3), "dev")
-    lines = (tmp_path / "train.de").read_bytes().splitlines(keepends=True)
-    lines[7] = "Grüße\n".encode("latin-1")
-    (tmp_path / "train.de").write_bytes(b"".join(lines))
-    corpus = read_corpus(OWN_VALIDATION, [tmp_path])
-    assert corpus.dropped == {**dict.fromkeys(RULES, 0), "not_text": 1}
-    assert pairs_of(corpus.train) == [pair for i, pair in enumerate(sentences(40)) if i != 7]
-
-
-BAD_PAIRS = {
-    "empty": ("", "there was nothing"),
-    "not_text": ("Gr\ufffd\ufffde", "regards"),
-    "length_ratio": ("kurz", "this is much more than anybody could have said with so little"),
-    "copy": ("the very same five words", "the very same five words"),
-    "duplicate": sentences(1)[0],
-}
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_each_rule_drops_and_counts_its_pair_alone(rule):
-    good = sentences(20)
-    kept, counts, _ = clean(as_dataset([*good[:10], BAD_PAIRS[rule], *good[10:]]))
-    assert pairs_of(kept) == good
-    assert counts == {**dict.fromkeys(RULES, 0), rule: 1}
-
-
-@pytest.mark.parametrize("rule", ["empty", "not_text", "length_ratio"])
-def test_either_side_can_break_a_rule(rule):
-    source, target = BAD_PAIRS[rule]
-    assert clean(as_dataset([(target, source), *sentences(2)]))[1][rule] == 1
-
-
-def test_good_pairs_that_look_odd_are_kept():
-    odd = [
-        ("New York", "New York"),  # a name is its own translation
-        ("ja", "yes, certainly it is"),  # a long ratio of short texts
-        ("eins", "a one"),
-        ("eins", "the one"),  # one source, two translations
-        ("uno", "the one"),
-    ]
-    kept, counts, _ = clean(as_dataset(odd))
-    assert pairs_of(kept) == odd
-    assert sum(counts.values()) == 0
-
-
-def test_what_is_kept_and_what_is_dropped_make_the_whole():
-    pairs = [*BAD_PAIRS.values(), *sentences(9), *sentences(4)]
-    kept, counts, _ = clean(as_dataset(pairs))
-    assert len(kept) + sum(counts.values()) == len(pairs)
-    again, counts, _ = clean(kept)
-    assert pairs_of(again) == pairs_of(kept)
-    assert sum(counts.values()) == 0
-
-
 # The split
 
 
@@ -262,7 +213,58 @@ def test_validation_pairs_with_an_empty_side_are_left_out(tmp_path):
     assert pairs_of(read_corpus(OWN_VALIDATION, [tmp_path]).validation) == [("zwei", "two")]
 
 
+@given(st.integers(0, 10 * TOKENIZER_PAIRS))
+def test_a_vocabulary_is_learned_from_as_many_pairs_as_allowed_from_all_over_the_corpus(rows):
+    blocks = [start / BLOCK for start in _sample(rows)]
+    whole = math.ceil(rows / BLOCK)
+    assert len(blocks) == min(whole, TOKENIZER_PAIRS / BLOCK)
+    assert all(0 <= block < whole and block.is_integer() for block in blocks)
+    gaps = np.diff([*blocks, whole])  # the first block is always among them
+    assert sum(gaps) == whole
+    assert not rows or (min(gaps) >= 1 and max(gaps) - min(gaps) <= 1)
+
+
+def test_a_vocabulary_knows_every_pair_of_a_corpus_that_is_small_enough(monkeypatch):
+    rows = [(f"satz{letter}", f"line{letter}") for letter in map(chr, range(0x4E00, 0x4E00 + 25))]
+    monkeypatch.setattr("training.data.BLOCK", 10)
+    for allowed, wanted in ((30, range(25)), (10, range(10))):
+        monkeypatch.setattr("training.data.TOKENIZER_PAIRS", allowed)
+        tokenizer, _ = train_tokenizers(PARALLEL, as_dataset(rows))
+        known = [place for place, row in enumerate(rows) if UNK_ID not in tokenizer.encode(" ".join(row))]
+        assert known == list(wanted)
+
+
 # Encoding
+
+
+@pytest.mark.parametrize(("entries", "width"), [(2**16, "uint16"), (2**16 + 1, "int32")])
+def test_ids_take_two_bytes_where_that_is_enough_and_come_back_whole(entries, width):
+    large = Tokenizer.train(words("abcdefghijklmnop", [4]), "word", entries)  # 2**16 words
+    small = Tokenizer.train(["ja", "nein"], "word", 10)
+    assert len(large) == entries
+    last = large.pieces([entries - 1])[0]
+    for tokenizers, pair in (((large, small), (last, "ja")), ((small, large), ("ja", last))):
+        encoded, _ = encode(as_dataset([pair, *sentences(2)]), tokenizers, 100)
+        assert {encoded.features[side].feature.dtype for side in ("source", "target")} == {width}
+        ids = [encoded[0][side] for side in ("source", "target")]
+        assert ids == [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, pair, strict=True)]
+        assert [entries - 1] in ids
+
+
+@pytest.mark.parametrize(("processes", "threads"), [(None, None), (2, "false")])
+def test_tokenizers_use_one_thread_each_where_several_processes_encode(monkeypatch, processes, threads):
+    whole_map, found = datasets.Dataset.map, []
+
+    def noted_map(*arguments, num_proc, **options):
+        found.append((num_proc, os.environ.get(TOKENIZER_THREADS)))
+        return whole_map(*arguments, **options)
+
+    monkeypatch.delenv(TOKENIZER_THREADS, raising=False)
+    monkeypatch.setattr("training.data._processes", lambda pairs: processes)
+    monkeypatch.setattr(datasets.Dataset, "map", noted_map)
+    data = as_dataset(sentences(20))
+    assert len(encode(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
+    assert found == [(processes, threads)]
 
 
 def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_named():

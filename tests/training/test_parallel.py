@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 
+from model.checkpoint import JOINT, load, save
 from model.errors import UserError
 from model.probes import Probes
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, run, word_list
-from training.run_directory import LATEST
+from training.data import read_corpus
+from training.metrics import score
+from training.run_directory import BEST, EVALUATION, LATEST, SAMPLES, Window
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +56,65 @@ def test_the_mean_over_processes_is_the_gradient_of_the_whole_batch(tmp_path, da
     shares = [gradient_of_share(trainer, rows, index, processes) for index in range(processes)]
     for one, parts in zip(whole, zip(*shares, strict=True), strict=True):
         torch.testing.assert_close(torch.stack(parts).mean(0), one, rtol=1e-4, atol=1e-6)
+
+
+def test_the_gradients_of_a_step_travel_between_processes_once(tmp_path, data, monkeypatch):
+    trainer = Trainer(replace(REVERSE, accumulate=3), [data], tmp_path / "run")
+    backward, alone, quiet = trainer._backward, [], []
+
+    @contextmanager
+    def no_sync(module):
+        assert module is trainer.loss
+        quiet.append(True)
+        yield
+        quiet.pop()
+
+    def noted(rows, tokens):
+        alone.append(bool(quiet))
+        return backward(rows, tokens)
+
+    monkeypatch.setattr(trainer.accelerator, "no_sync", no_sync)
+    monkeypatch.setattr(trainer, "_backward", noted)
+    trainer._step(trainer.batches.epoch(0)[:3], Window())
+    assert alone == [True, True, False]
+
+
+def test_the_first_process_alone_writes(tmp_path, data, monkeypatch):
+    run(REVERSE, data, tmp_path / "first")
+    output = tmp_path / "run"
+    shutil.copytree(tmp_path / "first" / BEST, output / BEST)
+    shutil.copy(tmp_path / "first" / JOINT, output)  # what the first process has written for the others
+
+    def files() -> dict[Path, tuple[int, int]]:
+        return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in output.rglob("*")}
+
+    before = files()
+    monkeypatch.setattr(Accelerator, "is_main_process", False)
+    Trainer(REVERSE, [data], output).run()
+    assert files() == before
+
+
+def test_the_best_model_is_read_once_it_is_written_and_no_process_leaves_before_the_others(
+    tmp_path, data, monkeypatch
+):
+    trainer, events = Trainer(REVERSE, [data], tmp_path / "run"), []
+
+    def noted_save(checkpoint, directory, *card):
+        events.append(f"save {directory.name}")
+        save(checkpoint, directory, *card)
+
+    def noted_load(directory):
+        events.append(f"load {directory.name}")
+        return load(directory)
+
+    monkeypatch.setattr("training.trainer.save", noted_save)
+    monkeypatch.setattr("training.trainer.load", noted_load)
+    monkeypatch.setattr(trainer.accelerator, "wait_for_everyone", lambda: events.append("wait"))
+    trainer.run()
+    read = events.index(f"load {BEST}")
+    assert events[read - 1] == "wait"
+    assert f"save {BEST}" in events[:read]
+    assert events[-1] == "wait"
 
 
 def launch(name: str, data: Path, output: Path) -> None:
@@ -87,6 +153,28 @@ def test_two_processes_give_the_loss_curve_of_one(tmp_path, launched):
     assert one.steps == two.steps
     for step in one.steps:
         assert one.log_probabilities(step, 0) == pytest.approx(two.log_probabilities(step, 0), rel=2e-2)
+
+
+def samples(output: Path) -> list[dict]:
+    """The translations that the first validation logged."""
+    rows = [json.loads(row) for row in (output / SAMPLES).read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if row["step"] == SHARED.validate_every]
+
+
+def test_two_processes_translate_and_score_as_one(tmp_path, launched):
+    run(replace(SHARED, max_steps=SHARED.validate_every), launched / "data", tmp_path / "one")
+    one, two = (metrics(output)[0] for output in (tmp_path / "one", launched / "run"))
+    names = [name for name in one if name.startswith("validation/") and name != "validation/loss"]
+    assert len(names) == 7
+    assert [one[name] for name in names] == [two[name] for name in names]
+    assert samples(tmp_path / "one") == samples(launched / "run")
+    pairs = read_corpus(SHARED, [launched / "data"]).validation
+    best = Translator.load(launched / "run" / BEST)
+    hypotheses = best.translate_batch(list(pairs["source"]), SHARED.beam_size)
+    assert len(set(hypotheses)) > 1  # else a wrong order would look right
+    wanted = asdict(score(hypotheses, list(pairs["target"])))
+    found = json.loads((launched / "run" / EVALUATION).read_text(encoding="utf-8"))
+    assert found == {"beam": SHARED.beam_size, **wanted}
 
 
 @pytest.mark.slow

@@ -126,6 +126,39 @@ def test_a_resumed_run_keeps_the_precision_it_began_with(tmp_path, data, monkeyp
     assert trainer.accelerator.mixed_precision == "no"
 
 
+@pytest.fixture
+def bfloat16_pays(monkeypatch):
+    """Set whether this machine is one where runs begin in mixed precision, as if in a new process."""
+
+    def new_process(pays: bool) -> None:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        monkeypatch.setattr("training.machine.bfloat16_pays", lambda: pays)
+
+    yield new_process
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_a_run_in_bfloat16_resumes_bit_for_bit(tmp_path, data, bfloat16_pays):
+    bfloat16_pays(False)
+    run(REVERSE, data, tmp_path / "float32")
+    bfloat16_pays(True)
+    run(REVERSE, data, tmp_path / "whole")
+    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    crash_at(trainer, 7)
+    with pytest.raises(CrashError):
+        trainer.run()
+    bfloat16_pays(False)  # a resumed run keeps the precision that it began with
+    trainer = Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+    trainer.run()
+    assert trainer.accelerator.mixed_precision == "bf16"
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    other, mixed = (state_of(tmp_path / name)[0] for name in ("float32", "run"))
+    assert {tensor.dtype for tensor in mixed.values()} == {torch.float32}
+    assert not all(other[name].equal(mixed[name]) for name in mixed)
+    losses = [metrics(tmp_path / name)[-1]["validation/loss"] for name in ("float32", "run")]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
 def test_resuming_on_other_data_is_refused(tmp_path, data):
     run(replace(REVERSE, max_steps=1), data, tmp_path / "run")
     write_lines(data / "more.txt", ["another", "word"])
@@ -202,6 +235,7 @@ def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tm
     assert state_of(output)[1]["best"] == state_of(tmp_path / "whole")[1]["best"]
     assert snapshots(output) == snapshots(tmp_path / "whole")
     assert (output / PROBES).read_bytes() == (tmp_path / "whole" / PROBES).read_bytes()
+    assert not list(output.rglob("*.part"))  # what a kill left half written
     for name in ("validation/loss", "train/loss"):
         assert logged(output, name) == logged(tmp_path / "whole", name)
         assert max(Counter(logged(output, name)).values()) == 1
@@ -247,6 +281,31 @@ def test_a_disk_that_takes_no_more_ends_in_a_sentence_and_the_old_checkpoint_sta
     run(KILLED, data, output, resume=True)
     run(KILLED, data, tmp_path / "whole")
     assert_same_run(output, tmp_path / "whole")
+
+
+def test_the_state_is_the_last_that_a_save_writes(tmp_path, data, monkeypatch):
+    """So that whatever it names is there, when the machine goes down between any two writes."""
+    config = replace(REVERSE, validate_every=4, keep_last=1, keep_best=0)
+    run(config, data, tmp_path / "whole")
+    run(replace(config, max_steps=4), data, tmp_path / "run")
+    trainer = Trainer(config, [data], tmp_path / "run", resume=True)
+
+    def crash(*_):
+        raise CrashError
+
+    monkeypatch.setattr("training.trainer.save_state", crash)
+    with pytest.raises(CrashError):
+        trainer.run()
+    monkeypatch.undo()
+    progress = state_of(tmp_path / "run")[1]
+    assert (progress["step"], trainer.progress.step) == (4, 8)
+    latest = load(tmp_path / "run" / LATEST).model
+    for saved, parameter in zip(latest.parameters(), trainer.model.parameters(), strict=True):
+        assert saved.half().equal(parameter.half())
+    for snapshot in progress["snapshots"]:
+        load(tmp_path / "run" / SNAPSHOTS / f"step-{snapshot['step']:08d}")
+    run(config, data, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
 @pytest.mark.parametrize("module", [model.checkpoint, training.state], ids=["model", "state"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -19,11 +22,15 @@ from training.run_directory import (
     STATE,
     RunLog,
     Window,
+    check_config,
     check_output,
     check_split,
     describe,
     precision_of,
 )
+
+# What decides the numbers of a run.
+LIBRARIES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
 
 
 def steps(output) -> list[int]:
@@ -46,14 +53,16 @@ def test_a_run_killed_before_its_first_save_may_start_again(tmp_path):
     check_output(tmp_path, resume=False)
 
 
-def test_configuration_split_and_test_pairs_are_written_down(tmp_path):
+def test_configuration_data_split_and_test_pairs_are_written_down(tmp_path, monkeypatch):
     corpus = read_corpus(PARALLEL, [parallel_files(tmp_path / "data", sentences(50))])
     output = tmp_path / "runs" / "one"
-    describe(output, PARALLEL, corpus, {"train": 40}, "bf16")
+    monkeypatch.chdir(tmp_path)
+    describe(output, PARALLEL, [Path("data"), tmp_path / "more"], corpus, {"train": 40}, "bf16")
     run = json.loads((output / RUN).read_text(encoding="utf-8"))
     assert run["config"] == json.loads(json.dumps(PARALLEL.to_json()))
     assert run["dropped"] == corpus.dropped
-    assert "torch" in run["versions"]
+    assert run["data"] == [str(tmp_path / "data"), str(tmp_path / "more")]
+    assert run["versions"] == {name: importlib.metadata.version(name) for name in LIBRARIES}
     assert precision_of(output) == "bf16"
     assert json.loads((output / SPLIT).read_text(encoding="utf-8")) == corpus.split
     written = [
@@ -63,9 +72,27 @@ def test_configuration_split_and_test_pairs_are_written_down(tmp_path):
     check_split(output, corpus)
 
 
+def test_a_setting_that_may_change_is_told_and_any_other_is_refused(tmp_path):
+    corpus = read_corpus(PARALLEL, [parallel_files(tmp_path / "data")])
+    describe(tmp_path, replace(PARALLEL, patience=3), [], corpus, {}, "no")
+    assert check_config(tmp_path, replace(PARALLEL, patience=3)) == []
+    (change,) = check_config(tmp_path, PARALLEL)
+    assert change == "patience was 3 when the run began and is None now"
+    with pytest.raises(UserError, match="began with accumulate 1, but the recipe says 2"):
+        check_config(tmp_path, replace(PARALLEL, accumulate=2))
+
+
+def test_a_setting_that_is_younger_than_the_run_does_not_keep_it_from_going_on(tmp_path):
+    describe(tmp_path, PARALLEL, [], read_corpus(PARALLEL, [parallel_files(tmp_path / "data")]), {}, "no")
+    described = json.loads((tmp_path / RUN).read_text(encoding="utf-8"))
+    del described["config"]["name"]
+    (tmp_path / RUN).write_text(json.dumps(described), encoding="utf-8")
+    assert check_config(tmp_path, PARALLEL) == []
+
+
 def test_another_corpus_is_refused(tmp_path):
     corpora = [read_corpus(PARALLEL, [parallel_files(tmp_path / f"{n}", sentences(n))]) for n in (50, 51)]
-    describe(tmp_path, PARALLEL, corpora[0], {}, "no")
+    describe(tmp_path, PARALLEL, [], corpora[0], {}, "no")
     with pytest.raises(UserError, match="corpus differs from the one that .* began with"):
         check_split(tmp_path, corpora[1])
 

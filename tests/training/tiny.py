@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from datasets import Dataset
 from safetensors import safe_open
 
 from model.config import ModelConfig
@@ -27,6 +28,7 @@ SHAPE = ModelConfig(
 )
 
 REVERSE = TrainConfig(
+    name="reverse",
     title="Words, reversed",
     source_language="word",
     target_language="reversed",
@@ -47,6 +49,7 @@ REVERSE = TrainConfig(
 
 PARALLEL = replace(
     REVERSE,
+    name="parallel",
     title="German → English",
     source_language="de",
     target_language="en",
@@ -93,6 +96,16 @@ def sentences(count: int) -> list[tuple[str, str]]:
     names = ["eins", "zwei", "drei", "vier", "fünf"], ["one", "two", "three", "four", "five"]
     digits = [(i // 25 % 5, i // 5 % 5, i % 5) for i in range(count)]
     return [(" ".join(names[0][d] for d in row), " ".join(names[1][d] for d in row)) for row in digits]
+
+
+def as_dataset(pairs: Sequence[tuple[str, str]]) -> Dataset:
+    """Pairs as the columns of a corpus."""
+    return Dataset.from_dict({"source": [s for s, _ in pairs], "target": [t for _, t in pairs]})
+
+
+def pairs_of(part: Dataset) -> list[tuple[str, str]]:
+    """The rows of a corpus as pairs."""
+    return list(zip(part["source"], part["target"], strict=True))
 
 
 def run(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Path:

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
+from model.attribution import NormWeights
+from model.beam_tree import IN_BEAM
+from model.cell import Cell
 from model.errors import UserError
-from model.record import Alternative, AttentionRecord, Hypothesis, Token, Translation
+from model.muting import changed_words
+from model.record import (
+    Alternative,
+    AttentionRecord,
+    BeamNode,
+    Head,
+    HeadValues,
+    Hypothesis,
+    Muted,
+    Token,
+    Translation,
+)
+from model.tokenizer import BOS_ID, EOS_ID
+from model.translator import Translator
 
-START = Token("<s>", "<s>", None, True)
-END = Token("</s>", "</s>", None, True)
+START = Token("<s>", "<s>", None, True, BOS_ID)
+END = Token("</s>", "</s>", None, True, EOS_ID)
 LONGEST = 128
 
 
@@ -36,31 +55,36 @@ def random_translation(
         predicted=predicted,
     )
     chances = (torch.randn(steps, 5) * 2).softmax(-1).sort(-1, descending=True).values.log()
-    words = [Token(f"▁{word}", word, 0, False) for word in ("perhaps", "or", "else", "never")]
+    words = [Token(f"▁{word}", word, 0, False, _id(word)) for word in ("perhaps", "or", "else", "never")]
     alternatives = tuple(
         tuple(Alternative(token, float(chance)) for token, chance in zip((taken, *words), row, strict=True))
         for taken, row in zip(predicted, chances, strict=True)
     )
     text = " ".join(target)
-    total = float(chances[:, 0].sum())
+    chosen = tuple(float(row[0]) for row in chances)
+    total = sum(chosen)
+    ids = tuple(token.id for token in predicted)
+    other = (*ids[:-1], _id("indeed"), END.id)
     return Translation(
         source_text=" ".join(source),
         text=text,
         source_language="German",
         target_language="English",
         attention=record,
-        log_probabilities=tuple(float(row[0]) for row in chances),
+        log_probabilities=chosen,
         alternatives=alternatives,
         hypotheses=(
-            Hypothesis(text, total / steps, total),
-            Hypothesis(f"{text} indeed", total / steps - 0.3, total - 2),
+            Hypothesis(text, total / steps, total, ids, chosen),
+            Hypothesis(f"{text} indeed", total / steps - 0.3, total - 2, other, (*chosen, -2.0)),
         ),
         timings={"encode": 4.0, "decode": 31.0},
     )
 
 
-class FakeTranslator:
-    """Answers each sentence with its own words, reversed in case."""
+class FakeTranslator(Translator):
+    """Answers each sentence with its own words, reversed in case; a silent head changes the first of them."""
+
+    title = ""
 
     def __init__(self, name: str, title: str, layers: int = 4, heads: int = 8) -> None:
         self.name = name
@@ -68,7 +92,66 @@ class FakeTranslator:
         self.layers = layers
         self.heads = heads
 
-    def translate(self, text: str, beam_size: int = 1, length_penalty: float = 1.0) -> Translation:
+    def translate(
+        self,
+        text: str,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+        gates=None,
+        *,
+        n_best=1,
+        prefix=(),
+        tree=False,
+    ) -> Translation:
+        own = [word.swapcase() for word in self._words(text)]
+        given = [WORDS[index] for index in prefix if index != END.id]
+        target = given if END.id in prefix else given + own[len(given) :]
+        result = self._translation(text, target)
+        nodes = tuple(
+            BeamNode(step, token, step - 1 if step else None, -float(step), -float(step), "kept", IN_BEAM)
+            for step, token in enumerate(result.attention.predicted)
+        )
+        return replace(result, forced=len(prefix), beam_tree=nodes if tree else ())
+
+    def score(self, text: str, target: str | Sequence[int], gates=None) -> Translation:
+        given = target.split() if isinstance(target, str) else [WORDS[i] for i in target if i != END.id]
+        result = self._translation(text, given)
+        return replace(result, forced=len(result.ids))
+
+    def mute(self, text, heads, beam_size=1, length_penalty=1.0, target=None) -> Muted:
+        original = self.translate(text) if target is None else self.score(text, target)
+        silent = self._translation(text, ["silent", *original.text.split()[1:]])
+        before, after = changed_words(original.text, silent.text)
+        differences = tuple(-0.5 * len(tuple(heads)) for _ in original.ids)
+        return Muted(tuple(heads), original, silent, before, after, differences)
+
+    def importance(self, text: str, target=None) -> HeadValues:
+        size = torch.arange(float(self.layers * self.heads)).view(self.layers, self.heads)
+        return HeadValues(-size / 10, size / 20, -size / 40)
+
+    def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
+        record = self.score(text, target).attention
+        return NormWeights(2 * record.encoder, 3 * record.decoder, 4 * record.cross)
+
+    def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
+        """A query of ones and keys that make the record's weights."""
+        record = self.score(text, target).attention
+        weights = getattr(record, head.kind)[head.layer, head.head, row]
+        scores, width = weights.clamp(min=1e-30).log(), 16
+        key = torch.full((width,), float(scores[column]) / width**0.5)
+        return Cell(
+            query=torch.ones(width),
+            key=key,
+            products=key,
+            scale=width**-0.5,
+            score=float(scores[column]),
+            scores=scores,
+            allowed=weights > 0,
+            weights=weights,
+            norms=2 * weights,
+        )
+
+    def _words(self, text: str) -> list[str]:
         words = re.findall(r"<[^>]*>|[^\s.,!?]+|[.,!?]", text)
         if not words:
             raise UserError("There is nothing to translate; type a sentence.")
@@ -76,10 +159,22 @@ class FakeTranslator:
             raise UserError(f"The sentence has {len(words) + 1} tokens; at most {LONGEST} fit. Shorten it.")
         if text == "crash":
             raise RuntimeError("a secret of the server")
-        return random_translation(
-            words, [word.swapcase() for word in words], self.layers, self.heads, seed=len(text)
-        )
+        return words
+
+    def _translation(self, text: str, target: list[str]) -> Translation:
+        found = random_translation(self._words(text), target, self.layers, self.heads, seed=len(text))
+        return replace(found, source_text=text)
 
 
 def _tokens(words: list[str]) -> tuple[Token, ...]:
-    return (*(Token(f"▁{word}", word, index, False) for index, word in enumerate(words)), END)
+    return (*(Token(f"▁{word}", word, index, False, _id(word)) for index, word in enumerate(words)), END)
+
+
+WORDS: dict[int, str] = {}  # whatever was said so far, by its id
+
+
+def _id(word: str) -> int:
+    """A place behind the specials in a vocabulary of 8,000, the same for the same word."""
+    index = 4 + zlib.crc32(word.encode()) % 7996
+    WORDS[index] = word
+    return index

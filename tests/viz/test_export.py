@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import io
 import json
 import re
 
+import numpy as np
 import pytest
 
+import viz
 from tests.viz.fakes import FakeTranslator, random_translation
 from viz import __main__ as command
 from viz import export, payload
@@ -36,6 +40,31 @@ def test_the_file_names_no_outside_address():
     page = export.document(payload.encode(random_translation(["a"], ["b"]), "x"))
     addresses = set(re.findall(r"(?:https?:)?//[a-z][a-z0-9.-]+\.[a-z]{2,}[^\s'\")]*", page))
     assert addresses <= {"http://www.w3.org/2000/svg", "https://bottosson.github.io/posts/oklab/"}
+
+
+def test_npz_holds_the_tensors_and_the_tokens_without_pickles():
+    translation = random_translation(NASTY, ["a", "dog"], layers=2, heads=3)
+    with np.load(io.BytesIO(export.npz(translation)), allow_pickle=False) as arrays:
+        for kind in ("encoder", "decoder", "cross"):
+            np.testing.assert_array_equal(arrays[kind], getattr(translation.attention, kind).numpy())
+        assert arrays["source"].tolist() == [token.text for token in translation.attention.source]
+        assert arrays["predicted"].tolist() == ["a", "dog", "</s>"]
+        assert arrays["ids"].tolist() == list(translation.ids)
+        np.testing.assert_allclose(arrays["log_probabilities"], translation.log_probabilities)
+        assert str(arrays["text"]) == "a dog"
+
+
+FRAME = r'<iframe srcdoc="([^"]*)" title="Headlight" sandbox="([^"]*)" style="[^"]*"></iframe>'
+
+
+def test_a_notebook_shows_the_file_in_a_frame_that_it_cannot_leave():
+    translation = random_translation(NASTY, ["b"])
+    frame = re.fullmatch(FRAME, viz.show(translation, title="<b>title</b>")._repr_html_())
+    assert frame
+    assert "allow-same-origin" not in frame[2]
+    page = html.unescape(frame[1])
+    assert page == export.document(payload.encode(translation, "<b>title</b>"), address=False)
+    assert "{ address: false }" in page
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import viz
+from model.record import HeadValues
 from tests.viz.fakes import random_translation
 from viz import charts, figures
 
@@ -36,6 +39,23 @@ def test_head_map_has_every_head():
     values = chart["data"]["values"]
     assert len(values) == 6
     assert values[-1] == {"layer": 2, "head": 3, "value": 0.6}
+
+
+def test_importance_map_shows_every_head_of_each_kind_on_one_scale():
+    importance = HeadValues(-torch.rand(2, 5), torch.rand(3, 5), torch.zeros(3, 5))
+    maps = charts.importance_map(importance).to_dict()["hconcat"]
+    assert [one["title"] for one in maps] == ["Encoder", "Decoder", "Cross"]
+    most = max(float(values.abs().max()) for values in importance)
+    for one, values in zip(maps, importance, strict=True):
+        shown = [[row["layer"], row["head"], row["value"]] for row in one["data"]["values"]]
+        places = torch.ones_like(values).nonzero().tolist()
+        assert shown == [[layer + 1, head + 1, values[layer, head].item()] for layer, head in places]
+        assert one["encoding"]["color"]["scale"]["domain"] == [-most, 0, most]
+
+
+def test_a_notebook_needs_one_line():
+    assert viz.head_figure is figures.head
+    assert viz.importance_map is charts.importance_map
 
 
 def test_step_probabilities_keep_repeated_tokens_apart():

@@ -11,11 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from model import measures
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
 from tests.viz.fakes import random_translation
 from viz import payload
 
 # Bytes of BertViz's JSON for the same sizes, measured: (layers, heads, tokens) -> bytes.
 BERTVIZ = {(4, 8, 20): 844_000, (6, 8, 64): 13_200_000}
+
+
+@pytest.fixture
+def joint() -> Translator:
+    """A random translator, small enough to run in every test."""
+    return Translator(tiny_checkpoint(seed=1))
 
 
 def words(count: int) -> list[str]:
@@ -38,6 +47,45 @@ def test_a_translation_survives_the_round_trip():
         )
 
 
+def test_a_given_target_and_its_hypotheses_survive_the_round_trip(joint):
+    translation = joint.translate("Ein Hund läuft.", beam_size=3, n_best=3, prefix="A")
+    back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "tiny", "", 3, 0.5))))
+    assert back.forced == translation.forced > 0
+    assert back.ids == translation.ids
+    assert len(back.hypotheses) == 3
+    for found, original in zip(back.hypotheses, translation.hypotheses, strict=True):
+        assert (found.text, found.ids) == (original.text, original.ids)
+        assert found.log_probabilities == pytest.approx(original.log_probabilities, abs=1e-6)
+
+
+def test_the_options_are_those_that_were_asked_with(joint):
+    data = payload.encode(joint.translate("Ein Hund läuft.", beam_size=3), "tiny", "Tiny", 3, 0.5)
+    assert data["options"] == {"beam_size": 3, "length_penalty": 0.5}
+
+
+def test_measures_and_roles_are_those_of_the_model(joint):
+    translation = joint.translate("Ein kleiner Hund läuft durch den Schnee.")
+    data = json.loads(payload.to_json(payload.encode(translation, "tiny")))
+    rarity = torch.tensor([token.id for token in translation.attention.source])
+    measured = measures.measure_heads(translation.attention, rarity)
+    fields = {"confidence": "confidence", "entropy": "entropy", "sinks": "sink_mass"}
+    for kind, heads in measured.items():
+        shown = data["measures"][kind]
+        for name, field in fields.items():
+            torch.testing.assert_close(torch.tensor(shown[name]), getattr(heads, field), rtol=0, atol=5.1e-5)
+        assert shown["offset"] == heads.positional.offset.tolist()
+        assert shown["offset_queries"] == heads.positional.queries.tolist()
+        roles = [[measures.ROLES[role] for role in row] for row in measures.head_roles(heads).tolist()]
+        assert data["roles"][kind] == roles
+
+
+def test_a_measure_without_meaning_is_null():
+    data = payload.encode(random_translation(["a", "b"], ["c"], layers=2, heads=3), "x")["measures"]
+    assert data["decoder"]["rare"] == [[None] * 3] * 2
+    assert data["encoder"]["focus"] == [[None] * 3] * 2
+    assert None not in data["cross"]["rare"][0] + data["cross"]["focus"][0]
+
+
 def test_cells_that_the_mask_forbids_are_exactly_zero():
     translation = random_translation(["a"] * 5, ["b"] * 7)
     back = payload.decode(payload.encode(translation, "de-en"))
@@ -55,10 +103,11 @@ def test_every_weight_keeps_its_four_digits(weights):
 @pytest.mark.parametrize(("layers", "heads", "tokens"), BERTVIZ)
 def test_payload_is_at_most_one_eighth_of_bertviz(layers, heads, tokens):
     translation = random_translation(words(tokens), words(tokens), layers, heads, sharp=0.5)
-    noise = torch.rand(layers, heads, tokens, tokens)  # every code is likely: nothing to compress
+    noise = torch.rand(layers, heads, tokens, tokens)  # no pattern to compress, but rows that sum to 1
     for kind in ("encoder", "decoder", "cross"):
         weights = getattr(translation.attention, kind)
         weights.copy_(noise * (weights > 0))
+        weights.div_(weights.sum(-1, keepdim=True))
     size = len(payload.to_json(payload.encode(translation, "de-en")).encode())
     assert size <= BERTVIZ[layers, heads, tokens] / 8, f"{size} bytes"
 
@@ -72,8 +121,8 @@ def test_encoder_and_decoder_may_differ_in_depth():
 
 
 def test_another_version_is_refused():
-    data = payload.encode(random_translation(["a"], ["b"]), "x") | {"version": 2}
-    with pytest.raises(ValueError, match="has version 2; this program reads 1"):
+    data = payload.encode(random_translation(["a"], ["b"]), "x") | {"version": 1}
+    with pytest.raises(ValueError, match="has version 1; this program reads 2"):
         payload.decode(data)
 
 

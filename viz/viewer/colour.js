@@ -1,9 +1,14 @@
-// The lamp: one sequential map per theme, even to the eye. Stops are joined in Oklab and spaced by the
-// distance travelled there, so that equal steps of weight are equal steps of colour.
+// One sequential map per theme, the lamp, and one diverging map for differences, even to the eye. Stops are
+// joined in Oklab and spaced by the distance travelled there, so that equal steps of value are equal steps of colour.
 
-const STOPS = {
+const LAMP = {
   light: ['#ffffff', '#fde8b8', '#f0a830', '#9a4a00', '#2b0f00'],
   dark: ['#1a1917', '#5a2d06', '#c97410', '#fac45c', '#fff7de'],
+};
+// From less through the panel's colour to more. Blue and orange differ for colour-blind eyes too.
+const DIFFERENCE = {
+  light: { less: ['#ffffff', '#7fa6dc', '#12386f'], more: ['#ffffff', '#f0a830', '#7a3600'] },
+  dark: { less: ['#1a1917', '#2f5f9e', '#b9d6ff'], more: ['#1a1917', '#b4620c', '#ffe3a3'] },
 };
 export const STEPS = 256;
 
@@ -48,36 +53,71 @@ function between(from, to, share) {
   return from.map((value, index) => value + (to[index] - value) * share);
 }
 
-// STEPS colours as [red, green, blue].
-export function lamp(theme) {
-  const stops = STOPS[theme].map((hex) => toOklab(parse(hex)));
+// `steps` colours along the stops, as [red, green, blue].
+function ramp(hexes, steps) {
+  const stops = hexes.map((hex) => toOklab(parse(hex)));
   const marks = [0];
   for (let index = 1; index < stops.length; index += 1) {
     marks.push(marks[index - 1] + Math.hypot(...stops[index].map((value, axis) => value - stops[index - 1][axis])));
   }
   const colours = [];
-  for (let step = 0; step < STEPS; step += 1) {
-    const distance = (step / (STEPS - 1)) * marks[marks.length - 1];
-    const next = Math.max(1, marks.findIndex((mark) => mark >= distance - 1e-9));
+  for (let step = 0; step < steps; step += 1) {
+    const distance = (step / (steps - 1)) * marks[marks.length - 1];
+    const next = Math.max(
+      1,
+      marks.findIndex((mark) => mark >= distance - 1e-9),
+    );
     const share = (distance - marks[next - 1]) / (marks[next] - marks[next - 1]);
     colours.push(fromOklab(between(stops[next - 1], stops[next], share)));
   }
   return colours;
 }
 
-export function stepOf(weight) {
-  return Math.min(STEPS - 1, Math.max(0, Math.round(weight * (STEPS - 1))));
+// STEPS colours for values from 0 to 1.
+export function lamp(theme) {
+  return ramp(LAMP[theme], STEPS);
 }
 
-// What the views need of a theme: the map as bytes, as CSS colours, and the ink that is read on each.
-export function palette(theme) {
-  const colours = lamp(theme);
+// STEPS colours for values from -1 to 1; 0 lies between the two in the middle, which are alike.
+export function diverging(theme) {
+  const { less, more } = DIFFERENCE[theme];
+  return [...ramp(less, STEPS / 2).reverse(), ...ramp(more, STEPS / 2)];
+}
+
+export function stepOf(share) {
+  return Math.min(STEPS - 1, Math.max(0, Math.round(share * (STEPS - 1))));
+}
+
+// What the views need of a theme: a map as bytes, as CSS colours, and the ink that is read on each.
+const palettes = new Map();
+
+export function palette(theme, map = 'lamp') {
+  const name = `${theme} ${map}`;
+  if (!palettes.has(name)) palettes.set(name, mix(theme, map === 'lamp' ? lamp(theme) : diverging(theme)));
+  return palettes.get(name);
+}
+
+function mix(theme, colours) {
   return {
     theme,
     bytes: colours,
     css: colours.map(([red, green, blue]) => `rgb(${red} ${green} ${blue})`),
-    ink: colours.map((colour) => (toOklab(colour)[0] > 0.62 ? '#1c1b19' : '#ffffff')),
+    ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
   };
+}
+
+const PAPER = [255, 255, 255];
+const INK = [28, 27, 25];
+
+// The contrast ratio of two colours, 1 to 21 (WCAG 2.2).
+export function contrast(one, other) {
+  const [less, more] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (more + 0.05) / (less + 0.05);
+}
+
+function luminance(colour) {
+  const [red, green, blue] = colour.map((channel) => toLinear(channel / 255));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 // Gradio marks its dark theme on the body; the exported file does the same.

@@ -6,8 +6,14 @@ const KEYS = [
   [['←', '→', '↑', '↓'], 'head, layer'],
   [['1', '2', '3'], 'kind'],
   [['A'], 'average'],
+  [['M'], 'mute'],
+  [['N'], 'value'],
+  [['S'], 'specials'],
+  [['W'], 'words'],
+  [['E'], 'save'],
   [['Shift', '+ arrows'], 'cell'],
-  [['Esc'], 'unpin'],
+  [['Enter'], 'pin, explain'],
+  [['Esc'], 'let go'],
   [['?'], 'help'],
 ];
 const READING = [
@@ -15,6 +21,8 @@ const READING = [
   'A row sums to 1. The brighter a cell stands out from its background, the more weight it carries.',
   'Encoder: source tokens look at each other. Decoder: each step of the translation looks at what is already written; hatched cells lie in the future and are forbidden by the mask. Cross: each step looks at the source.',
   'A row of Decoder and Cross has two names: the token that the step reads, and the token that it predicts.',
+  'Weight is the share that a row gives to a column. Norm is how much then arrives, for a head may give much weight to a value of no size. Rollout follows the weights through the layers up to this one. Compare keeps the view and shows how the next one differs from it.',
+  'Hold Shift and click to see several heads as one. M silences the heads shown: they are struck out, and the inspector tells what changes.',
   'Point at a token or a cell to light it everywhere. Click to keep it, click again or press Esc to let it go.',
 ];
 

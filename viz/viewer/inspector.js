@@ -1,109 +1,107 @@
-// The inspector: what the chosen head is like, and the likeliest words of the step in focus.
+// The inspector: five panels behind tabs, and one line that says what is being asked, what went wrong, or which
+// record stands in place of the model's own.
 
-import { element, tokenText, visible } from './dom.js';
-import { axes, matrixOf } from './payload.js';
-import { confidence, isPunctuation, isSpecial, massOn, meanEntropy } from './measures.js';
-import { selectionChanged } from './state.js';
+import { element } from './dom.js';
+import { EMPTY, PANELS, differs } from './state.js';
+import { leave } from './visit.js';
+import { pressable, roving } from './marks.js';
+import { createHeadCard } from './headcard.js';
+import { createCell } from './cell.js';
+import { createStep } from './step.js';
+import { createMute } from './mute.js';
+import { createTraining } from './training.js';
 
-const MEASURES = [
-  {
-    name: 'confidence',
-    meaning: 'Mean over rows of the largest weight, the end of the sentence left out (Voita et al. 2019).',
-    of: (matrix, columns) => confidence(matrix, columns).toFixed(2),
-  },
-  {
-    name: 'entropy',
-    meaning: 'Mean over rows of the entropy: 0 when each row looks at one token, higher when it spreads.',
-    of: (matrix) => `${meanEntropy(matrix).toFixed(2)} bit`,
-  },
-  {
-    name: 'weight on special tokens',
-    meaning: 'Mean share of a row that rests on tokens such as <s> and </s>.',
-    of: (matrix, columns) => massOn(matrix, columns, isSpecial).toFixed(2),
-  },
-  {
-    name: 'weight on punctuation',
-    meaning: 'Mean share of a row that rests on punctuation.',
-    of: (matrix, columns) => massOn(matrix, columns, isPunctuation).toFixed(2),
-  },
-];
+const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
+const TAB_NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'Mute', training: 'Training' };
+let inspectors = 0; // each has its own ids, for a notebook shows several
 
-export function createInspector(store) {
-  const title = element('h2');
-  const sample = element('p', { class: 'hl-soft' });
-  const values = MEASURES.map(() => element('span', { class: 'hl-number' }));
-  const rows = MEASURES.map(({ name, meaning }, index) =>
-    element(
-      'details',
-      { class: 'hl-measure' },
-      element('summary', {}, element('span', {}, name), values[index]),
-      element('p', { class: 'hl-soft' }, meaning),
-    ),
-  );
-  const stepTitle = element('h2');
-  const next = element('ol', { class: 'hl-next' });
-  const others = element('ol', { class: 'hl-others' });
-  const othersPart = element('div', { class: 'hl-part' }, element('h2', {}, 'Other translations found'), others);
-  const node = element(
+// `ask` is null where there is no server; a panel that needs it then says so.
+export function createInspector(store, ask) {
+  inspectors += 1;
+  const panels = PANELS.map((id) => createPanel(store, ask, id, `hl-${inspectors}-${id}`));
+  const tabs = panels.map(({ tab }) => tab);
+  roving(tabs, (place, key) => {
+    const to = {
+      ArrowRight: (place + 1) % tabs.length,
+      ArrowLeft: (place + tabs.length - 1) % tabs.length,
+      Home: 0,
+      End: tabs.length - 1,
+    }[key];
+    if (to !== undefined) store.change({ panel: PANELS[to] });
+    return to;
+  });
+  const status = element('div', { class: 'hl-status', role: 'status' });
+  store.subscribe((state, before) => {
+    if (differs(state, before, ['busy', 'error', 'visit', 'record'])) drawStatus(store, status, state);
+    drawPanels(panels, state);
+  });
+  return element(
     'section',
     { class: 'hl-panel hl-inspector', 'aria-label': 'Inspector' },
-    element('div', { class: 'hl-part' }, title, sample, ...rows),
-    element('div', { class: 'hl-part' }, stepTitle, next),
-    othersPart,
-  );
-  const parts = { title, sample, values, stepTitle, next, others, othersPart };
-  store.subscribe((state, before) => renderInspector(parts, state, before));
-  return node;
-}
-
-function renderInspector(parts, state, before) {
-  if (!state.record) return;
-  if (selectionChanged(state, before)) drawHead(parts, state);
-  if (state.record !== before.record || state.step !== before.step) drawStep(parts, state);
-  if (state.record !== before.record) drawOthers(parts, state.record);
-}
-
-function drawHead({ title, sample, values }, state) {
-  const { columns } = axes(state.record, state.kind);
-  const matrix = matrixOf(state.record, state.kind, state.layer, state.head);
-  title.textContent = state.head === null ? `Layer ${state.layer + 1}, average` : `Layer ${state.layer + 1}, head ${state.head + 1}`;
-  sample.textContent = `over the ${matrix.rows} ${matrix.rows === 1 ? 'row' : 'rows'} of this sentence`;
-  MEASURES.forEach(({ of }, index) => {
-    values[index].textContent = of(matrix, columns);
-  });
-}
-
-function drawStep({ stepTitle, next }, { record, step }) {
-  const { read, predicted } = record.tokens;
-  stepTitle.replaceChildren('Next word after “', tokenText(read[step]), '”');
-  next.replaceChildren(
-    ...record.alternatives[step].map((one) => {
-      const probability = Math.exp(one.log_probability);
-      const bar = element('span', { class: 'hl-chance', 'aria-hidden': 'true' });
-      bar.style.setProperty('--hl-share', `${100 * probability}%`);
-      const taken = one.piece === predicted[step].piece;
-      return element(
-        'li',
-        { class: taken ? 'hl-taken' : null, title: taken ? `${visible(one)} was taken` : null },
-        tokenText(one),
-        bar,
-        element('span', { class: 'hl-number' }, probability.toFixed(3)),
-      );
-    }),
+    element('div', { class: 'hl-tabs hl-panel-tabs', role: 'tablist', 'aria-label': 'Inspector' }, ...tabs),
+    status,
+    ...panels.map(({ body }) => body),
   );
 }
 
-function drawOthers({ others, othersPart }, record) {
-  const rest = record.hypotheses.filter(({ text }) => text !== record.text);
-  othersPart.hidden = rest.length === 0;
-  others.replaceChildren(
-    ...rest.map(({ text, score }) =>
-      element(
-        'li',
-        {},
-        element('span', { dir: 'auto' }, text),
-        element('span', { class: 'hl-number' }, score.toFixed(2).replace('-', '−')),
-      ),
-    ),
+function createPanel(store, ask, id, name) {
+  const { node, draw } = CREATE[id](store, ask);
+  const tab = element(
+    'button',
+    {
+      type: 'button',
+      role: 'tab',
+      class: 'hl-tab',
+      id: `${name}-tab`,
+      'aria-controls': name,
+      onclick: () => store.change({ panel: id }),
+    },
+    TAB_NAMES[id],
   );
+  const body = element(
+    'div',
+    {
+      role: 'tabpanel',
+      class: `hl-scroll hl-panel-body hl-panel-${id}`,
+      id: name,
+      'aria-labelledby': `${name}-tab`,
+      hidden: true,
+    },
+    node,
+  );
+  return { id, tab, body, draw, drawn: EMPTY };
+}
+
+// Only the open panel draws; it compares with the state that it drew last.
+function drawPanels(panels, state) {
+  for (const panel of panels) {
+    const open = panel.id === state.panel;
+    if (panel.body.hidden === open) {
+      panel.body.hidden = !open;
+      panel.tab.setAttribute('aria-selected', open);
+      panel.tab.tabIndex = open ? 0 : -1;
+    }
+    if (!open) continue;
+    const before = panel.drawn;
+    panel.drawn = state;
+    panel.draw(state, before);
+  }
+}
+
+function drawStatus(store, status, state) {
+  const { busy, error, visit } = state;
+  status.classList.toggle('hl-is-busy', Boolean(busy));
+  status.classList.toggle('hl-is-error', Boolean(error) && !busy);
+  if (busy) status.replaceChildren(element('span', {}, `${busy.what} …`), pressable('Cancel', busy.cancel));
+  else if (error)
+    status.replaceChildren(
+      element('span', {}, error),
+      pressable('Close', () => store.change({ error: null })),
+    );
+  else if (visit)
+    status.replaceChildren(
+      element('span', { title: visit.label }, visit.label),
+      pressable('Back to the model’s own', () => leave(store)),
+    );
+  else status.replaceChildren(element('span', {}, state.record ? 'the model’s own translation' : ''));
 }

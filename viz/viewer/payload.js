@@ -1,41 +1,57 @@
 // From the payload (viz/payload.py) to arrays: [layer, head, row, column], rows are queries, columns keys.
 
-const VERSION = 1;
+const VERSION = 2;
 const SCALE = 65535;
 export const KINDS = ['encoder', 'decoder', 'cross'];
 
-// Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes }.
+// Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
 export async function decode(json) {
   const payload = JSON.parse(json);
   if (payload.version !== VERSION) {
     throw new Error(`This page reads version ${VERSION} of the data, not ${payload.version}.`);
   }
-  const decoded = await Promise.all(KINDS.map((kind) => unpack(payload.attention[kind])));
-  const attention = Object.fromEntries(KINDS.map((kind, index) => [kind, decoded[index]]));
-  return { ...payload, attention };
+  return { ...payload, attention: await unpackKinds(payload.attention) };
 }
 
-async function unpack({ shape, data }) {
+// { encoder, decoder, cross }, each packed as { shape, data, scale }; a value is code / 65535 * scale.
+export async function unpackKinds(packed) {
+  const unpacked = await Promise.all(KINDS.map((kind) => unpack(packed[kind])));
+  return Object.fromEntries(KINDS.map((kind, index) => [kind, unpacked[index]]));
+}
+
+async function unpack({ shape, data, scale = 1 }) {
   const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
   const view = new DataView(await new Response(stream).arrayBuffer());
   const codes = new Uint16Array(view.byteLength / 2);
   for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint16(2 * index, true);
   const [layers, heads, rows, columns] = shape;
-  return { layers, heads, rows, columns, codes };
+  return { layers, heads, rows, columns, codes, scale };
 }
 
 // One head's matrix, or the mean over the layer's heads when `head` is null: { rows, columns, values }.
 export function matrixOf(record, kind, layer, head) {
-  const { heads, rows, columns, codes } = record.attention[kind];
+  const array = record.attention[kind];
+  const heads = head === null ? [...Array(array.heads).keys()] : [head];
+  return combine(
+    array,
+    heads.map((one) => [layer, one]),
+  );
+}
+
+// Some heads, [layer, head] each, as one matrix: each cell their mean or their largest value.
+export function combine({ heads, rows, columns, codes, scale }, chosen, reduce = 'mean') {
   const size = rows * columns;
   const values = new Float64Array(size);
-  const chosen = head === null ? [...Array(heads).keys()] : [head];
-  for (const one of chosen) {
-    const start = (layer * heads + one) * size;
-    for (let cell = 0; cell < size; cell += 1) values[cell] += codes[start + cell];
+  for (const [layer, head] of chosen) {
+    const start = (layer * heads + head) * size;
+    for (let cell = 0; cell < size; cell += 1) {
+      const code = codes[start + cell];
+      values[cell] = reduce === 'max' ? Math.max(values[cell], code) : values[cell] + code;
+    }
   }
-  for (let cell = 0; cell < size; cell += 1) values[cell] /= SCALE * chosen.length;
+  const unit = scale / SCALE / (reduce === 'max' ? 1 : chosen.length);
+  for (let cell = 0; cell < size; cell += 1) values[cell] *= unit;
   return { rows, columns, values };
 }
 

@@ -1,18 +1,56 @@
 // The one state of the viewer, the one function that changes it, and what can be asked of it.
 // Views draw from the state and send changes back; nothing else remembers anything.
+// Layers, heads, rows and columns count from 0; rows and columns are those of the record's tokens, also
+// while words are merged or specials hidden.
 
-import { KINDS, isAllowed, matrixOf, axes } from './payload.js';
-import { sharpness } from './measures.js';
+import { KINDS } from './payload.js';
+
+export const MODES = ['weight', 'norm', 'rollout', 'difference'];
+export const REDUCTIONS = ['mean', 'max'];
+export const SCALES = ['shared', 'row'];
+export const SORTS = ['confidence', 'entropy', 'offset_share', 'sinks', 'rare', 'focus', 'importance'];
+export const PANELS = ['head', 'cell', 'step', 'mute', 'training'];
+
+// What the person chose: the address carries these, and a link opens with those that it lacks as here.
+export const CHOICES = Object.freeze({
+  kind: 'cross',
+  layer: 0,
+  head: 0, // null: all heads of the layer together
+  reduce: 'mean', // how several heads become one matrix
+  selection: Object.freeze([]), // two heads or more of this kind, [kind, layer, head] each, shown together
+  mode: 'weight', // which value of a cell is shown
+  pin: null, // a spot { row, column, token }; `token` says that it is a token's row and column, not a cell
+  mutes: Object.freeze([]), // silent heads, [kind, layer, head] each
+  hideSpecials: false,
+  words: false, // sub-words are merged to words
+  threshold: 1, // each row shows its largest cells up to this share of its sum; the others are paled
+  scale: 'shared', // colours mean the same in all rows, or each row has its own largest value
+  sort: null, // the measure that orders the heads of the atlas; null: by their numbers
+  panel: 'head', // the open tab of the inspector
+});
+
+// What was translated or asked of the server, for the record on screen.
+const ANSWERS = Object.freeze({
+  values: Object.freeze({ norm: null, rollout: null }),
+  muted: null,
+  importance: null,
+  cell: null,
+  beams: null,
+  scored: null, // the record of a translation that a person gave
+  visit: null, // { what, label, from } while another record stands in place of the model's own
+});
 
 export const EMPTY = Object.freeze({
   record: null, // the decoded payload
-  kind: 'cross',
-  layer: 0,
-  head: 0, // null: the average over the layer's heads
+  ...CHOICES,
+  ...ANSWERS,
   lastHead: 0, // the head to come back to from the average
-  hover: null, // a spot { row, column, token } of the current matrix; row or column may be null
-  pin: null, // the same, kept; `token` says that the spot is a token's row and column, not a cell
+  hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
+  reference: null, // { label, record, heads }: what `difference` compares with; without heads, the same ones
+  training: null,
+  busy: null, // { what, cancel } while the server is asked
+  error: null, // one sentence
   theme: 'light',
 });
 
@@ -31,21 +69,45 @@ export function createStore(initial = EMPTY) {
   };
 }
 
-// Keep every index inside the record, and let the step follow the row in focus.
+// Keep every index inside the record and every choice among those there are; let the step follow the row in focus.
 function settle(state) {
   if (!state.record) return state;
   const { layers, heads, rows, columns } = state.record.attention[state.kind];
   const inside = (spot) => keepInside(spot, rows, columns);
-  const settled = {
+  const settled = settleHeads({
     ...state,
     layer: clamp(state.layer, layers),
     head: state.head === null ? null : clamp(state.head, heads),
+    lastHead: clamp(state.lastHead, heads),
     hover: inside(state.hover),
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
-  };
+    mode: state.mode === 'difference' && !state.reference ? 'weight' : state.mode,
+    sort: state.sort === 'importance' && !state.importance ? null : state.sort,
+  });
   const row = focusOf(settled)?.row ?? null;
   return state.kind === 'encoder' || row === null ? settled : { ...settled, step: row };
+}
+
+// Heads that the record lacks leave; a selection of one head is that head.
+function settleHeads(state) {
+  const there = keepHeads(state, state.selection, (head) => head[0] === state.kind);
+  const settled = {
+    ...state,
+    mutes: keepHeads(state, state.mutes),
+    selection: there.length > 1 ? there : CHOICES.selection,
+  };
+  if (there.length !== 1) return settled;
+  const [[, layer, head]] = there;
+  return { ...settled, layer, head, lastHead: head };
+}
+
+// The same array comes back when nothing leaves, so that views can compare by identity.
+function keepHeads({ record }, chosen, belongs = () => true) {
+  const exists = ([kind, layer, head]) => layer < record.attention[kind].layers && head < record.attention[kind].heads;
+  const isFirst = (one, place) => chosen.findIndex((other) => sameHead(one, other)) === place;
+  const kept = chosen.filter((one, place) => exists(one) && belongs(one) && isFirst(one, place));
+  return kept.length === chosen.length ? chosen : kept;
 }
 
 function clamp(value, size) {
@@ -70,8 +132,32 @@ export function sameSpot(one, other) {
   return one?.row === other?.row && one?.column === other?.column && Boolean(one?.token) === Boolean(other?.token);
 }
 
+export function sameHead(one, other) {
+  return one.every((value, place) => value === other[place]);
+}
+
+// The heads that the matrix shows, [kind, layer, head] each: one, a selection, or all of a layer.
+export function chosenHeads({ record, kind, layer, head, selection }) {
+  if (selection.length > 0) return selection;
+  if (head !== null) return [[kind, layer, head]];
+  return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
+}
+
+// The mode that can be shown now: norms and rollouts come from the server, and are weights until they are there.
+export function effectiveMode({ mode, values }) {
+  return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
+}
+
+export function isMuted(state, head) {
+  return state.mutes.some((one) => sameHead(one, head));
+}
+
+export function differs(state, before, names) {
+  return names.some((name) => state[name] !== before[name]);
+}
+
 export function selectionChanged(state, before) {
-  return ['record', 'kind', 'layer', 'head', 'theme'].some((name) => state[name] !== before[name]);
+  return differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'reduce', 'theme']);
 }
 
 // Changes, for `store.change`.
@@ -83,8 +169,21 @@ export function togglePin(state, spot) {
 // The decoder and cross-attention have the same rows, so a pinned row stays; other pins have no counterpart.
 export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
-  const row = kind === 'encoder' || state.kind === 'encoder' ? null : state.pin?.row ?? null;
-  return { kind, hover: null, pin: row === null ? null : { row, column: null } };
+  const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
+  return { kind, selection: CHOICES.selection, hover: null, pin: row === null ? null : { row, column: null } };
+}
+
+export function chooseHead(state, layer, head) {
+  return { layer, head, lastHead: head ?? state.lastHead, selection: CHOICES.selection };
+}
+
+// Shift-click adds a head to those shown or takes it out again.
+export function extendSelection(state, layer, head) {
+  const shown = state.head === null && state.selection.length === 0 ? [] : chosenHeads(state);
+  const one = [state.kind, layer, head];
+  const rest = shown.filter((other) => !sameHead(one, other));
+  const selection = rest.length < shown.length && rest.length > 0 ? rest : [...rest, one];
+  return { selection, ...(rest.length < shown.length ? {} : { layer, head, lastHead: head }) };
 }
 
 // Left and right run through the heads and the average, which stands after the last head.
@@ -92,32 +191,31 @@ export function moveHead(state, distance) {
   const { heads } = state.record.attention[state.kind];
   const place = (state.head ?? heads) + distance;
   const next = Math.min(heads, Math.max(0, place));
-  return { head: next === heads ? null : next };
+  return chooseHead(state, state.layer, next === heads ? null : next);
 }
 
 export function moveLayer(state, distance) {
-  return { layer: state.layer + distance };
-}
-
-// The pinned cell moves over the cells that the mask allows.
-export function movePin(state, down, right) {
-  const { rows, columns } = state.record.attention[state.kind];
-  const from = state.pin ?? { row: 0, column: 0 };
-  const row = clamp((from.row ?? 0) + (state.pin ? down : 0), rows);
-  let column = clamp((from.column ?? 0) + (state.pin ? right : 0), columns);
-  while (!isAllowed(state.record, state.kind, row, column)) column -= 1;
-  return { pin: { row, column }, hover: null };
+  return { layer: state.layer + distance, selection: CHOICES.selection };
 }
 
 export function toggleAverage(state) {
-  return state.head === null ? { head: state.lastHead } : { head: null, lastHead: state.head };
+  const back = state.head === null && state.selection.length === 0;
+  return chooseHead(state, state.layer, back ? state.lastHead : null);
 }
 
-// A new record keeps the selection; the very first one opens on its sharpest cross-attention head.
+// Silence the heads shown, or let them speak again when all of them are silent already.
+export function toggleMute(state, heads = chosenHeads(state)) {
+  const others = state.mutes.filter((one) => !heads.some((head) => sameHead(one, head)));
+  const silent = heads.every((head) => isMuted(state, head));
+  return { mutes: silent ? others : [...others, ...heads] };
+}
+
+// A new record keeps the choices; the very first one opens on its clearest cross-attention head.
 export function show(state, record) {
-  const changes = { record, hover: null, pin: null, step: 0 };
+  const changes = { record, ...ANSWERS, hover: null, pin: null, step: 0, error: null };
   if (state.record && sameShape(state.record, record)) return changes;
-  return { ...changes, kind: 'cross', ...sharpestHead(record, 'cross') };
+  const fresh = { ...changes, training: null, reference: null, mutes: CHOICES.mutes, selection: CHOICES.selection };
+  return { ...fresh, kind: 'cross', ...clearestHead(record) };
 }
 
 function sameShape(one, other) {
@@ -125,17 +223,17 @@ function sameShape(one, other) {
   return one.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }
 
-function sharpestHead(record, kind) {
-  const { layers, heads } = record.attention[kind];
-  const { columns } = axes(record, kind);
-  let best = { layer: 0, head: 0, score: -1 };
-  for (let layer = 0; layer < layers; layer += 1) {
-    for (let head = 0; head < heads; head += 1) {
-      const score = sharpness(matrixOf(record, kind, layer, head), columns);
-      if (score > best.score) best = { layer, head, score };
-    }
-  }
-  return { layer: best.layer, head: best.head };
+// The head whose rows each have a source word of their own: the measure is `source_focus` of model/measures.py.
+function clearestHead(record) {
+  const { focus } = record.measures.cross;
+  let best = [0, 0];
+  focus.forEach((heads, layer) =>
+    heads.forEach((value, head) => {
+      if (value > focus[best[0]][best[1]]) best = [layer, head];
+    }),
+  );
+  const [layer, head] = best;
+  return { layer, head, lastHead: head };
 }
 
 // Where a token of the strip stands in the current matrix. Target place 0 is the start token, which only reads.
@@ -158,26 +256,4 @@ export function placeOfRow(kind, row) {
 export function placeOfColumn(kind, column) {
   if (column === null || column === undefined) return null;
   return { side: kind === 'decoder' ? 'target' : 'source', place: column };
-}
-
-// The address: #kind=cross&layer=4&head=7&row=3&column=2, counted from 1 as on the screen.
-
-export function toAddress(state) {
-  const words = { kind: state.kind, layer: state.layer + 1, head: state.head === null ? 'average' : state.head + 1 };
-  if (state.pin && state.pin.row !== null) words.row = state.pin.row + 1;
-  if (state.pin && state.pin.column !== null) words.column = state.pin.column + 1;
-  return `#${new URLSearchParams(words)}`;
-}
-
-export function fromAddress(address) {
-  const words = new URLSearchParams(address.replace(/^#/, ''));
-  if (!KINDS.includes(words.get('kind'))) return {};
-  const index = (name) => (/^[1-9]\d{0,3}$/.test(words.get(name) ?? '') ? Number(words.get(name)) - 1 : null);
-  const pin = { row: index('row'), column: index('column') };
-  return {
-    kind: words.get('kind'),
-    layer: index('layer') ?? 0,
-    head: words.get('head') === 'average' ? null : index('head') ?? 0,
-    pin: pin.row === null && pin.column === null ? null : pin,
-  };
 }

@@ -1,61 +1,84 @@
-// The strip: the translation, source tokens above, target tokens below, and arcs for the selected head.
+// The strip: the translation, source tokens above, target tokens below, and arcs for the heads shown.
 
-import { element, shape, tokenText, visible } from './dom.js';
-import { isAllowed, matrixOf } from './payload.js';
-import { rowOf, strongest, valueAt } from './measures.js';
+import { element, tokenText, visible } from './dom.js';
 import { palette, stepOf } from './colour.js';
-import { focusOf, isCell, placeOfColumn, placeOfRow, sameSpot, selectionChanged, spotOfToken, togglePin } from './state.js';
+import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from './state.js';
+import { gridChanged, shownGrid } from './grid.js';
+import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
 
-const FAINT = 0.1; // an arc is drawn from this weight on, and always for the strongest of a row
+const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 export function createStrip(store) {
   const text = element('p', { class: 'hl-translation', dir: 'auto' });
-  const facts = element('p', { class: 'hl-soft' });
+  const facts = element('p', { class: 'hl-soft hl-result-facts' });
   const notices = element('div', { class: 'hl-notices' });
-  const chips = { source: element('div', { class: 'hl-chips' }), target: element('div', { class: 'hl-chips' }) };
-  const arcs = shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
+  const chips = {};
+  for (const side of ['source', 'target']) {
+    const name = side === 'source' ? 'Source tokens' : 'Tokens of the translation';
+    chips[side] = element('div', { class: 'hl-chips', role: 'group', 'aria-label': name });
+  }
+  const arcs = createArcs();
+  const label = (name) => element('span', { class: 'hl-strip-label hl-soft' }, name);
   const body = element(
     'div',
     { class: 'hl-strip-body' },
-    element('span', { class: 'hl-strip-label hl-soft' }, 'source'),
+    label('source'),
     chips.source,
-    element('span', { class: 'hl-strip-label hl-soft' }, 'translation'),
+    label('translation'),
     chips.target,
     arcs,
   );
+  const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': 'Tokens' },
-    element('div', { class: 'hl-result' }, text, facts),
-    notices,
-    element('div', { class: 'hl-scroll hl-strip-scroll' }, body),
+    element('div', { class: 'hl-result' }, element('div', { class: 'hl-result-text' }, text, notices), facts),
+    scroll,
   );
-  const parts = { store, text, facts, notices, chips, arcs, body, drawn: [] };
+  const parts = { store, text, facts, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
   listen(parts);
-  new ResizeObserver(() => drawArcs(parts, store.get())).observe(body);
+  new ResizeObserver(() => redraw(parts, store.get())).observe(body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
   return node;
 }
 
 function renderStrip(parts, state, before) {
   if (!state.record) return;
-  if (state.record !== before.record || state.theme !== before.theme) drawTokens(parts, state);
-  if (selectionChanged(state, before)) drawArcs(parts, state);
-  else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) lightStrip(parts, state);
+  if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
+  if (gridChanged(state, before) || state.theme !== before.theme) redraw(parts, state);
+  else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
+  if (state.pin !== before.pin && state.pin && !state.hover) bringIntoSight(parts, state, before.pin);
 }
 
-function drawTokens({ text, facts, notices, chips }, { record, theme }) {
+function redraw(parts, state) {
+  if (!state.record) return;
+  drawArcs(parts, shownGrid(state), state.kind);
+  light(parts, state);
+}
+
+function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
   const { source, read, predicted } = record.tokens;
   text.textContent = record.text === '' ? '(nothing)' : record.text;
-  facts.textContent = factsOf(record);
+  facts.replaceChildren(...factsOf(record));
   notices.replaceChildren(...record.notices.map((notice) => element('p', {}, notice)));
-  chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token)));
+  chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
-    return chip('target', step + 1, token, probability, colours[stepOf(probability)]);
+    const forced = step < (record.forced ?? 0);
+    return chip('target', step + 1, token, predicted[step - 1], {
+      probability,
+      forced,
+      colour: colours[stepOf(probability)],
+    });
   });
   chips.target.replaceChildren(chip('target', 0, read[0]), ...targets);
+  for (const side of ['source', 'target']) {
+    const sentence = side === 'source' ? record.source_text : record.text;
+    chips[side].dir = RIGHT_TO_LEFT.test(sentence) ? 'rtl' : 'ltr';
+    chips[side].classList.toggle('hl-whole', words);
+    chips[side].firstChild.tabIndex = 0;
+  }
 }
 
 function factsOf(record) {
@@ -63,115 +86,97 @@ function factsOf(record) {
   const facts = [`log p ${total.toFixed(2).replace('-', '−')}`];
   const time = Object.values(record.timings).reduce((sum, value) => sum + value, 0);
   if (time > 0) facts.push(`${time.toFixed(0)} ms`);
-  return facts.join(' · ');
+  const forced = record.forced ?? 0;
+  if (forced === 0) return [facts.join(' · ')];
+  const given =
+    forced === record.tokens.predicted.length
+      ? 'all tokens given'
+      : `first ${forced === 1 ? 'token' : `${forced} tokens`} forced`;
+  return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 
-function chip(side, place, token, probability = null, colour = null) {
-  const label = visible(token) + (probability === null ? '' : `, probability ${probability.toFixed(4)}`);
+function chip(side, place, token, before = null, { probability = null, forced = false, colour = null } = {}) {
+  const facts = [
+    visible(token),
+    forced ? 'forced' : null,
+    probability === null ? null : `probability ${probability.toFixed(4)}`,
+  ];
+  const label = facts.filter(Boolean).join(', ');
+  const continues = token.word !== null && token.word === before?.word;
+  const classes = [
+    'hl-chip',
+    forced && 'hl-forced',
+    continues && 'hl-continues',
+    side === 'target' && place === 0 && 'hl-chip-start',
+  ];
   const button = element(
     'button',
-    { type: 'button', class: 'hl-chip', tabindex: '-1', 'data-side': side, 'data-place': place, 'aria-label': label },
+    {
+      type: 'button',
+      class: classes.filter(Boolean).join(' '),
+      tabindex: '-1',
+      'data-side': side,
+      'data-place': place,
+      'aria-label': label,
+      title: facts.slice(1).filter(Boolean).join(', ') || null,
+    },
     tokenText(token),
   );
-  if (side === 'target' && place === 0) button.classList.add('hl-chip-start');
   if (colour) button.style.setProperty('--hl-chance', colour);
   return button;
 }
 
 function listen({ store, body }) {
-  const spotAt = (event) => {
-    const button = event.target.closest('.hl-chip');
-    return button && spotOfToken(store.get(), button.dataset.side, Number(button.dataset.place));
-  };
+  const chipOf = (event) => event.target.closest('.hl-chip');
+  const spotOf = (button) => spotOfToken(store.get(), button.dataset.side, Number(button.dataset.place));
   body.addEventListener('pointerover', (event) => {
-    if (event.pointerType !== 'touch' && store.get().record) store.change({ hover: spotAt(event) });
+    const button = chipOf(event);
+    if (event.pointerType !== 'touch' && store.get().record) store.change({ hover: button && spotOf(button) });
   });
   body.addEventListener('pointerleave', () => store.change({ hover: null }));
   body.addEventListener('click', (event) => {
-    const spot = store.get().record && spotAt(event);
-    if (spot) store.change(togglePin(store.get(), spot));
+    const button = chipOf(event);
+    const spot = button && spotOf(button);
+    if (spot) store.change(pinToken(store.get(), spot, button.dataset.side));
   });
+  body.addEventListener('keydown', (event) => walk(event, chipOf(event)));
 }
 
-function drawArcs(parts, state) {
-  if (!state.record) return;
-  const { arcs, body } = parts;
-  arcs.setAttribute('width', body.offsetWidth);
-  arcs.setAttribute('height', body.offsetHeight);
-  const matrix = matrixOf(state.record, state.kind, state.layer, state.head);
-  const spots = anchors(parts);
-  Object.assign(parts, { matrix, spots });
-  parts.drawn = [];
-  for (let row = 0; row < matrix.rows; row += 1) {
-    const weights = rowOf(matrix, row);
-    const best = strongest(weights);
-    for (let column = 0; column < matrix.columns; column += 1) {
-      if (weights[column] < FAINT && column !== best) continue;
-      parts.drawn.push({ row, column, path: arc(spots, state.kind, row, column, weights[column]) });
-    }
-  }
-  arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
-  lightStrip(parts, state);
+// A pinned target token shows the words that the model weighed at its step.
+function pinToken(state, spot, side) {
+  const changes = togglePin(state, spot);
+  return changes.pin && side === 'target' ? { ...changes, panel: 'step' } : changes;
 }
 
-// Where arcs touch each chip: below the source, above the target.
-function anchors({ chips, body }) {
-  const origin = body.getBoundingClientRect();
-  const touch = (side, edge) =>
-    [...chips[side].children].map((button) => {
-      const box = button.getBoundingClientRect();
-      return { x: box.left + box.width / 2 - origin.left, y: box[edge] - origin.top };
-    });
-  return { source: touch('source', 'bottom'), target: touch('target', 'top') };
+// Inside a line of tokens the arrows go from token to token, in the direction in which it is read.
+function walk(event, button) {
+  if (!button || event.shiftKey || !['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(event.key)) return;
+  const line = [...button.parentElement.children];
+  const forwards = (event.key === 'ArrowRight') === (button.parentElement.dir === 'ltr');
+  const place = { Home: 0, End: line.length - 1 }[event.key] ?? line.indexOf(button) + (forwards ? 1 : -1);
+  const next = line[Math.min(line.length - 1, Math.max(0, place))];
+  button.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+  event.preventDefault();
 }
 
-function arc(spots, kind, row, column, weight) {
-  const from = placeOfColumn(kind, column);
-  const to = placeOfRow(kind, row);
-  const path = curve(spots[from.side][from.place], spots[to.side][to.place], kind);
-  return shape('path', { d: path, 'stroke-width': 0.5 + 4.5 * weight, 'stroke-opacity': 0.15 + 0.7 * weight });
+function light(parts, state) {
+  const grid = shownGrid(state);
+  for (const button of parts.lit) button.classList.remove('hl-lit');
+  parts.lit = ['source', 'target'].flatMap((side) => {
+    const buttons = parts.chips[side].children;
+    return [...litPlaces(state, grid, side)].map((place) => buttons[place]);
+  });
+  for (const button of parts.lit) button.classList.add('hl-lit');
+  lightArcs(parts, state, grid);
 }
 
-function curve(from, to, kind) {
-  if (kind === 'cross') {
-    const middle = (from.y + to.y) / 2;
-    return `M${from.x} ${from.y}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${to.y}`;
-  }
-  const outwards = kind === 'encoder' ? 1 : -1;
-  const spread = from.x === to.x ? 7 : 0;
-  const depth = outwards * Math.min(60, 16 + 0.22 * Math.abs(from.x - to.x));
-  const [left, right] = [from.x - spread, to.x + spread];
-  return `M${left} ${from.y}C${left} ${from.y + depth} ${right} ${to.y + depth} ${right} ${to.y}`;
-}
-
-function lightStrip(parts, state) {
-  const { chips, arcs, drawn } = parts;
-  const focus = focusOf(state);
-  const places = focus ? [placeOfRow(state.kind, focus.row), placeOfColumn(state.kind, focus.column)] : [];
-  for (const side of ['source', 'target']) {
-    const lit = new Set(places.filter((one) => one?.side === side).map((one) => one.place));
-    [...chips[side].children].forEach((button, place) => button.classList.toggle('hl-lit', lit.has(place)));
-  }
-  arcs.classList.toggle('hl-has-focus', Boolean(focus));
-  for (const { row, column, path } of drawn) path.classList.toggle('hl-lit', touches(focus, row, column));
-  lightFaint(parts, state, focus);
-}
-
-// A cell in focus has its arc even where the weight is too small to be drawn otherwise.
-function lightFaint(parts, state, focus) {
-  parts.faint?.remove();
-  parts.faint = null;
-  if (!isCell(focus) || !isAllowed(state.record, state.kind, focus.row, focus.column)) return;
-  if (parts.drawn.some(({ row, column }) => row === focus.row && column === focus.column)) return;
-  parts.faint = arc(parts.spots, state.kind, focus.row, focus.column, valueAt(parts.matrix, focus.row, focus.column));
-  parts.faint.classList.add('hl-lit');
-  parts.arcs.append(parts.faint);
-}
-
-// A cell lights its own arc; a row or a column lights all of its arcs.
-function touches(focus, row, column) {
-  if (!focus) return false;
-  const [inRow, inColumn] = [focus.row === row, focus.column === column];
-  if (focus.token) return inRow || inColumn;
-  return (focus.row === null || inRow) && (focus.column === null || inColumn);
+// The token whose row or column was pinned last comes into sight along the strip; the page itself stays where it is.
+function bringIntoSight({ scroll, chips }, { kind, pin }, before) {
+  const moved = pin.column !== null && pin.column !== before?.column;
+  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(kind, pin.row ?? 0);
+  const frame = scroll.getBoundingClientRect();
+  const { left, right } = chips[side].children[place].getBoundingClientRect();
+  if (left < frame.left || right > frame.right) scroll.scrollLeft += (left + right - frame.left - frame.right) / 2;
 }

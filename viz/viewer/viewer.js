@@ -1,38 +1,53 @@
 // Puts the views together: one store, the keyboard, the address, the theme and the spoken summary.
 
 import { element } from './dom.js';
-import { KINDS, decode } from './payload.js';
+import { decode } from './payload.js';
 import { currentTheme, watchTheme } from './colour.js';
-import {
-  EMPTY, chooseKind, createStore, fromAddress, moveHead, moveLayer, movePin, sameSpot, show, toAddress, toggleAverage,
-} from './state.js';
+import { CHOICES, EMPTY, createStore, differs, sameSpot, show } from './state.js';
+import { fromAddress, toAddress } from './address.js';
+import { titleOf } from './names.js';
+import { watchValues } from './values.js';
 import { createStrip } from './tokens.js';
-import { createAtlas, kindName } from './atlas.js';
+import { createAtlas } from './atlas.js';
 import { createMatrix } from './matrix.js';
+import { createHeading, createToolbar } from './toolbar.js';
+import { openMenu } from './takeaway.js';
+import { createTable } from './table.js';
 import { createInspector } from './inspector.js';
+import { createTour } from './tour.js';
 import { createHelp, createKeys } from './help.js';
+import { listenToKeys } from './keys.js';
 
-// Mounts the viewer in an empty element; `address` mirrors the selection in the page's address.
-export function mount(root, { address = false } = {}) {
+// Mounts the viewer in an empty element. `ask` sends a request to the server and is null where there is none;
+// `address` mirrors the state in the page's address.
+export function mount(root, { ask = null, address = false } = {}) {
   const store = createStore(EMPTY);
   const help = createHelp();
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
+  const heading = createHeading(store);
+  const matrix = createMatrix(store, heading, createToolbar(store, ask), createTable(store));
   root.classList.add('hl-empty');
+  root.tabIndex = -1; // a click anywhere inside gives the viewer the keys
   root.replaceChildren(
     problem,
     createStrip(store),
-    element('div', { class: 'hl-columns' }, createAtlas(store), createMatrix(store), createInspector(store)),
+    element('div', { class: 'hl-columns' }, createAtlas(store), matrix, createInspector(store, ask)),
     createKeys(() => help.showModal()),
     help,
     live,
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });
-  listenToKeys(root, store, help);
+  listenToKeys(root, store, ask, {
+    help: () => help.showModal(),
+    takeAway: () => openMenu(heading.querySelector('.hl-menu')),
+  });
+  watchValues(store, ask);
   store.subscribe((state, before) => speak(root, live, state, before));
+  help.append(createTour(store, ask, root));
   if (address) mirrorAddress(store);
-  return { show: createLoader(root, store, problem, address) };
+  return { show: createLoader(root, store, problem, address), state: store.get };
 }
 
 // Takes payloads as JSON; one that arrives while an older one is still decoded wins.
@@ -57,48 +72,22 @@ function createLoader(root, store, problem, address) {
   };
 }
 
-function listenToKeys(root, store, help) {
-  document.addEventListener('keydown', (event) => {
-    const state = store.get();
-    const { target } = event;
-    if (!state.record || help.open || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (target !== document.body && (!root.contains(target) || target.closest('input, textarea, select'))) return;
-    if (event.key === '?') help.showModal();
-    const changes = changesOf(event, state);
-    if (!changes && event.key !== '?') return;
-    event.preventDefault();
-    if (changes) store.change({ hover: null, ...changes });
-  });
-}
-
-function changesOf({ key, shiftKey }, state) {
-  const arrows = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-  if (key in arrows) {
-    const [down, right] = arrows[key];
-    if (shiftKey) return movePin(state, down, right);
-    return right ? moveHead(state, right) : moveLayer(state, down);
-  }
-  if (['1', '2', '3'].includes(key)) return chooseKind(state, KINDS[key - 1]);
-  if (key === 'a' || key === 'A') return toggleAverage(state);
-  if (key === 'Escape' && state.pin) return { pin: null };
-  return null;
-}
-
-// Says the head and the pinned cell aloud; what the pointer merely passes stays silent.
+// Says the heads and the pinned cell aloud; what the pointer merely passes stays silent.
 function speak(root, live, state, before) {
-  if (!state.record || (state.record === before.record && !selectionMoved(state, before))) return;
-  const head = state.head === null ? 'average' : `head ${state.head + 1}`;
+  if (!state.record || (state.record === before.record && !choiceMade(state, before))) return;
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
-  live.textContent = `${kindName(state.kind)}, layer ${state.layer + 1}, ${head}${cell}`;
+  const muted = state.mutes.length > 0 ? `. ${state.mutes.length} muted` : '';
+  live.textContent = `${titleOf(state).replaceAll(' ·', ',')}${cell}${muted}`;
 }
 
-function selectionMoved(state, before) {
-  return ['kind', 'layer', 'head'].some((name) => state[name] !== before[name]) || !sameSpot(state.pin, before.pin);
+function choiceMade(state, before) {
+  const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
+  return differs(state, before, names) || !sameSpot(state.pin, before.pin);
 }
 
 function mirrorAddress(store) {
   store.subscribe((state, before) => {
-    if (!before.record || !state.record || !selectionMoved(state, before)) return;
+    if (!before.record || !state.record || (state.record === before.record && !choiceMade(state, before))) return;
     history.replaceState(history.state, '', toAddress(state));
   });
   window.addEventListener('hashchange', () => {

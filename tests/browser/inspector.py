@@ -1,0 +1,65 @@
+"""What a person does with the inspector, in words, and a real model for it to ask."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from playwright.sync_api import Locator, Page, expect
+
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+
+TEXT = "Ein kleiner Hund läuft."
+# Answers wait until the test lets them go; an answer can be replaced by an error.
+HOLD = """() => {
+  const desk = window.askDesk;
+  window.held = [];
+  window.askDesk = (request) => new Promise((done) => window.held.push(() => done(desk(request))));
+}"""
+RELEASE = "() => Promise.all(window.held.splice(0).map((answer) => answer()))"
+FAIL = "(sentence) => { window.askDesk = async () => ({ error: sentence }); }"
+KEEP = "() => { window.kept = viewer.state(); }"
+# Names of the parts of the state that are no longer what they were, the open panel aside.
+DIFFERENT = """() => {
+  const now = viewer.state();
+  const same = (one, other) => one === other || JSON.stringify(one) === JSON.stringify(other);
+  const names = Object.keys({ ...now, ...window.kept }).filter((name) => name !== 'panel');
+  return names.filter((name) => !same(now[name], window.kept[name]));
+}"""
+
+
+@cache
+def tiny() -> Translator:
+    """A random model whose beams, cells and heads are real; 2 and 4 layers of 3 heads."""
+    return Translator(tiny_checkpoint(seed=1), "tiny")
+
+
+def open_panel(page: Page, name: str) -> Locator:
+    """Open a tab of the inspector; return its panel."""
+    page.get_by_role("tab", name=name).click()
+    panel = page.get_by_role("tabpanel")
+    expect(panel).to_have_attribute("aria-labelledby", page.get_by_role("tab", name=name).get_attribute("id"))
+    return panel
+
+
+def status(page: Page) -> Locator:
+    """Return the line that says what is asked, what went wrong or what is shown."""
+    return page.locator(".hl-status")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number as the page writes it."""
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """Return a number with its sign, as the page writes it; none where nothing is left of it."""
+    text = f"{abs(value):.{digits}f}"
+    if float(text) == 0:
+        return text
+    return ("−" if value < 0 else "+") + text
+
+
+def chips(page: Page) -> list[str]:
+    """Return the tokens of the translation on screen, the start token left out."""
+    return page.locator(".hl-chip[data-side=target]").all_inner_texts()[1:]

@@ -1,0 +1,95 @@
+"""The cell panel: its numbers are those of the model's tensors."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.record import Head
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import TEXT, number, open_panel, tiny
+from tests.browser.screen import cell, choose
+
+pytestmark = pytest.mark.browser
+
+RESULT = tiny().translate(TEXT)
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    return show(RESULT, model="tiny")
+
+
+@pytest.fixture(autouse=True)
+def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
+
+
+def pin(page: Page, row: int, column: int) -> None:
+    page.mouse.click(*cell(page, row, column))
+
+
+@pytest.mark.parametrize(
+    ("kind", "layer", "head", "row", "column"),
+    [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)],
+)
+def test_the_numbers_are_the_models(page: Page, kind: str, layer: int, head: int, row: int, column: int):
+    choose(page, kind, layer, head)
+    pin(page, row, column)
+    panel = open_panel(page, "Cell")
+    weight = float(getattr(RESULT.attention, kind.lower())[layer - 1, head - 1, row, column])
+    real = tiny().cell(TEXT, RESULT.ids, Head(kind.lower(), layer - 1, head - 1), row, column)
+    expect(panel.locator(".hl-role .hl-number")).to_have_text(number(weight))
+    values = panel.locator(".hl-sum dd")
+    expect(values.nth(0)).to_have_text(number(float(real.products.sum())))
+    expect(values.nth(1)).to_have_text(number(real.score))
+    expect(values.nth(3)).to_have_text(number(weight))
+    expect(panel.locator(".hl-softmax .hl-this .hl-number").last).to_have_text(number(weight))
+    norm, norms = float(real.norms[column]), float(real.norms.sum())
+    expect(panel).to_contain_text(f"its norm, ‖weight × f(x)‖{number(norm)}")
+    expect(panel).to_contain_text(f"of {number(norms)} in the row{number(100 * norm / norms, 1)} %")
+    panel.get_by_text("All numbers").click()
+    triples = zip(real.query.tolist(), real.key.tolist(), real.products.tolist(), strict=True)
+    texts = [f"{number(query)} × {number(key)} = {number(product)}" for query, key, product in triples]
+    expect(panel.locator(".hl-all-numbers li")).to_have_text(texts)
+
+
+def test_pointing_at_a_dimension_reads_its_numbers(page: Page):
+    choose(page, "Cross", 1, 1)
+    pin(page, 0, 0)
+    panel = open_panel(page, "Cell")
+    real = tiny().cell(TEXT, RESULT.ids, Head("cross", 0, 0), 0, 0)
+    box = panel.locator(".hl-vectors").bounding_box()
+    width = len(real.query)
+    page.mouse.move(box["x"] + 2.5 * box["width"] / width, box["y"] + 30)
+    product = (
+        f"{number(float(real.query[2]))} × {number(float(real.key[2]))} = {number(float(real.products[2]))}"
+    )
+    expect(panel.locator(".hl-dimension")).to_have_text(f"3 of {width}: {product}")
+
+
+def test_it_asks_only_while_it_is_open_and_only_for_a_pinned_cell(page: Page, asked: list):
+    choose(page, "Cross", 1, 1)
+    pin(page, 0, 0)
+    assert asked == []
+    panel = open_panel(page, "Cell")
+    expect(panel.locator(".hl-sum")).to_be_visible()
+    page.mouse.move(*cell(page, 2, 1))
+    open_panel(page, "Head")
+    open_panel(page, "Cell")
+    assert len(asked) == 1
+    score = tiny().cell(TEXT, RESULT.ids, Head("cross", 0, 1), 0, 0).score
+    choose(page, "Cross", 1, 2)
+    expect(panel.locator(".hl-sum dd").nth(1)).to_have_text(number(score))
+    assert [(each["do"], each["head"]) for each in asked] == [("cell", 0), ("cell", 1)]
+
+
+def test_what_has_no_query_and_key_says_so(page: Page, asked: list):
+    panel = open_panel(page, "Cell")
+    expect(panel).to_have_text("Click a cell of the matrix to see how its weight comes about.")
+    choose(page, "Decoder", 1, 1)
+    pin(page, 1, 3)
+    expect(panel).to_contain_text("The mask forbids this cell")
+    page.keyboard.press("a")
+    expect(panel).to_contain_text("choose one head")
+    assert asked == []

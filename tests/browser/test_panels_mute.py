@@ -1,0 +1,157 @@
+"""The mute panel: silent heads, what they change, and which of all heads matter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+from model.record import Head
+from tests.browser.conftest import TRANSLATORS, Show, draw
+from tests.browser.inspector import DIFFERENT, KEEP, TEXT, number, open_panel, signed, status, tiny
+from tests.browser.screen import choose
+
+pytestmark = pytest.mark.browser
+
+RESULT = tiny().translate(TEXT)
+
+
+@pytest.fixture(autouse=True)
+def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    return show(RESULT, model="tiny")
+
+
+def mutes(page: Page) -> list[list]:
+    return page.evaluate("viewer.state().mutes")
+
+
+def loudest() -> Head:
+    """Return a head whose silence changes the words."""
+    for kind, layers in (("cross", 4), ("decoder", 4), ("encoder", 2)):
+        for layer in range(layers):
+            for head in range(3):
+                if tiny().mute(TEXT, [Head(kind, layer, head)]).translation.text != RESULT.text:
+                    return Head(kind, layer, head)
+    raise AssertionError("no head changes the words")
+
+
+def test_a_silent_head_is_struck_out_and_the_translation_changes(page: Page):
+    head = loudest()
+    choose(page, head.kind.capitalize(), head.layer + 1, head.head + 1)
+    panel = open_panel(page, "Mute")
+    page.evaluate(KEEP)
+    panel.get_by_role("button", name=f"Head {head.head + 1}", exact=True).click()
+    expected = tiny().mute(TEXT, [head])
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    expect(panel.locator("del")).to_have_text([text for text, changed in expected.original_words if changed])
+    expect(panel.locator("ins")).to_have_text([text for text, changed in expected.words if changed])
+    assert panel.locator("ins").count() > 0
+    changes = panel.get_by_label("Change of the log-probability of each token").locator(".hl-number")
+    expect(changes).to_have_text([signed(value, 2) for value in expected.differences])
+    expect(panel.locator(".hl-outcome strong")).to_have_text(signed(sum(expected.differences)))
+    bars = panel.locator(".hl-token-columns .hl-signed-bar.hl-less")
+    expect(bars).to_have_count(sum(value < 0 for value in expected.differences))
+    panel.get_by_role("button", name="Clear all").click()
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(0)
+    expect(panel.locator("ins")).to_have_count(0)
+    assert page.evaluate(DIFFERENT) == []
+
+
+def test_a_layer_a_column_and_a_selection_at_once(page: Page):
+    choose(page, "Cross", 2, 3)
+    panel = open_panel(page, "Mute")
+    panel.get_by_role("button", name="All of layer 2").click()
+    assert mutes(page) == [["cross", 1, 0], ["cross", 1, 1], ["cross", 1, 2]]
+    expect(panel.get_by_role("button", name="All of layer 2")).to_have_attribute("aria-pressed", "true")
+    panel.get_by_role("button", name="All of layer 2").click()
+    assert mutes(page) == []
+    panel.get_by_role("button", name="Head 3 of each layer").click()
+    assert mutes(page) == [["cross", layer, 2] for layer in range(4)]
+    panel.get_by_role("button", name="let Cross 1.3 speak").click()
+    assert mutes(page) == [["cross", layer, 2] for layer in range(1, 4)]
+    panel.get_by_role("button", name="Clear all").click()
+    page.get_by_role("gridcell", name="layer 4, head 1", exact=True).click(modifiers=["Shift"])
+    panel.get_by_role("button", name="The 2 chosen").click()
+    assert mutes(page) == [["cross", 1, 2], ["cross", 3, 0]]
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(2)
+
+
+def test_the_head_card_says_what_silence_changes(page: Page):
+    choose(page, "Cross", 1, 1)
+    panel = open_panel(page, "Head")
+    panel.get_by_role("button", name="Mute").click()
+    change = sum(tiny().mute(TEXT, [Head("cross", 0, 0)]).differences)
+    before = sum(RESULT.log_probabilities)
+    expect(panel.locator("strong")).to_have_text(signed(change))
+    expect(panel).to_contain_text(f"log p of the first{number(before, 2)} → {number(before + change, 2)}")
+    page.keyboard.press("m")
+    expect(panel.locator("strong")).to_have_count(0)
+    assert mutes(page) == []
+
+
+def test_the_muted_translation_shows_its_own_attention(page: Page):
+    head = loudest()
+    choose(page, head.kind.capitalize(), head.layer + 1, head.head + 1)
+    panel = open_panel(page, "Mute")
+    page.keyboard.press("m")
+    expect(panel.locator("ins").first).to_be_visible()
+    page.evaluate(KEEP)
+    panel.get_by_role("button", name="Show its attention").click()
+    silent = tiny().mute(TEXT, [head]).translation
+    expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(silent.ids) + 1)
+    expect(status(page)).to_contain_text("without 1 head")
+    expect(panel.locator("ins").first).to_be_visible()
+    panel.get_by_role("button", name="Show the model’s own").click()
+    assert page.evaluate(DIFFERENT) == []
+    panel.get_by_role("button", name="Show its attention").click()
+    panel.get_by_role("button", name="Clear all").click()
+    expect(status(page)).to_have_text("the model’s own translation")
+    expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(RESULT.ids) + 1)
+
+
+def test_a_new_sentence_is_muted_too(page: Page, asked: list):
+    panel = open_panel(page, "Mute")
+    choose(page, "Cross", 1, 1)
+    page.keyboard.press("m")
+    expect(panel.locator(".hl-outcome strong")).to_be_visible()
+    other = tiny().translate("Die Äpfel kosten 2,50 Euro")
+    draw(page, other, "tiny")
+    change = sum(tiny().mute(other.source_text, [Head("cross", 0, 0)]).differences)
+    expect(panel.locator(".hl-outcome strong")).to_have_text(signed(change))
+    assert [each["text"] for each in asked] == [TEXT, other.source_text]
+
+
+def test_the_head_map_has_a_value_for_each_head(page: Page):
+    panel = open_panel(page, "Mute")
+    panel.get_by_role("button", name="Try all 30 heads").click()
+    values = tiny().importance(TEXT, RESULT.ids)
+    for kind in ("encoder", "decoder", "cross"):
+        grid = panel.get_by_role("grid", name=f"{kind.capitalize()} heads")
+        for (layer, head), value in zip(
+            torch.cartesian_prod(torch.arange(len(getattr(values, kind))), torch.arange(3)).tolist(),
+            getattr(values, kind).flatten().tolist(),
+            strict=True,
+        ):
+            name = f"{kind.capitalize()}, layer {layer + 1}, head {head + 1}: {signed(value)}"
+            expect(grid.get_by_role("gridcell", name=name, exact=True)).to_have_count(1)
+    order = sorted(float(value) for kind in values for value in kind.flatten())
+    expect(panel.locator(".hl-most .hl-number")).to_have_text([signed(value) for value in order[:5]])
+
+
+def test_the_head_map_chooses_a_head(page: Page):
+    panel = open_panel(page, "Mute")
+    panel.get_by_role("button", name="Try all 30 heads").click()
+    cell = panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell").nth(4)
+    cell.hover()
+    expect(panel.locator(".hl-map-readout")).to_contain_text("Encoder, layer 2, head 2:")
+    cell.click()
+    expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 2 · head 2")
+    expect(
+        panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)
+    ).to_have_count(1)
+    expect(open_panel(page, "Head")).to_contain_text("importance, rank")

@@ -1,0 +1,160 @@
+"""The training panel: the model's own run, and its attention at saved steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.record import Translation
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
+from tests.browser.screen import FIRST, choose, point
+from tests.viz.fakes import random_translation
+from viz import answers
+
+pytestmark = pytest.mark.browser
+
+STEPS = [0, 1, 10, 100, 1000]
+SENTENCES = ["Ein Hund", "Guten Tag ihr alle"]
+CURVES = [
+    *({"step": step, "train/loss": 9 - step / 200} for step in range(50, 1001, 50)),
+    {"step": 500, "validation/loss": 7.25, "validation/bleu": 12.5},
+    {"step": 1000, "validation/loss": 5.5, "validation/bleu": 31.25},
+]
+
+
+def recorded(step: int, sentence: int) -> Translation:
+    words = SENTENCES[sentence].split()
+    found = random_translation(words, [word.upper() for word in words], seed=step + 1)
+    return replace(found, source_text=SENTENCES[sentence], forced=len(words) + 1)
+
+
+def training(question: answers.Question) -> dict[str, Any]:
+    sentences = [{"source": text, "target": text.upper()} for text in SENTENCES]
+    return {"curves": CURVES, "steps": STEPS, "sentences": sentences}
+
+
+def training_step(question: answers.Question) -> dict[str, Any]:
+    return question.payload(recorded(question.request["step"], question.request["sentence"]))
+
+
+@pytest.fixture(autouse=True)
+def _with_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(answers.ANSWERS, "training", training)
+    monkeypatch.setitem(answers.ANSWERS, "training_step", training_step)
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    return show(TRANSLATORS["de-en"].translate(FIRST))
+
+
+def to_step(page: Page, place: int) -> None:
+    page.get_by_label("Saved step of the training").fill(str(place))
+
+
+def test_the_curves_are_the_runs(page: Page, asked: list):
+    assert asked == []
+    panel = open_panel(page, "Training")
+    expect(panel.locator("figcaption").first).to_have_text("Lossstep 1000: training 4.00, validation 5.50")
+    expect(panel.locator("figcaption").last).to_have_text("BLEUstep 1000: BLEU 31.3")
+    assert panel.locator(".hl-curve").first.get_attribute("d").count("L") == 19
+    box = panel.locator(".hl-chart").last.bounding_box()
+    page.mouse.move(box["x"] + 45, box["y"] + 40)
+    expect(panel.locator("figcaption").last).to_have_text("BLEUstep 500: BLEU 12.5")
+    open_panel(page, "Head")
+    open_panel(page, "Training")
+    assert [each["do"] for each in asked] == ["training"]
+
+
+def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(page: Page, asked: list):
+    choose(page, "Cross", 2, 3)
+    panel = open_panel(page, "Training")
+    expect(panel).to_contain_text("Step 1000 of 1000")
+    page.evaluate(KEEP)
+    for place in (1, 3, 1):
+        to_step(page, place)
+        expect(panel).to_contain_text(f"Step {STEPS[place]} of 1000")
+        page.locator(".hl-field").scroll_into_view_if_needed()
+        point(page, 1, 0)
+        weight = float(recorded(STEPS[place], 0).attention.cross[1, 2, 1, 0])
+        expect(page.locator(".hl-value")).to_have_text(f"{weight:.4f}")
+    expect(panel.locator("figcaption").first).to_contain_text("step 1: not yet measured")
+    assert [each["step"] for each in asked[1:]] == [1, 100], "a step that was shown is not asked for again"
+    page.mouse.move(0, 0)
+    expect(status(page)).to_contain_text("training, step 1")
+    page.get_by_role("button", name="Back to the model’s own").click()
+    assert page.evaluate(DIFFERENT) == []
+    expect(panel).to_contain_text("Step 1000 of 1000")
+
+
+def test_another_sentence_of_the_training(page: Page):
+    panel = open_panel(page, "Training")
+    to_step(page, 2)
+    panel.get_by_label("Sentence").select_option(label=SENTENCES[1])
+    expect(page.locator(".hl-chip[data-side=source]")).to_have_count(5)
+    expect(panel).to_contain_text("Step 10 of 1000")
+    to_step(page, 3)
+    expect(panel).to_contain_text("Step 100 of 1000")
+    expect(page.locator(".hl-chip[data-side=source]")).to_have_count(5)
+
+
+def test_a_pin_stays_while_the_steps_pass(page: Page):
+    choose(page, "Cross", 1, 1)
+    panel = open_panel(page, "Training")
+    to_step(page, 1)
+    expect(panel).to_contain_text("Step 1 of 1000")
+    page.evaluate("viewer.state()")
+    page.keyboard.press("Escape")
+    page.locator(".hl-row-label").first.click()
+    to_step(page, 2)
+    expect(panel).to_contain_text("Step 10 of 1000")
+    expect(page.locator(".hl-row-label.hl-lit")).to_have_attribute("data-row", "0")
+
+
+def test_only_the_last_of_quick_moves_is_shown(page: Page):
+    panel = open_panel(page, "Training")
+    expect(panel).to_contain_text("Step 1000 of 1000")
+    page.evaluate(HOLD)
+    for place in (1, 2, 3):
+        to_step(page, place)
+    page.evaluate(RELEASE)
+    expect(panel).to_contain_text("Step 100 of 1000")
+    expect(page.get_by_label("Saved step of the training")).to_have_value("3")
+
+
+def test_play_runs_through_the_steps_to_the_end(page: Page, asked: list):
+    panel = open_panel(page, "Training")
+    to_step(page, 2)
+    expect(panel).to_contain_text("Step 10 of 1000")
+    panel.get_by_role("button", name="Play").click()
+    expect(panel.get_by_role("button", name="Stop")).to_be_visible()
+    expect(panel.get_by_role("button", name="Play")).to_be_visible()
+    expect(panel).to_contain_text("Step 1000 of 1000")
+    assert [each["step"] for each in asked[1:]] == [10, 100, 1000]
+
+
+def test_whoever_prefers_little_motion_has_no_play(page: Page, show: Show):
+    page.emulate_media(reduced_motion="reduce")
+    expect(open_panel(page, "Training").get_by_label("Saved step of the training")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_hidden()
+
+
+def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: list):
+    open_panel(page, "Training")
+    to_step(page, 1)
+    expect(status(page)).to_contain_text("training, step 1")
+    expect(open_panel(page, "Mute")).to_contain_text("a model in training")
+    page.keyboard.press("m")
+    expect(open_panel(page, "Step")).to_contain_text("a model in training")
+    assert {each["do"] for each in asked} == {"training", "training_step"}
+
+
+def test_a_model_without_a_record_says_so_and_can_be_asked_again(page: Page):
+    page.evaluate(FAIL, "This model has no record of its training.")
+    panel = open_panel(page, "Training")
+    expect(status(page)).to_contain_text("This model has no record of its training.")
+    expect(panel.get_by_role("button", name="Read it")).to_be_visible()

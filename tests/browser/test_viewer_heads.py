@@ -1,0 +1,121 @@
+"""Heads in the atlas: chosen together, ordered by a measure, named by their role, muted, tinted."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+from model.measures import ROLES, head_roles, measure_heads
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.screen import FIRST, choose, point
+
+pytestmark = pytest.mark.browser
+
+RESULT = TRANSLATORS["de-en"].translate(FIRST)
+RECORD = RESULT.attention
+MEASURES = measure_heads(RECORD, torch.tensor([token.id for token in RECORD.source]))
+
+
+def thumbnail(page: Page, layer: int, head: int):
+    return page.get_by_role("gridcell", name=f"layer {layer}, head {head}", exact=True)
+
+
+def test_shift_click_shows_heads_together_and_a_click_shows_one(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 1, 2)
+    thumbnail(page, 3, 4).click(modifiers=["Shift"])
+    thumbnail(page, 4, 8).click(modifiers=["Shift"])
+    expect(page.locator(".hl-thumbnail[aria-selected=true]")).to_have_count(3)
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of 3 heads")
+    point(page, 2, 5)
+    weights = torch.stack([RECORD.cross[0, 1], RECORD.cross[2, 3], RECORD.cross[3, 7]])[:, 2, 5]
+    expect(page.locator(".hl-value")).to_have_text(f"{weights.mean().item():.4f}")
+    page.get_by_role("button", name="Max").click()
+    point(page, 2, 5)
+    expect(page.locator(".hl-value")).to_have_text(f"{weights.max().item():.4f}")
+    thumbnail(page, 4, 8).click(modifiers=["Shift"])
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · largest of 2 heads")
+    thumbnail(page, 2, 2).click()
+    expect(page.locator(".hl-thumbnail[aria-selected=true]")).to_have_count(1)
+
+
+def test_a_number_chooses_its_row_or_its_column_of_heads(show: Show):
+    page = show(RESULT)
+    page.get_by_role("button", name="head 5 of all layers").click()
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of 4 heads")
+    expect(page.locator(".hl-facts")).to_have_text("layer.head 1.5, 2.5, 3.5, 4.5")
+    page.get_by_role("button", name="all heads of layer 2").click()
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · average of its heads")
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"), [("Cross", "confidence"), ("Decoder", "entropy"), ("Encoder", "sinks")]
+)
+def test_heads_are_ordered_by_a_measure_of_python(show: Show, kind: str, option: str):
+    page = show(RESULT)
+    choose(page, kind, 1, 1)
+    page.get_by_label("Order of the heads").select_option(option)
+    found = MEASURES[kind.lower()]
+    values = {"confidence": found.confidence, "entropy": found.entropy, "sinks": found.sink_mass}[option]
+    best = int(values.flatten().argmax())
+    layer, head = divmod(best, values.shape[1])
+    expect(page.locator(".hl-thumbnail").first).to_have_attribute(
+        "aria-label", f"layer {layer + 1}, head {head + 1}"
+    )
+    assert f"{values.max().item():.4f}" in (page.locator(".hl-thumbnail").first.get_attribute("title") or "")
+    page.get_by_label("Order of the heads").select_option("")
+    expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 1, head 1")
+
+
+def test_a_measure_without_meaning_for_the_kind_is_not_offered(show: Show):
+    page = show(RESULT)
+    rare = page.get_by_label("Order of the heads").locator("option[value=rare]")
+    expect(rare).to_be_enabled()
+    page.keyboard.press("2")
+    expect(rare).to_be_disabled()
+
+
+def test_the_legend_names_the_roles_that_heads_have(show: Show):
+    page = show(RESULT)
+    roles = head_roles(MEASURES["cross"])
+    names = {ROLES[role] for role in roles.flatten().tolist()}
+    assert set(page.locator(".hl-roles li").all_inner_texts()) == names
+    title = thumbnail(page, 2, 3).get_attribute("title")
+    assert title == ROLES[int(roles[1, 2])]
+
+
+def test_a_muted_head_is_struck_out_until_it_speaks_again(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    page.keyboard.press("m")
+    muted = thumbnail(page, 2, 3)
+    assert "muted" in (muted.get_attribute("title") or "")
+    line = "one => getComputedStyle(one, '::after').content"
+    assert muted.evaluate(line) != "none"
+    assert thumbnail(page, 2, 4).evaluate(line) == "none"
+    page.keyboard.press("m")
+    assert muted.evaluate(line) == "none"
+
+
+def test_importance_tints_heads_and_orders_them(show: Show):
+    page = show(RESULT)
+    choose(page, "Encoder", 1, 1)
+    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("button", name="Try all 96 heads").click()
+    expect(page.get_by_text("Colour of a mark")).to_be_visible()
+    colour = "one => getComputedStyle(one.querySelector('.hl-mark')).backgroundColor"
+    assert thumbnail(page, 4, 8).evaluate(colour) != thumbnail(page, 1, 1).evaluate(colour)
+    page.get_by_label("Order of the heads").select_option("importance")
+    expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 4, head 8")
+
+
+@pytest.mark.parametrize(("model", "layers", "heads"), [("large", 12, 16), ("smallest", 1, 1)])
+def test_any_number_of_layers_and_heads_fits(show: Show, model: str, layers: int, heads: int):
+    page = show(TRANSLATORS[model].translate(FIRST), model)
+    expect(page.locator(".hl-thumbnail")).to_have_count(layers * (heads + 1))
+    last, panel = page.locator(".hl-thumbnail").last.bounding_box(), page.locator(".hl-heads").bounding_box()
+    assert last
+    assert panel
+    assert last["x"] + last["width"] <= panel["x"] + panel["width"]
+    assert last["width"] >= 14

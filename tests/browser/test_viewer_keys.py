@@ -1,0 +1,82 @@
+"""The keyboard: every key does one thing, and only while the viewer has the focus."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.screen import FIRST, choose, readout
+
+pytestmark = pytest.mark.browser
+
+RESULT = TRANSLATORS["de-en"].translate(FIRST)
+RECORD = RESULT.attention
+
+
+def test_keys_move_head_layer_kind_and_cell(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    title = page.locator(".hl-centre h2")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    expect(title).to_have_text("Cross · layer 3 · head 4")
+    expect(page.get_by_role("gridcell", name="layer 3, head 4", exact=True)).to_be_focused()
+    page.keyboard.press("1")
+    expect(title).to_have_text("Encoder · layer 3 · head 4")
+    page.locator(".hl-matrix").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".hl-value")).to_have_text(f"{RECORD.encoder[2, 3, 0, 0].item():.4f}")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowDown")
+    expect(page.locator(".hl-value")).to_have_text(f"{RECORD.encoder[2, 3, 1, 1].item():.4f}")
+    expect(page.locator("[aria-live=polite].hl-unseen")).to_contain_text(
+        "Encoder, layer 3, head 4. kleine ← kleine"
+    )
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name="Cell")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_arrows_scroll_the_page_until_the_viewer_has_the_focus(show: Show):
+    page = show(RESULT)
+    title = page.locator(".hl-centre h2")
+    choose(page, "Cross", 2, 3)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    expect(title).to_have_text("Cross · layer 2 · head 3")
+    page.locator(".hl-legend").click()
+    page.keyboard.press("ArrowRight")
+    expect(title).to_have_text("Cross · layer 2 · head 4")
+
+
+def test_arrows_walk_along_the_tokens(show: Show):
+    page = show(RESULT)
+    title = page.locator(".hl-centre h2").inner_text()
+    page.locator(".hl-chip[data-side=source]").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".hl-chip[data-side=source]").nth(2)).to_be_focused()
+    page.keyboard.press("Enter")
+    assert "Hund is read most by" in readout(page)
+    assert page.locator(".hl-centre h2").inner_text() == title
+
+
+def test_letters_typed_into_the_sentence_are_no_commands(opened: Page):
+    choose(opened, "Cross", 2, 3)
+    opened.get_by_label("Sentence").press_sequentially("1a")
+    expect(opened.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
+
+
+def test_a_pinned_token_comes_into_sight(show: Show):
+    page = show(TRANSLATORS["de-en"].translate(" ".join(f"Wort{number}" for number in range(40))))
+    page.keyboard.press("3")
+    last = page.locator(".hl-chip[data-side=source]").last
+    expect(last).not_to_be_in_viewport()
+    page.locator(".hl-matrix").focus()
+    for _ in range(41):
+        page.keyboard.press("Shift+ArrowRight")
+    expect(last).to_be_in_viewport()

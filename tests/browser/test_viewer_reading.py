@@ -1,0 +1,99 @@
+"""The viewer for every reader: languages, contrast, phones, calm; what was forced is called so."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.screen import FIRST, cell, point, readout
+
+pytestmark = pytest.mark.browser
+
+RESULT = TRANSLATORS["de-en"].translate(FIRST)
+
+
+def test_forced_tokens_are_labelled(show: Show):
+    ids = RESULT.ids[:2]
+    page = show(TRANSLATORS["de-en"].translate(FIRST, prefix=ids))
+    expect(page.locator(".hl-forced")).to_have_text(["dER", "KLEINE"])
+    expect(page.get_by_role("button", name="KLEINE, forced")).to_be_visible()
+    expect(page.locator(".hl-given")).to_have_text("first 2 tokens forced")
+
+
+def lefts(page: Page, side: str) -> list[float]:
+    chips = page.locator(f".hl-chip[data-side={side}]")
+    return chips.evaluate_all("all => all.map((one) => one.getBoundingClientRect().left)")
+
+
+@pytest.mark.parametrize(
+    ("text", "backwards"), [("שלום עולם טוב", True), ("مرحبا يا عالم", True), ("日本 語 です", False)]
+)
+def test_tokens_stand_in_the_direction_of_their_language(show: Show, text: str, backwards: bool):
+    page = show(TRANSLATORS["de-en"].translate(text))
+    assert lefts(page, "source") == sorted(lefts(page, "source"), reverse=backwards)
+    expect(page.locator(".hl-column-label").first).to_have_text(text.split()[0])
+    point(page, 0, 0)
+    assert text.split()[0] in readout(page)
+
+
+def ratio(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        red, green, blue = (
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    less, more = sorted((luminance(one), luminance(other)))
+    return (more + 0.05) / (less + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(show: Show, scheme: str):
+    page = show(RESULT, scheme=scheme)
+    page.mouse.click(*cell(page, 1, 1))
+    found = page.evaluate(
+        """() => {
+          const ground = (one) => {
+            for (let node = one; node; node = node.parentElement) {
+              const colour = getComputedStyle(node).backgroundColor;
+              if (!/, 0\\)$/.test(colour)) return colour;
+            }
+          };
+          const isText = (node) => node.nodeType === 3 && node.textContent.trim();
+          const texts = [...document.querySelectorAll('.headlight *')].filter((one) =>
+            [...one.childNodes].some(isText) && one.offsetParent && !one.closest(':disabled'));
+          const said = (one) => one.textContent.slice(0, 30);
+          const ink = (one) => getComputedStyle(one).color;
+          return texts.map((one) => [one.className, said(one), ink(one), ground(one)]);
+        }"""
+    )
+    assert len(found) > 60
+    poor = [one for one in found if ratio(one[2], one[3]) < 4.5]
+    assert not poor, json.dumps(poor, indent=1)
+
+
+def test_one_column_on_a_phone(show: Show):
+    page = show(RESULT, width=380)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    panels = [
+        page.locator(name).bounding_box()
+        for name in (".hl-strip", ".hl-heads", ".hl-centre", ".hl-inspector")
+    ]
+    tops = [box["y"] for box in panels if box]
+    assert tops == sorted(tops)
+    assert len(set(tops)) == 4
+
+
+def test_nothing_moves_for_people_who_ask_for_that(show: Show):
+    page = show(RESULT)
+    page.emulate_media(reduced_motion="reduce")
+    durations = page.locator(".headlight *").evaluate_all(
+        """all => all.map((one) => getComputedStyle(one))
+             .map(({ transitionDuration, animationName }) => transitionDuration + animationName)"""
+    )
+    assert set(durations) == {"0snone"}

@@ -1,0 +1,138 @@
+"""What a person takes away of a view: the link that opens it again, pictures, a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.screen import FIRST, cell, choose, readout
+
+pytestmark = pytest.mark.browser
+
+RESULT = TRANSLATORS["de-en"].translate(FIRST)
+RECORD = RESULT.attention
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def saved(page: Page, name: str, tmp_path: Path) -> Path:
+    page.keyboard.press("e")
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name).click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+def test_a_link_opens_the_same_view(show: Show):
+    page = show(RESULT)
+    choose(page, "Decoder", 2, 5)
+    page.get_by_role("gridcell", name="layer 3, head 1", exact=True).click(modifiers=["Shift"])
+    for key in ("m", "s", "w"):
+        page.keyboard.press(key)
+    page.get_by_role("button", name="Max").click()
+    page.get_by_role("button", name="By row").click()
+    page.get_by_label("Order of the heads").select_option("entropy")
+    page.mouse.click(*cell(page, 3, 2))
+    page.mouse.move(5, 5)
+    said = readout(page)
+    again = show(RESULT, address=page.evaluate("location.hash.slice(1)"))
+    assert readout(again) == said
+    assert again.evaluate("location.hash") == page.evaluate("location.hash")
+    expect(again.locator(".hl-centre h2")).to_have_text("Decoder · largest of 2 heads")
+    muted = again.locator(".hl-muted").evaluate_all("all => all.map((one) => one.ariaLabel)")
+    assert sorted(muted) == ["layer 2, head 5", "layer 3, head 1"]
+
+
+def test_a_link_can_be_copied(show: Show):
+    page = show(RESULT)
+    page.evaluate(
+        """Object.defineProperty(navigator, 'clipboard', {
+          value: { writeText: async (text) => { copied = text; } },
+        })"""
+    )
+    choose(page, "Cross", 2, 5)
+    page.keyboard.press("e")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_text("The link is copied.")).to_be_visible()
+    assert page.evaluate("copied") == page.evaluate("location.href")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Copy link")).to_be_hidden()
+
+
+def test_a_pinned_encoder_token_opens_as_a_token(show: Show):
+    page = show(RESULT)
+    choose(page, "Encoder", 2, 5)
+    page.locator(".hl-chip[data-side=source]").nth(3).click()
+    page.mouse.move(5, 5)
+    said = readout(page)
+    assert said.startswith("schläft reads most from")
+    again = show(RESULT, address=page.evaluate("location.hash.slice(1)"))
+    assert readout(again) == said
+    expect(again.locator(".hl-band-cell")).to_be_hidden()
+
+
+def test_nonsense_in_a_link_is_as_if_left_out(show: Show):
+    page = show(
+        RESULT, address="kind=cross&layer=99&head=<b>&mode=eval&row=1e9&sort=constructor&mute=cross.1.99"
+    )
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 4 · head 1")
+    expect(page.locator(".hl-muted")).to_have_count(0)
+
+
+def test_the_svg_is_made_of_the_data_and_a_script_is_text(show: Show, tmp_path: Path):
+    result = TRANSLATORS["de-en"].translate("Ein <script>alert(1)</script> Hund & Co")
+    page = show(result)
+    choose(page, "Cross", 2, 3)
+    page.mouse.click(*cell(page, 1, 2))
+    path = saved(page, "SVG picture", tmp_path)
+    assert path.name == "headlight-cross-2-3.svg"
+    root = ElementTree.parse(path).getroot()
+    texts = [node.text for node in root.iter(f"{SVG}text")]
+    assert {token.text for token in result.attention.source} <= set(texts)
+    assert not list(root.iter(f"{SVG}script"))
+    shown = [node.text for node in root.iter(f"{SVG}title")][1:]
+    assert shown == [f"{weight:.4f}" for weight in result.attention.cross[1, 2].flatten().tolist()]
+    assert any(readout(page) == text for text in texts)
+
+
+def test_the_png_is_a_picture_of_the_same(show: Show, tmp_path: Path):
+    page = show(RESULT, scheme="dark")
+    choose(page, "Decoder", 2, 3)
+    data = saved(page, "PNG picture", tmp_path).read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(data[16:20], "big") > 900
+    colours = page.evaluate(
+        """async (bytes) => {
+          const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
+          const canvas = new OffscreenCanvas(image.width, image.height);
+          const pen = canvas.getContext('2d');
+          pen.drawImage(image, 0, 0);
+          const pixels = pen.getImageData(0, 0, image.width, image.height).data;
+          return [new Set(new Uint32Array(pixels.buffer)).size, pixels.slice(0, 3).join()];
+        }""",
+        list(data),
+    )
+    assert colours[0] > 50
+    assert colours[1] == "26,25,23"
+
+
+def test_the_matrix_can_be_read_as_a_table(show: Show):
+    page = show(RESULT)
+    choose(page, "Decoder", 2, 3)
+    expect(page.locator("table")).to_have_count(0)
+    summary = page.get_by_text("Read this matrix as a table")
+    summary.focus()
+    expect(summary).to_be_visible()
+    page.keyboard.press("Enter")
+    rows = page.locator(".hl-table tbody tr")
+    expect(rows).to_have_count(len(RECORD.read))
+    weights = RECORD.decoder[1, 2]
+    cells = rows.nth(2).locator("td").all_inner_texts()
+    assert cells[:4] == [*(f"{weight:.4f}" for weight in weights[2, :3].tolist()), "–"]
+    expect(rows.nth(2).locator("th")).to_have_text("KLEINE → hUND")
+    choose(page, "Cross", 2, 3)
+    expect(rows.nth(2).locator("td").first).to_have_text(f"{RECORD.cross[1, 2, 2, 0].item():.4f}")

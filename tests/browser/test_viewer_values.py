@@ -1,0 +1,198 @@
+"""Which value a cell shows: weights, norms, rollouts, differences, merged, renormalised, paled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+from model.attribution import rollout
+from model.record import Token, Translation
+from tests.browser.conftest import TRANSLATORS, Show, draw
+from tests.browser.screen import FIRST, choose, drawn, point, readout
+
+pytestmark = pytest.mark.browser
+
+TEXT = FIRST.replace(
+    ".", " ."
+)  # as the fake translator repeats it, so that answers are about the same weights
+RESULT = TRANSLATORS["de-en"].translate(TEXT)
+RECORD = RESULT.attention
+
+
+def mode(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def value(page: Page) -> str:
+    return page.locator(".hl-value").inner_text()
+
+
+def test_norms_are_asked_for_once_and_are_the_servers(show: Show, asked: list[dict]):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    mode(page, "Norm")
+    point(page, 4, 3)
+    expect(page.locator(".hl-readout")).to_contain_text(" norm ")
+    norms = TRANSLATORS["de-en"].norm_weights(TEXT, RESULT.ids).cross[1, 2]
+    assert float(value(page)) == pytest.approx(norms[4, 3].item(), abs=1e-3)
+    mode(page, "Weight")
+    mode(page, "Norm")
+    choose(page, "Encoder", 1, 1)
+    assert [request["mode"] for request in asked] == ["norm"]
+
+
+def test_rollout_shows_the_layers_up_to_this_one(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 3, 5)
+    mode(page, "Rollout")
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layers 1 to 3 · rollout")
+    point(page, 4, 3)
+    mixed = rollout(RECORD.encoder, RECORD.decoder, RECORD.cross).cross[2]
+    assert float(value(page)) == pytest.approx(mixed[4, 3].item(), abs=1e-4)
+
+
+def test_values_that_cannot_be_had_leave_the_weights_and_say_why(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    page.evaluate("askDesk = async () => ({ error: 'The server is away; try again.' })")
+    mode(page, "Norm")
+    expect(page.get_by_text("The server is away; try again.")).to_be_visible()
+    expect(page.get_by_role("button", name="Weight", exact=True)).to_have_attribute("aria-pressed", "true")
+    point(page, 4, 3)
+    assert value(page) == f"{RECORD.cross[1, 2, 4, 3].item():.4f}"
+
+
+def test_compare_shows_what_another_head_does_differently(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    mode(page, "Compare")
+    choose(page, "Cross", 4, 1)
+    point(page, 4, 3)
+    difference = (RECORD.cross[3, 0, 4, 3] - RECORD.cross[1, 2, 4, 3]).item()
+    assert value(page) == f"{difference:+.4f}".replace("-", "−")
+    expect(page.locator(".hl-facts")).to_have_text("less Cross · layer 2 · head 3")
+    mode(page, "Compare")
+    point(page, 4, 3)
+    assert value(page) == f"{RECORD.cross[3, 0, 4, 3].item():.4f}"
+
+
+def test_another_translation_is_compared_where_it_has_the_same_tokens(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    mode(page, "Compare")
+    other = TRANSLATORS["de-en"].translate(TEXT.replace("kleine", "grosse"))
+    draw(page, other)
+    point(page, 0, 0)
+    difference = (other.attention.cross[1, 2, 0, 0] - RECORD.cross[1, 2, 0, 0]).item()
+    assert value(page) == f"{difference:+.4f}".replace("-", "−")
+    point(page, 1, 0)
+    assert readout(page) == "GROSSE ← Der has no counterpart in Cross · layer 2 · head 3"
+
+
+def test_hidden_specials_share_their_weight_and_their_mass_is_printed(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    page.get_by_role("button", name="Hide specials").click()
+    rows, mass = RECORD.cross[1, 2, :-1], RECORD.cross[1, 2, :-1, -1]
+    expect(page.locator(".hl-column-label")).to_have_count(len(RECORD.source) - 1)
+    expect(page.locator(".hl-mass").nth(4)).to_have_text(f"{mass[4].item():.2f}")
+    expect(page.locator(".hl-facts")).to_have_text(
+        f"hidden {mass.mean().item():.4f} of a row on average, the rest scaled up"
+    )
+    point(page, 4, 3)
+    assert float(value(page)) == pytest.approx((rows[4, 3] / (1 - mass[4])).item(), abs=1e-4)
+    assert f"hidden {mass[4].item():.4f}" in readout(page)
+
+
+def merged(translation: Translation) -> Translation:
+    """The same with its second and third source tokens, and target tokens, as one word."""
+
+    def together(tokens: tuple[Token, ...], first: int) -> tuple[Token, ...]:
+        second = replace(tokens[first + 1], word=tokens[first].word)
+        return (*tokens[: first + 1], second, *tokens[first + 2 :])
+
+    record = translation.attention
+    joined = replace(
+        record,
+        source=together(record.source, 1),
+        read=together(record.read, 2),
+        predicted=together(record.predicted, 1),
+    )
+    return replace(translation, attention=joined)
+
+
+def test_merged_words_sum_keys_and_average_queries(show: Show):
+    page = show(merged(RESULT))
+    choose(page, "Cross", 2, 3)
+    page.keyboard.press("w")
+    expect(page.locator(".hl-column-label").nth(1)).to_have_text("kleineHund")
+    expect(page.locator(".hl-row-label").nth(1)).to_have_text("dER→KLEINEhUND")
+    point(page, 1, 1)
+    block = RECORD.cross[1, 2, 1:3, 1:3]
+    assert float(value(page)) == pytest.approx(block.sum(1).mean().item(), abs=1e-4)
+    expect(page.locator(".hl-chip.hl-lit")).to_have_text(["kleine", "Hund", "KLEINE", "hUND"])
+    page.keyboard.press("w")
+    expect(page.locator(".hl-column-label").nth(1)).to_have_text("kleine")
+
+
+def test_the_threshold_pales_small_cells_and_keeps_their_values(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    full = drawn(page)
+    page.get_by_label("Share of each row that is shown").fill("60")
+    assert drawn(page) != full
+    row = RECORD.cross[1, 2, 4]
+    column = int(row.argmin())
+    point(page, 4, column)
+    assert value(page) == f"{row[column].item():.4f}"
+    page.get_by_label("Share of each row that is shown").fill("100")
+    page.mouse.move(5, 5)
+    assert drawn(page) == full
+
+
+def darkest(page: Page, row: int) -> bool:
+    """Whether some cell of the row has the darkest colour of the lamp."""
+    return page.locator(".hl-field canvas").evaluate(
+        """(canvas, row) => {
+          const height = canvas.height / document.querySelectorAll('.hl-row-label').length;
+          const pixels = canvas.getContext('2d').getImageData(0, row * height + 3, canvas.width, 1).data;
+          const colour = (_, at) => pixels.slice(4 * at, 4 * at + 3).join();
+          return Array.from({ length: canvas.width }, colour).includes('43,15,0');
+        }""",
+        row,
+    )
+
+
+def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    row = int(RECORD.cross[1, 2].amax(-1).argmin())
+    assert RECORD.cross[1, 2, row].max() < 0.95
+    assert not darkest(page, row)
+    page.get_by_role("button", name="By row").click()
+    assert darkest(page, row)
+
+
+def test_the_values_go_round_by_key_and_skip_what_is_not_there(show: Show):
+    page = show(RESULT)
+    pressed = page.locator(".hl-toolbar [data-mode][aria-pressed=true]")
+    for name in ("Norm", "Rollout", "Weight"):
+        page.keyboard.press("n")
+        expect(pressed).to_have_text(name)
+
+
+def test_the_strip_draws_the_arcs_of_what_the_matrix_shows(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    end = page.locator(".hl-chip[data-side=source]").last
+    assert torch.argmax(RECORD.cross[1, 2], -1).eq(len(RECORD.source) - 1).any()
+    end.hover()
+    assert page.locator(".hl-arcs path.hl-lit").count() >= 1
+    page.keyboard.press("s")
+    page.locator(".hl-chip[data-side=source]").first.hover()
+    end.hover()
+    expect(page.locator(".hl-arcs path.hl-lit")).to_have_count(0)
+    assert readout(page) == "This token is hidden."

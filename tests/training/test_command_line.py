@@ -1,0 +1,256 @@
+"""`python -m training`: what each command does, prints and refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from model.checkpoint import CARD, load, save
+from model.inputs import MAX_TOKENS
+from model.translator import Translator
+from tests.model.helpers import SENTENCES, tiny_checkpoint
+from tests.training.tiny import logged, parallel_files, sentences, state_of, word_list, write_lines
+from training.__main__ import main
+from training.average import average_run
+from training.metrics import score
+from training.recipes import RECIPES
+from training.run_directory import BEST, RUN
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+WORDS = "reverse-words-small"
+TINY = {
+    "model.d-model": 16,
+    "model.d-ff": 16,
+    "model.n-heads": 2,
+    "validation-rows": 10,
+    "test-rows": 5,
+    "max-steps": 8,
+    "validate-every": 3,
+}
+
+
+def options(settings: dict[str, object]) -> list[str]:
+    """Settings of a recipe as the command line takes them."""
+    return [word for name, value in settings.items() for word in (f"--config.{name}", str(value))]
+
+
+def described(output: Path) -> dict:
+    return json.loads((output / RUN).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run a command and return what it wrote to standard output and error."""
+
+    def run(*words: str | Path | int) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
+        main()
+        return capsys.readouterr()
+
+    return run
+
+
+# train
+
+
+def test_train_runs_the_recipe_on_all_data_with_the_settings_given(command, tmp_path):
+    folders = [word_list(tmp_path / "a"), word_list(tmp_path / "b", ["another", "word"])]
+    output = tmp_path / "run"
+    printed, _ = command("train", WORDS, "--data", *folders, "--output", output, *options(TINY))
+    assert f"The best model is {output / BEST}." in printed
+    Translator.load(output / BEST).translate("ab")
+    wanted = json.loads(json.dumps(RECIPES[WORDS].to_json()))
+    wanted["model"] |= {"d_model": 16, "d_ff": 16, "n_heads": 2}
+    wanted |= {"validation_rows": 10, "test_rows": 5, "max_steps": 8, "validate_every": 3}
+    assert described(output)["config"] == wanted
+    assert described(output)["data"] == list(map(str, folders))
+    assert sum(described(output)["pairs"].values()) == 80 + 2 - 5
+    assert logged(output, "validation/loss") == [3, 6, 8]
+
+
+def test_train_resumes_with_the_settings_it_began_with_alone(command, tmp_path, data):
+    output = tmp_path / "run"
+    words = ["train", WORDS, "--data", data, "--output", output, *options(TINY)]
+    command(*words, *options({"accumulate": 2, "patience": 9}))
+    with pytest.raises(SystemExit, match="began with accumulate 2, but the recipe says 1"):
+        command(*words, "--resume")
+    more = options({"accumulate": 2, "max-steps": 10})
+    printed, _ = command(*words, *more, "--resume")
+    assert state_of(output)[1]["step"] == 10
+    assert "max_steps was 8 when the run began and is 10 now" in printed
+    assert "patience was 9 when the run began and is None now" in printed
+    with pytest.raises(SystemExit, match="holds a run; add --resume"):
+        command(*words, *more)
+
+
+def test_train_writes_to_a_folder_named_after_the_recipe_and_stops_in_time(
+    command, tmp_path, data, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    endless = options(TINY | {"max-steps": 3000, "validate-every": 3000, "save-every": 3000})
+    command("train", WORDS, "--data", data, "--minutes", 0.002, *endless)
+    output = tmp_path / "runs" / WORDS
+    assert 0 < state_of(output)[1]["step"] < 3000
+    Translator.load(output / BEST)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--minutes", 0], "--minutes is 0.0; give more than 0"),
+        (["--config.accumulate", 0], "accumulate is 0; give at least 1"),
+        (["--config.patience", 0], "patience is 0; give at least 1"),
+        (["--config.beam-size", 0], "The beam size is 0"),
+        (["--config.model.d-model", 7], "d_model 7 must be a multiple"),
+        (["--data", "nowhere"], "word list"),
+    ],
+)
+def test_train_ends_in_one_sentence_on_a_mistake(command, tmp_path, words, message):
+    with pytest.raises(SystemExit, match=message):
+        command("train", WORDS, "--output", tmp_path / "run", *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_that_is_none_gets_the_list_of_all(command, capsys):
+    with pytest.raises(SystemExit):
+        command("train", "klingon")
+    message = capsys.readouterr().err
+    assert all(name in message for name in RECIPES)
+
+
+def test_readme_shows_settings_that_a_recipe_takes(command, tmp_path):
+    (line,) = re.findall(r"^python -m (training train .* --config\..*)$", README.read_text("utf-8"), re.M)
+    data = parallel_files(tmp_path / "data", sentences(40))
+    places = {"DIR": data, "runs/patient": tmp_path / "run"}
+    words = [places.get(word, word) for word in shlex.split(line)][1:]
+    settings = [place for place, word in enumerate(words) if str(word).startswith("--config.")]
+    command(*words, *options(TINY))
+    config = described(tmp_path / "run")["config"]
+    assert len(settings) == 2
+    for place in settings:
+        name = words[place].removeprefix("--config.").replace("-", "_")
+        assert config[name] == int(words[place + 1]) != getattr(RECIPES[words[1]], name)
+
+
+# evaluate
+
+
+@pytest.fixture
+def translator(tmp_path) -> Translator:
+    save(tiny_checkpoint(seed=1), tmp_path / "model")
+    return Translator.load(tmp_path / "model")
+
+
+@pytest.fixture
+def test_set(tmp_path, translator):
+    """Sentences whose references are their greedy translations, but for the last one."""
+    sources = list(SENTENCES)
+    references = [*translator.translate_batch(sources)[:-1], "something else"]
+    for name, lines in (("de", sources), ("en", references)):
+        write_lines(tmp_path / f"test.{name}", lines)
+    return tmp_path / "test.de", tmp_path / "test.en"
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def evaluated(command, tmp_path, test_set, *words: str | int) -> tuple[dict, str]:
+    source, reference = test_set
+    printed, errors = command(
+        "evaluate", tmp_path / "model", "--source", source, "--reference", reference, "--json", *words
+    )
+    return json.loads(printed), errors
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_evaluate_scores_the_whole_file_with_the_beam_given(command, tmp_path, translator, test_set, beam):
+    sources, references = map(lines_of, test_set)
+    scores = score(translator.translate_batch(sources, beam), references)
+    found, errors = evaluated(command, tmp_path, test_set, *(["--beam", beam] if beam > 1 else []))
+    assert found == {"beam": beam, **asdict(scores), "too_long": 0, "unreadable": 0}
+    assert errors == ""
+    share = 100 * (len(sources) - 1) / len(sources)
+    assert (scores.exact_match == pytest.approx(share)) is (beam == 1)
+
+
+def test_evaluate_prints_every_score_with_its_signature(command, tmp_path, translator, test_set):
+    sources, references = map(lines_of, test_set)
+    scores = score(translator.translate_batch(sources, 3), references)
+    words = ["--source", test_set[0], "--reference", test_set[1], "--beam", 3]
+    printed = command("evaluate", tmp_path / "model", *words)[0].splitlines()
+    numbers = [float(line.split()[1]) for line in printed]
+    wanted = [scores.bleu, scores.chrf, scores.wer, scores.cer, scores.exact_match]
+    assert numbers == pytest.approx(wanted, abs=0.006)
+    assert scores.bleu_signature in printed[0]
+    assert scores.chrf_signature in printed[1]
+
+
+def test_evaluate_scores_what_the_model_cannot_take_as_empty_and_says_how_many(
+    command, tmp_path, translator, test_set
+):
+    sources, references = map(lines_of, test_set)
+    whole = translator.translate_batch(sources)
+    write_lines(test_set[0], ["Hund " * MAX_TOKENS, *sources[1:-2], "日本", sources[-1]])
+    found, errors = evaluated(command, tmp_path, test_set)
+    scores = score(["", *whole[1:-2], "", whole[-1]], references)
+    assert found == {"beam": 1, **asdict(scores), "too_long": 1, "unreadable": 1}
+    assert errors.count("\n") == 1
+    assert f"2 of {len(sources)} sentences count as translated by nothing" in errors
+    assert f"1 of more than {MAX_TOKENS} tokens, 1 without a known character" in errors
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_text("\n \n" * 4, encoding="utf-8"), "{} holds no text; give one sentence"),
+        (lambda path: path.write_text("x\n", encoding="utf-8"), "has 8 lines|has 1 lines"),
+        (lambda path: path.write_bytes(b"Gr\xfc\xdfe\n" * 8), "{} is not UTF-8; convert it first"),
+        (lambda path: path.unlink(), "no file {}; check the path"),
+        (lambda path: (path.unlink(), path.mkdir()), r"{} cannot be read \(.*\); give a text file"),
+    ],
+    ids=["empty", "shorter", "latin-1", "missing", "folder"],
+)
+def test_evaluate_ends_in_one_sentence_on_files_of_no_use(command, tmp_path, test_set, spoil, message, side):
+    spoil(test_set[side])
+    with pytest.raises(SystemExit, match=message.format(test_set[side])):
+        evaluated(command, tmp_path, test_set)
+
+
+def test_evaluate_refuses_two_empty_files(command, tmp_path, test_set):
+    for path in test_set:
+        path.write_bytes(b"")
+    with pytest.raises(SystemExit, match="holds no text"):
+        evaluated(command, tmp_path, test_set)
+
+
+# average
+
+
+@pytest.mark.parametrize("choice", ["last", "best"])
+def test_average_writes_the_mean_and_names_what_went_in(command, tmp_path, data, choice):
+    output = tmp_path / "run"
+    command("train", WORDS, "--data", data, "--output", output, *options(TINY))
+    numbers = {"last": 0, "best": 0} | {choice: 2}
+    snapshots = average_run(output, **numbers, output=tmp_path / "wanted")
+    for place in ([], ["--output", tmp_path / "mean"]):
+        printed, _ = command("average", output, f"--{choice}", 2, *place)
+        written = place[-1] if place else output / "averaged"
+        assert printed.startswith(f"{written} is the mean of the snapshots of steps ")
+        assert [int(step) for step in re.findall(r"(\d+) \(", printed)] == [each.step for each in snapshots]
+        mean, wanted = load(written).model, load(tmp_path / "wanted").model
+        for one, other in zip(mean.parameters(), wanted.parameters(), strict=True):
+            assert one.equal(other)
+        assert "mean of the snapshots" in (written / CARD).read_text(encoding="utf-8")
+
+
+def test_average_ends_in_one_sentence_where_there_is_no_run(command, tmp_path):
+    with pytest.raises(SystemExit, match="no run in"):
+        command("average", tmp_path, "--last", 2)

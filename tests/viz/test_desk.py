@@ -1,0 +1,322 @@
+"""What the viewer asks of the server: answers agree with the model, and nothing in a request is trusted."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.checkpoint import save_tokenizers
+from model.curves import METRICS
+from model.inputs import MAX_TARGET_TOKENS
+from model.probes import Pair, Probes, measure
+from model.record import KINDS, Head
+from model.tokenizer import EOS_ID
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+from viz.answers import ANSWERS, NO_TRAINING, SLOW
+from viz.desk import UNEXPECTED, Desk
+from viz.payload import SCALE, decode, decode_weights, to_json
+
+TEXT = "Ein kleiner Hund läuft."
+TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
+DESK = Desk({"tiny": TRANSLATOR})
+IDS = list(TRANSLATOR.score(TEXT, "A small dog runs.").ids)  # forced: a random model would say something else
+COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
+# One good request of each kind.
+GOOD = {
+    "force": {"prefix": IDS[:2]},
+    "target": {"ids": IDS},
+    "score": {"target": "A dog."},
+    "mute": {"ids": IDS, "heads": [["cross", 3, 1], ["encoder", 0, 2]]},
+    "importance": {"ids": IDS},
+    "values": {"ids": IDS, "mode": "norm"},
+    "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
+    "beams": {"beam_size": 3},
+    "training": {},
+    "training_step": {"step": 4, "sentence": 1},
+}
+PAIRS = (Pair("Ein kleiner Hund läuft.", "A small dog runs."), Pair("Die Tür ist heiß", "The door is hot"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trained(tmp_path_factory):
+    """The model's directory with the record of its training: probes at two steps, and two lines of curves."""
+    directory = tmp_path_factory.mktemp("tiny")
+    checkpoint = TRANSLATOR.checkpoint
+    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}
+    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.save(directory)
+    rows = ({"step": 0, "train/loss": 7.5}, {"step": 4, "train/loss": 6.5})
+    (directory / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    TRANSLATOR.directory = directory
+    return directory
+
+
+def ask(do, **fields):
+    """Return the answer as the browser reads it."""
+    reply = json.loads(to_json(DESK.ask({**COMMON, "do": do, **GOOD[do], **fields})))
+    assert "error" not in reply, reply["error"]
+    return reply["answer"]
+
+
+def refused(**request) -> str:
+    reply = DESK.ask(request)
+    assert list(reply) == ["error"], reply
+    return reply["error"]
+
+
+def test_every_question_has_a_good_request_here_and_the_slow_ones_exist():
+    assert set(GOOD) == set(ANSWERS)
+    assert set(ANSWERS) >= SLOW
+
+
+def test_a_forced_beginning_stays_and_the_model_goes_on():
+    record = decode(ask("force"))
+    assert list(record.ids[:2]) == IDS[:2]
+    assert record.forced == 2
+    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+
+
+def test_a_target_is_shown_as_it_is():
+    record = decode(ask("target"))
+    assert list(record.ids) == IDS
+    assert record.forced == len(IDS)
+    torch.testing.assert_close(
+        record.attention.cross, TRANSLATOR.score(TEXT, IDS).attention.cross, rtol=0, atol=1.6e-5
+    )
+
+
+def test_a_persons_translation_is_scored():
+    record, expected = decode(ask("score")), TRANSLATOR.score(TEXT, "A dog.")
+    assert record.text == expected.text
+    assert record.log_probabilities == pytest.approx(expected.log_probabilities, abs=1e-6)
+
+
+def test_an_answer_carries_the_options_of_the_record():
+    answer = ask("force", beam_size=2, length_penalty=0.5)
+    assert answer["options"] == {"beam_size": 2, "length_penalty": 0.5}
+    assert answer["model"]["name"] == "tiny"
+
+
+def test_mute_tells_the_words_and_the_change_of_each_token():
+    answer = ask("mute")
+    heads = [Head("cross", 3, 1), Head("encoder", 0, 2)]
+    muted = TRANSLATOR.mute(TEXT, heads, target=IDS)
+    assert answer["text"] == muted.translation.text == decode(answer["payload"]).text
+    assert answer["words"] == [[word.text, word.changed] for word in muted.words]
+    assert answer["original_words"] == [[word.text, word.changed] for word in muted.original_words]
+    assert answer["differences"] == pytest.approx(muted.differences, abs=1e-6)
+    assert len(answer["differences"]) == len(IDS)
+
+
+def test_a_head_that_is_named_twice_is_muted_once():
+    twice = ask("mute", heads=[["cross", 3, 1], ["cross", 3, 1]])
+    once = ask("mute", heads=[["cross", 3, 1]])
+    assert twice["differences"] == once["differences"]
+
+
+def test_importance_has_a_number_for_each_head():
+    answer, expected = ask("importance"), TRANSLATOR.importance(TEXT, IDS)
+    for kind in KINDS:
+        torch.testing.assert_close(torch.tensor(answer[kind]), getattr(expected, kind), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["norm", "rollout"])
+def test_values_are_packed_with_their_scale(mode):
+    answer = ask("values", mode=mode)
+    record = TRANSLATOR.score(TEXT, IDS).attention
+    for kind in KINDS:
+        layers, heads, rows, columns = getattr(record, kind).shape
+        assert answer[kind]["shape"] == [layers, heads if mode == "norm" else 1, rows, columns]
+        values = decode_weights(answer[kind]) * answer[kind]["scale"]
+        assert values.max() == pytest.approx(answer[kind]["scale"])
+        if mode == "norm":
+            expected = getattr(TRANSLATOR.norm_weights(TEXT, IDS), kind).numpy()
+            assert abs(values - expected).max() <= answer[kind]["scale"] / SCALE
+        else:
+            both = answer["decoder"], answer["cross"]
+            whole = both if kind != "encoder" else (answer["encoder"],)
+            total = sum(decode_weights(one)[:, 0].sum(-1) * one["scale"] for one in whole)
+            assert abs(total - 1).max() < 1e-3
+
+
+def test_a_cell_adds_up():
+    answer = ask("cell")
+    assert sum(answer["products"]) * answer["scale"] == pytest.approx(answer["score"], abs=1e-5)
+    assert answer["scores"][1] == pytest.approx(answer["score"], abs=1e-5)
+    assert [score is None for score in answer["scores"]] == [column > 2 for column in range(len(IDS))]
+    allowed = torch.tensor([score for score in answer["scores"] if score is not None])
+    assert answer["weights"][:3] == pytest.approx(allowed.softmax(-1).tolist(), abs=1e-5)
+    record = TRANSLATOR.score(TEXT, IDS).attention
+    assert answer["weights"] == pytest.approx(record.decoder[2, 1, 2].tolist(), abs=1e-6)
+    assert answer["norm"] == pytest.approx(answer["row_norms"][1], abs=1e-6)
+
+
+def test_the_beam_tree_leads_to_its_hypotheses():
+    answer = ask("beams")
+    nodes = answer["nodes"]
+    assert answer["beam_size"] == len(answer["hypotheses"]) == 3
+    ends = []
+    for node in nodes:
+        if node["fate"] != "finished":
+            continue
+        path = [node["token"]["id"]]
+        while node["parent"] is not None:
+            node = nodes[node["parent"]]
+            path.insert(0, node["token"]["id"])
+        ends.append(path)
+    assert sorted(ends) == sorted(one["ids"] for one in answer["hypotheses"])
+    for one in answer["hypotheses"]:
+        assert sum(one["log_probabilities"]) == pytest.approx(one["log_probability"], abs=1e-4)
+
+
+def test_the_training_tells_its_curves_steps_and_sentences():
+    answer = ask("training")
+    assert answer["steps"] == [0, 4]
+    assert answer["sentences"] == [pair._asdict() for pair in PAIRS]
+    assert [row["train/loss"] for row in answer["curves"]] == [7.5, 6.5]
+
+
+def test_a_step_of_the_training_is_a_record_of_its_sentence():
+    record = decode(ask("training_step"))
+    expected = TRANSLATOR.score(*PAIRS[1]).attention
+    assert (record.source_text, record.text) == PAIRS[1]
+    assert record.forced == len(record.ids)
+    assert record.attention.predicted == expected.predicted
+    assert (record.attention.cross - expected.cross).abs().max() < 1 / 255 + 1e-4
+
+
+def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    assert refused(**COMMON, do="training") == NO_TRAINING
+    monkeypatch.setattr(TRANSLATOR, "directory", None)
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
+
+
+WHOLE = [None, "1", 1.5, True, -1, 10**30, [], math.nan]
+NO_IDS = [
+    None,
+    "1",
+    [1.5],
+    ["a"],
+    [True],
+    [[1]],
+    [-1],
+    [10**9],
+    [0],
+    [EOS_ID, 5],
+    [5] * (MAX_TARGET_TOKENS + 1),
+]
+NO_HEADS = [
+    None,
+    "cross",
+    [None],
+    [["cross", 0]],
+    [["self", 0, 0]],
+    [["cross", 99, 0]],
+    [["cross", 0, -1]],
+    [["cross", 0.5, 0]],
+    [["cross", True, 0]],
+    [[["cross"], 0, 0]],
+    [["cross", 0, 0]] * 1000,
+]
+NO_TEXT = [None, 5, ["a"], "", "x " * 100_000]
+BAD = [
+    *[("force", "model", value) for value in (None, 5, [], "../tiny", "")],
+    *[("force", "text", value) for value in NO_TEXT],
+    *[("force", "beam_size", value) for value in (*WHOLE, 0, 9)],
+    *[("force", "length_penalty", value) for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])],
+    *[("force", "prefix", value) for value in NO_IDS],
+    *[("target", "ids", value) for value in (*NO_IDS, [])],
+    *[("score", "target", value) for value in NO_TEXT],
+    *[("mute", "ids", value) for value in NO_IDS],
+    *[("mute", "heads", value) for value in NO_HEADS],
+    *[("importance", "ids", value) for value in NO_IDS],
+    *[("values", "ids", value) for value in NO_IDS],
+    *[("values", "mode", value) for value in (None, "weight", 5, ["norm"])],
+    *[("cell", "ids", value) for value in NO_IDS],
+    *[("cell", "kind", value) for value in (None, "self", 5, {})],
+    *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
+    *[("training_step", name, value) for name in ("step", "sentence") for value in (*WHOLE, 2, 3, 5)],
+    *[("beams", "do", value) for value in (None, "ask", "__class__", 5, ["beams"], {})],
+]
+
+
+@pytest.mark.parametrize(("do", "name", "value"), BAD, ids=lambda value: repr(value)[:24])
+def test_a_field_that_is_not_what_it_should_be_is_refused_in_one_sentence(do, name, value):
+    sentence = refused(**{**COMMON, "do": do, **GOOD[do], name: value})
+    assert sentence != UNEXPECTED
+    assert sentence.endswith(".")
+    assert len(sentence) < 400
+
+
+@pytest.mark.parametrize("request_", [None, [], "force", 5, {}, {"do": "force"}])
+def test_what_is_no_request_is_refused(request_):
+    assert DESK.ask(request_)["error"] != UNEXPECTED
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["cross", "norm"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(GOOD)),
+    st.dictionaries(
+        st.sampled_from(
+            ["model", "text", "beam_size", "ids", "heads", "kind", "layer", "row", "mode", "prefix"]
+        ),
+        anything,
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_whatever_is_asked_the_answer_is_an_answer_or_a_sentence(do, fields):
+    reply = DESK.ask({**COMMON, "do": do, **GOOD[do], **fields})
+    assert list(reply) in (["answer"], ["error"])
+    assert reply.get("error") != UNEXPECTED
+    to_json(reply)
+
+
+def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("a secret of the server")
+
+    monkeypatch.setattr(TRANSLATOR, "translate", fail)
+    assert refused(**COMMON, do="force", prefix=[]) == UNEXPECTED
+
+
+def test_taking_away_gives_the_record_again_as_files_and_calls():
+    request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
+    taken = DESK.take_away(request)
+    record = decode(json.loads(taken.files["attention_maps.json"]))
+    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+    assert set(taken.files) == {f"attention_maps.{kind}" for kind in ("html", "json", "npz")}
+    assert "/attention" in taken.python
+    assert "/attention" in taken.curl
+    whole = DESK.take_away({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
+    assert decode(json.loads(whole.files["attention_maps.json"])).ids == tuple(IDS)
+
+
+def test_the_api_scores_and_mutes():
+    scored = DESK.score(TEXT, "A dog.", "tiny")
+    assert scored["translation"] == "A dog."
+    assert len(scored["log_probabilities"]) == len(scored["target_tokens"])
+    muted = DESK.mute(TEXT, [["cross", 3, 1]], "tiny")
+    own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
+    assert muted["translation"] == own.translation.text
+    assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import {
+  FORBIDDEN,
+  PALED,
+  SHOWN,
+  UNMATCHED,
+  gridFocus,
+  match,
+  movePin,
+  shares,
+  shownGrid,
+  spotAt,
+} from '../viewer/grid.js';
+import { chooseKind, toggleAverage } from '../viewer/state.js';
+import { opened, recordOf, token } from './record.mjs';
+
+const END = token('</s>', null);
+const SOURCE = [token('Hünd', 0), token('chen', 0), token('da', 1), END];
+const TARGET = [token('pup', 0), token('py', 0), END];
+const FIRST = [
+  [0.25, 0.25, 0.25, 0.25],
+  [0.5, 0.0, 0.25, 0.25],
+  [0.0, 0.0, 0.0, 1.0],
+];
+const SECOND = [
+  [1, 0, 0, 0],
+  [0, 1, 0, 0],
+  [0, 0, 1, 0],
+];
+
+function grid(changes, record = recordOf(SOURCE, TARGET, [FIRST, SECOND])) {
+  const store = opened(record);
+  store.change({ head: 0, ...changes });
+  return shownGrid(store.get());
+}
+
+function near(values, expected) {
+  assert.equal(values.length, expected.length);
+  expected.forEach((value, cell) =>
+    assert.ok(Math.abs(values[cell] - value) < 1e-4, `${cell}: ${values[cell]}, not ${value}`),
+  );
+}
+
+test('without choices the grid is the matrix', () => {
+  const { values, status, hidden } = grid({});
+  near(values, FIRST.flat());
+  assert.ok(status.every((one) => one === SHOWN));
+  assert.equal(hidden, null);
+});
+
+test('merged words sum their keys and average their queries', () => {
+  const { rows, columns, values, rowGroups, columnGroups } = grid({ words: true });
+  assert.deepEqual([rows, columns], [2, 3]);
+  near(values, [0.5, 0.25, 0.25, 0, 0, 1]);
+  assert.deepEqual(
+    columnGroups.map((group) => group.token.text),
+    ['Hündchen', 'da', '</s>'],
+  );
+  assert.deepEqual(
+    rowGroups.map((group) => group.token.text),
+    ['puppy', '</s>'],
+  );
+  assert.deepEqual(
+    rowGroups.map((group) => group.reads.text),
+    ['<s>', 'puppy'],
+  );
+});
+
+test('hidden specials share their weight among the rest, and their mass is kept', () => {
+  const { rows, values, hidden } = grid({ hideSpecials: true });
+  assert.equal(rows, 2);
+  near(values, [1 / 3, 1 / 3, 1 / 3, 2 / 3, 0, 1 / 3]);
+  near(hidden, [0.25, 0.25]);
+});
+
+test('a row that lies on hidden tokens alone stays empty', () => {
+  const { values, hidden, columns, status } = grid(chooseKindOf('decoder', { hideSpecials: true }));
+  near(values.subarray(0, columns), Array(columns).fill(0));
+  assert.equal(hidden[0], 1);
+  assert.equal(status[columns + 1], FORBIDDEN);
+});
+
+function chooseKindOf(kind, changes) {
+  return { kind, layer: 0, head: 0, ...changes };
+}
+
+test('an unknown word is no hidden special', () => {
+  const record = recordOf([{ ...token('Xyz', 0), special: true }, END], [END], [[[0.5, 0.5]]]);
+  assert.equal(grid({ hideSpecials: true }, record).columns, 1);
+});
+
+test('the threshold pales what lies beyond the largest cells', () => {
+  assert.deepEqual(
+    [...grid({ threshold: 0.75 }).status],
+    [SHOWN, SHOWN, SHOWN, PALED, SHOWN, PALED, SHOWN, PALED, PALED, PALED, PALED, SHOWN],
+  );
+  near(grid({ threshold: 0.5 }).values, FIRST.flat());
+});
+
+test('the average and the largest of heads', () => {
+  near(grid({ head: null }).values.subarray(0, 4), [0.625, 0.125, 0.125, 0.125]);
+  near(grid({ head: null, reduce: 'max' }).values.subarray(0, 4), [1, 0.25, 0.25, 0.25]);
+  const selection = [
+    ['cross', 0, 0],
+    ['cross', 0, 1],
+  ];
+  near(grid({ selection }).values.subarray(4, 8), [0.25, 0.5, 0.125, 0.125]);
+});
+
+test('norms and rollouts are taken from their own arrays, and are weights until these are there', () => {
+  const array = { layers: 1, heads: 1, rows: 3, columns: 4, codes: new Uint16Array(12).fill(65535), scale: 2.5 };
+  assert.equal(grid({ mode: 'norm' }).mode, 'weight');
+  const norm = grid({ mode: 'norm', values: { norm: { cross: array }, rollout: null }, hideSpecials: true });
+  near(norm.values.subarray(0, 3), [2.5, 2.5, 2.5]);
+  near(norm.hidden, [0.25, 0.25]);
+  assert.equal(norm.high, 2.5);
+});
+
+test('a difference is taken where both have the row and the column', () => {
+  const record = recordOf(SOURCE, TARGET, [FIRST, SECOND]);
+  const other = recordOf(SOURCE, [token('cub', 0), token('py', 0), END], [SECOND, FIRST]);
+  const { values, status, columns } = grid({ mode: 'difference', reference: { label: 'x', record: other } }, record);
+  assert.ok([...status.subarray(0, columns)].every((one) => one === UNMATCHED));
+  near(values.subarray(columns, 2 * columns), [0.5, -1, 0.25, 0.25]);
+});
+
+test('a reference with heads of its own is compared with those', () => {
+  const record = recordOf(SOURCE, TARGET, [FIRST, SECOND]);
+  const reference = { label: 'x', record, heads: [['cross', 0, 1]] };
+  near(grid({ mode: 'difference', reference }, record).values.subarray(0, 4), [-0.75, 0.25, 0.25, 0.25]);
+  near(grid({ head: 1, mode: 'difference', reference }, record).values, Array(12).fill(0));
+});
+
+test('places of colour: shared, by row, and around the middle', () => {
+  near(shares(grid({}), 1, 'shared'), [0.5, 0, 0.25, 0.25]);
+  near(shares(grid({}), 1, 'row'), [1, 0, 0.5, 0.5]);
+  const difference = { mode: 'difference', rows: 1, columns: 2, values: Float64Array.of(-0.5, 0.25), high: 1 };
+  near(shares(difference, 0, 'shared'), [0.25, 0.625]);
+  near(shares(difference, 0, 'row'), [0, 0.75]);
+});
+
+test('the longest common run of names is matched', () => {
+  const groups = (text) => [...text].map((letter) => ({ token: { text: letter, special: false } }));
+  assert.deepEqual(match(groups('abcd'), groups('xbyd')), [null, 1, null, 3]);
+  assert.deepEqual(match(groups('ab'), groups('')), [null, null]);
+  assert.deepEqual(match(groups('aa'), groups('aaa')), [0, 1]);
+});
+
+test('places of the record and of the grid', () => {
+  const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
+  store.change({ head: 0, words: true, hideSpecials: true, pin: { row: 1, column: 1 } });
+  assert.deepEqual(gridFocus(store.get()), { row: 0, column: 0, token: false });
+  assert.deepEqual(spotAt(shownGrid(store.get()), 0, 1), { row: 0, column: 2 });
+  store.change({ pin: { row: 2, column: 3 } });
+  assert.deepEqual(gridFocus(store.get()), { row: null, column: null, token: false });
+});
+
+test('the pin walks over merged words and allowed cells', () => {
+  const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
+  store.change({ words: true });
+  store.change(movePin(store.get(), 0, 0));
+  store.change(movePin(store.get(), 0, 1));
+  assert.deepEqual(store.get().pin, { row: 0, column: 2 });
+  store.change(chooseKind(store.get(), 'decoder'));
+  store.change({ words: false, ...toggleAverage(store.get()), pin: { row: 0, column: 0 } });
+  store.change(movePin(store.get(), 0, 1));
+  assert.deepEqual(store.get().pin, { row: 0, column: 0 });
+});

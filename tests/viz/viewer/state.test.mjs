@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { fromAddress, taskOfAddress, toAddress } from '../viewer/address.js';
+import { movePin } from '../viewer/grid.js';
+import {
+  CHOICES,
+  chooseHead,
+  chooseKind,
+  chosenHeads,
+  extendSelection,
+  moveHead,
+  moveLayer,
+  show,
+  spotOfToken,
+  toggleAverage,
+  toggleMute,
+  togglePin,
+} from '../viewer/state.js';
+import { opened, record } from './record.mjs';
+
+test('moves stay inside the model', () => {
+  const store = opened();
+  for (let times = 0; times < 9; times += 1) store.change(moveLayer(store.get(), 1));
+  assert.equal(store.get().layer, 1);
+  for (let times = 0; times < 9; times += 1) store.change(moveHead(store.get(), 1));
+  assert.equal(store.get().head, null);
+  store.change(moveHead(store.get(), -1));
+  assert.equal(store.get().head, 2);
+  store.change(toggleAverage(store.get()));
+  store.change(toggleAverage(store.get()));
+  assert.equal(store.get().head, 2);
+});
+
+test('a pin moves over allowed cells, follows its row between kinds, and leaves', () => {
+  const store = opened();
+  store.change(chooseKind(store.get(), 'decoder'));
+  store.change(movePin(store.get(), 0, 0));
+  store.change(movePin(store.get(), 0, 1));
+  assert.deepEqual(store.get().pin, { row: 0, column: 0 });
+  store.change(movePin(store.get(), 1, 0));
+  store.change(movePin(store.get(), 0, 1));
+  assert.deepEqual(store.get().pin, { row: 1, column: 1 });
+  assert.equal(store.get().step, 1);
+  store.change(chooseKind(store.get(), 'cross'));
+  assert.deepEqual(store.get().pin, { row: 1, column: null });
+  store.change(togglePin(store.get(), { row: 1, column: null }));
+  assert.equal(store.get().pin, null);
+});
+
+test('a token of the strip knows its row and column', () => {
+  const at = (kind, side, place) => spotOfToken({ record, kind }, side, place);
+  assert.deepEqual(at('encoder', 'source', 2), { row: 2, column: 2, token: true });
+  assert.deepEqual(at('cross', 'source', 2), { row: null, column: 2 });
+  assert.deepEqual(at('cross', 'target', 2), { row: 1, column: null, token: false });
+  assert.deepEqual(at('decoder', 'target', 2), { row: 1, column: 2, token: true });
+  assert.equal(at('cross', 'target', 0), null);
+});
+
+const ADDRESSED = {
+  kind: 'decoder',
+  layer: 1,
+  head: null,
+  reduce: 'max',
+  selection: [
+    ['decoder', 0, 1],
+    ['decoder', 1, 2],
+  ],
+  mode: 'rollout',
+  pin: { row: 2, column: 2, token: true },
+  mutes: [
+    ['encoder', 0, 2],
+    ['cross', 1, 0],
+  ],
+  hideSpecials: true,
+  words: true,
+  threshold: 0.9,
+  scale: 'row',
+  sort: 'entropy',
+  panel: 'mute',
+};
+
+test('the address says every choice and the task', () => {
+  assert.deepEqual(Object.keys(ADDRESSED).sort(), Object.keys(CHOICES).sort());
+  const store = opened();
+  store.change(ADDRESSED);
+  const address = toAddress(store.get());
+  assert.deepEqual(fromAddress(address), ADDRESSED);
+  assert.deepEqual(taskOfAddress(address), { model: 'de-en', text: record.source_text, beam: null, alpha: null });
+  const other = opened();
+  other.change(fromAddress(address));
+  for (const name of Object.keys(CHOICES)) assert.deepEqual(other.get()[name], store.get()[name], name);
+});
+
+test('a fresh address is short and a choice that it lacks is as at first', () => {
+  const store = opened();
+  const fresh = toAddress(store.get());
+  assert.deepEqual([...new URLSearchParams(fresh.slice(1)).keys()], ['model', 'text', 'kind', 'layer', 'head']);
+  store.change(ADDRESSED);
+  store.change(fromAddress(fresh));
+  assert.equal(toAddress(store.get()), fresh);
+});
+
+for (const pin of [
+  { row: 1, column: 1, token: true },
+  { row: 1, column: 1 },
+  { row: null, column: 2 },
+  { row: 0, column: null },
+]) {
+  test(`a pin survives the address: ${JSON.stringify(pin)}`, () => {
+    const store = opened();
+    store.change({ kind: 'encoder', pin });
+    assert.deepEqual(fromAddress(toAddress(store.get())).pin, pin);
+  });
+}
+
+test('nonsense in an address does nothing', () => {
+  assert.deepEqual(fromAddress('#kind=<script>'), {});
+  const nonsense =
+    '#kind=cross&layer=-1&head=1e3&mode=eval&threshold=7&heads=1.x,a.b&mute=cross.0.1,<b>.1.1&row=99999&sort=constructor&panel=toString';
+  assert.deepEqual(fromAddress(nonsense), CHOICES);
+  assert.deepEqual(taskOfAddress(`#model=../x&text=${'a'.repeat(5000)}&beam=1.5&alpha=NaN`), {
+    model: null,
+    text: null,
+    beam: null,
+    alpha: null,
+  });
+  const store = opened();
+  store.change(fromAddress('#kind=encoder&layer=99&head=77&row=999&heads=9.9,8.8&mute=cross.100.1'));
+  const { layer, head, pin, selection, mutes } = store.get();
+  assert.deepEqual([layer, head, pin, selection, mutes], [1, 2, null, [], []]);
+});
+
+test('shift-click adds heads to those shown and takes them out again', () => {
+  const store = opened();
+  store.change({ kind: 'cross', ...chooseHead(store.get(), 0, 1) });
+  store.change(extendSelection(store.get(), 1, 2));
+  assert.deepEqual(chosenHeads(store.get()), [
+    ['cross', 0, 1],
+    ['cross', 1, 2],
+  ]);
+  store.change(extendSelection(store.get(), 0, 1));
+  assert.deepEqual(chosenHeads(store.get()), [['cross', 1, 2]]);
+  assert.deepEqual([store.get().layer, store.get().head, store.get().selection], [1, 2, []]);
+  store.change(toggleAverage(store.get()));
+  assert.equal(chosenHeads(store.get()).length, 3);
+});
+
+test('muting silences the heads shown and muting again lets them speak', () => {
+  const store = opened();
+  store.change({ kind: 'cross', ...chooseHead(store.get(), 1, 0) });
+  store.change(toggleMute(store.get()));
+  assert.deepEqual(store.get().mutes, [['cross', 1, 0]]);
+  store.change(toggleAverage(store.get()));
+  store.change(toggleMute(store.get()));
+  assert.equal(store.get().mutes.length, 3);
+  store.change(toggleMute(store.get()));
+  assert.deepEqual(store.get().mutes, []);
+});
+
+test('a new record forgets what belonged to the old one and keeps the choices', () => {
+  const store = opened();
+  store.change({
+    mode: 'norm',
+    mutes: [['cross', 0, 0]],
+    pin: { row: 0, column: 0 },
+    importance: {},
+    muted: {},
+    cell: {},
+    values: { norm: {} },
+  });
+  store.change(show(store.get(), { ...record }));
+  const { pin, importance, muted, cell, values, mutes, mode } = store.get();
+  assert.deepEqual([pin, importance, muted, cell, values.norm], [null, null, null, null, null]);
+  assert.deepEqual([mutes, mode], [[['cross', 0, 0]], 'norm']);
+});

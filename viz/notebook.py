@@ -1,0 +1,35 @@
+"""The viewer in a notebook: `viz.show(result)` as the last line of a cell."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from model.record import Translation
+from viz.export import document
+from viz.payload import encode
+
+# No origin of its own: what is inside can neither read the notebook nor ask a server for anything.
+FRAME = (
+    '<iframe srcdoc="{page}" title="Headlight" sandbox="allow-scripts allow-downloads" '
+    'style="width: 100%; height: {height}px; border: 0"></iframe>'
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A translation that a notebook draws as the linked viewer; it works offline and asks nobody."""
+
+    translation: Translation
+    title: str
+    height: int
+
+    def _repr_html_(self) -> str:
+        page = document(encode(self.translation, self.title), address=False)
+        return FRAME.format(page=html.escape(page), height=self.height)
+
+
+def show(translation: Translation, title: str = "", height: int = 900) -> Shown:
+    """Return the translation as an object that notebooks draw; `height` is in pixels."""
+    languages = f"{translation.source_language} → {translation.target_language}"
+    return Shown(translation, title or languages, height)

@@ -43,8 +43,9 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name, largest in LARGEST.items():
             value = getattr(self, name)
-            if not 1 <= value <= largest:
-                raise UserError(f"{name} is {shown(value)}; give 1 to {largest:,}.")
+            smallest = 0 if name.endswith("vocabulary") else 1  # a recipe's is learned from its data
+            if not smallest <= value <= largest:
+                raise UserError(f"{name} is {shown(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads:
             raise UserError(f"d_model {self.d_model} must be a multiple of n_heads {self.n_heads}.")
         if self.d_model % 2:

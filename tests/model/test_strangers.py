@@ -128,7 +128,7 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     "a billion layers": (shape(n_encoder_layers=10**9), "n_encoder_layers is 1000000000; give 1 to 32"),
     "ten million wide": (shape(d_model=10**7), "d_model is 10000000; give 1 to 4,096"),
     "a number of 4000 digits": (shape(d_ff=10**4000), "d_ff is 1000.*give 1 to"),
-    "no words": (shape(source_vocabulary=0, target_vocabulary=0), "source_vocabulary is 0"),
+    "no words": (shape(source_vocabulary=0, target_vocabulary=0), "model wants 0 and 0"),
     "fewer than no words": (shape(source_vocabulary=-8, target_vocabulary=-8), "source_vocabulary is -8"),
     "other vocabularies": (shape(source_vocabulary=99, target_vocabulary=99), "model wants 99 and 99"),
     "as large as allowed": (shape(**LARGEST | {"source_vocabulary": 150, "target_vocabulary": 150}), "wants"),

@@ -22,7 +22,6 @@ from gradio.processing_utils import save_bytes_to_cache
 
 from model import Translator, list_models
 from model.errors import UserError
-from viz import charts
 from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import to_json
@@ -261,7 +260,7 @@ def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
         return [*(gr.update(value=file, interactive=True) for file in files), taken.python, taken.curl]
 
     def head_map(request: object) -> list[Any]:
-        return [gr.update(value=charts.importance_map(desk.importance(request)), visible=True)]
+        return [gr.update(value=desk.head_map(request), visible=True)]
 
     menu = [*export.files, *export.calls]
     export.button.click(_guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **QUIET)

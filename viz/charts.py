@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
@@ -14,6 +15,9 @@ LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
 # A loss, no change, a gain: on any background no change is the background itself.
 CHANGES = ["rgba(47, 110, 200, 1)", "rgba(140, 135, 125, 0)", "rgba(224, 140, 20, 1)"]
 ACCENT = "#1d5fd1"
+LINE = "rgba(140, 135, 125, 0.35)"
+INK = {"light": "#1c1b19", "dark": "#f0ede6"}
+FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 SERIES = [ACCENT, "#9a4a00", "#6d6962"]
 LOSSES = {"train/loss": "training", "validation/loss": "validation"}
 SCORES = {"validation/bleu": "BLEU", "validation/chrf": "chrF", "validation/exact_match": "exact match, %"}
@@ -28,7 +32,7 @@ def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Cha
     ]
     return (
         alt.Chart(alt.Data(values=rows))
-        .mark_rect(stroke="#e6e2db")
+        .mark_rect(stroke=LINE)
         .encode(
             x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("layer:O", title="layer"),
@@ -39,10 +43,11 @@ def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Cha
     )
 
 
-def importance_map(importance: HeadValues) -> alt.HConcatChart:
+def importance_map(importance: HeadValues, theme: str = "light") -> alt.HConcatChart:
     """Return what the translation loses without each head: `importance_map(translator.importance(text))`.
 
-    One map for each kind, in nats of log-probability, on one scale whose middle is no change.
+    One map for each kind, in nats of log-probability, on one scale whose middle is no change. `theme` is
+    that of the background, light or dark, which shows through.
     """
     most = max(float(values.abs().max()) for values in importance) or 1.0
     scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")
@@ -55,7 +60,15 @@ def importance_map(importance: HeadValues) -> alt.HConcatChart:
         .properties(title=kind.capitalize())
         for kind, values in importance._asdict().items()
     )
-    return alt.hconcat(*maps)
+    ink = INK[theme]
+    words: dict[str, Any] = {"labelColor": ink, "titleColor": ink}
+    return alt.hconcat(*maps).configure(
+        background="transparent",
+        font=FONT,
+        axis=alt.AxisConfig(domainColor=LINE, tickColor=LINE, **words),
+        legend=alt.LegendConfig(**words),
+        title=alt.TitleConfig(color=ink),
+    )
 
 
 def step_probabilities(translation: Translation) -> alt.Chart:

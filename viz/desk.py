@@ -6,11 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from model import HeadValues, Translator
+from altair import HConcatChart
+
+from model import Translator
 from model.errors import UserError
 from viz import fields
 from viz.answers import Question, answer, mute
 from viz.calls import call_of, curl_call, python_call
+from viz.charts import INK, importance_map
 from viz.export import files
 
 UNEXPECTED = "Something went wrong inside the page; the last result is kept. The log of the server says more."
@@ -58,10 +61,12 @@ class Desk:
             curl_call(address, *call),
         )
 
-    def importance(self, request: object) -> HeadValues:
-        """Return how much each head matters for the translation `ids`. Raises UserError."""
+    def head_map(self, request: object) -> HConcatChart:
+        """Return how much each head matters for the translation `ids`, in the `theme`. Raises UserError."""
         question = Question.read(request, self.translators)
-        return question.translator.importance(question.text, fields.ids(question.request, "ids"))
+        theme = fields.choice(question.request, "theme", INK)
+        ids = fields.ids(question.request, "ids")
+        return importance_map(question.translator.importance(question.text, ids), theme)
 
     def attention(
         self,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from model.checkpoint import save_tokenizers
 from model.curves import METRICS
+from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
 from model.probes import Pair, Probes, measure
 from model.record import KINDS, Head
@@ -19,6 +20,7 @@ from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from viz.answers import ANSWERS, NO_TRAINING, SLOW
+from viz.charts import INK
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import SCALE, decode, decode_weights, to_json
 
@@ -310,6 +312,16 @@ def test_taking_away_gives_the_record_again_as_files_and_calls():
     assert "/attention" in taken.curl
     whole = DESK.take_away({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
     assert decode(json.loads(whole.files["attention_maps.json"])).ids == tuple(IDS)
+
+
+def test_the_head_map_is_of_this_translation_in_the_theme_of_the_page():
+    chart = DESK.head_map({**COMMON, "ids": IDS, "theme": "dark"}).to_dict()
+    shown = [[row["value"] for row in one["data"]["values"]] for one in chart["hconcat"]]
+    for values, expected in zip(shown, TRANSLATOR.importance(TEXT, IDS), strict=True):
+        assert values == pytest.approx(expected.flatten().tolist(), abs=1e-5)
+    assert chart["config"]["axis"]["labelColor"] == INK["dark"]
+    with pytest.raises(UserError, match="“theme” must be one of: light, dark"):
+        DESK.head_map({**COMMON, "ids": IDS, "theme": "<b>"})
 
 
 def test_the_api_scores_and_mutes():

@@ -62,10 +62,10 @@ function rangeOf(values) {
   return [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
 }
 
+// Ends in a line of no length, so that a single point is a dot.
 function pathOf(points, across, up) {
-  return points
-    .map(([step, value], index) => `${index === 0 ? 'M' : 'L'}${across(step).toFixed(1)} ${up(value).toFixed(1)}`)
-    .join('');
+  const place = ([step, value]) => `${across(step).toFixed(1)} ${up(value).toFixed(1)}`;
+  return `M${points.map(place).join('L')}h0`;
 }
 
 function axisOf(low, high, up, format) {

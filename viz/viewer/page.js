@@ -20,14 +20,16 @@ export function readAddress(examples, most, [sentence, model, beam, penalty]) {
 }
 
 // The record on screen as a request that gives it again: the tokens that were given, the model's own behind them.
-// A step of the training cannot be had again from the finished model, so the translation it came from stands for it.
+// A step of the training cannot be had again from the finished model, nor can what it says with heads silent from
+// the whole one, so the translation that they came from stands for them.
 export function onScreen(state) {
-  const { record, mutes } = state.visit?.what === 'training' ? state.visit.from : state;
+  const { record, mutes } = ['training', 'muted'].includes(state.visit?.what) ? state.visit.from : state;
+  const { theme } = state;
   if (!record) return [null];
   const ids = record.tokens.predicted.map((token) => token.id);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return [{ ...identity, ids, prefix: ids.slice(0, record.forced), heads: mutes, address }];
+  return [{ ...identity, ids, prefix: ids.slice(0, record.forced), heads: mutes, address, theme }];
 }
 
 export function toggleDisclosure(button, menu) {

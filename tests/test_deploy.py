@@ -173,4 +173,7 @@ def test_space_runs_from_its_files_and_requirements_alone(environment: Path, tmp
         answer = client.predict("Ein kleiner Hund läuft durch den Schnee.", api_name="/translate")
         assert "dog" in answer["translation"]
     assert files(space) == before, "the page writes beside its own files"
-    assert "Traceback" not in (tmp_path / "log").read_text()
+    # Gradio wants a package of the Space's own, which requirements.txt need not name, to reload edited code.
+    log = (tmp_path / "log").read_text()
+    assert log.count("Traceback") == log.count("`spaces` package is required to run hot-reloading")
+    shutil.rmtree(venv)  # gigabytes, which pytest would keep

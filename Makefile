@@ -10,7 +10,7 @@ BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus screenshots clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus screenshots space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,17 @@ bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
+
+# What a Space gets: what app.py needs, and what README.md shows or links to; as git holds it.
+SPACE_FILES = git ls-files -z -- app.py model viz assets requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md
+
+space: $(if $(UPLOAD),$(APP_INSTALLED)) ## list what SPACE=user/name would get; UPLOAD=1 sends it
+	@case "$(SPACE)" in ?*/?*) ;; *) echo "Name the Space: make space SPACE=user/name" >&2; exit 1;; esac
+	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT \
+	&& $(SPACE_FILES) | git checkout-index -z --stdin --prefix="$$folder/" \
+	&& $(SPACE_FILES) | (cd "$$folder" && xargs -0 wc -c) \
+	&& if [ -n "$(UPLOAD)" ]; then $(VENV)/bin/hf upload "$(SPACE)" "$$folder" . --repo-type space --delete '*'; \
+	else echo "Nothing was sent; UPLOAD=1 sends these files."; fi
 
 clean: ## remove caches and test artefacts; .venv and runs/ stay
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/artifacts attention_maps.html

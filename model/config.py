@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from model.errors import UserError
+from model.errors import UserError, shown
+
+# Far more than the models of a page need, little enough that the shape of a model is soon laid out.
+LARGEST = {
+    "source_vocabulary": 250_000,
+    "target_vocabulary": 250_000,
+    "d_model": 4096,
+    "d_ff": 16_384,
+    "n_heads": 64,
+    "n_encoder_layers": 32,
+    "n_decoder_layers": 32,
+}
+_FROM_JSON = {"int": (int,), "float": (int, float), "bool": (bool,)}  # all others are strings
 
 
 @dataclass(frozen=True)
@@ -29,9 +41,11 @@ class ModelConfig:
     separate_output: bool = False  # the output projection has its own weights even when tied
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; give at least 1.")
+        for name, largest in LARGEST.items():
+            value = getattr(self, name)
+            smallest = 0 if name.endswith("vocabulary") else 1  # a recipe's is learned from its data
+            if not smallest <= value <= largest:
+                raise UserError(f"{name} is {shown(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads:
             raise UserError(f"d_model {self.d_model} must be a multiple of n_heads {self.n_heads}.")
         if self.d_model % 2:
@@ -39,7 +53,7 @@ class ModelConfig:
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout {self.dropout} must be at least 0 and below 1.")
         if self.norm not in ("pre", "post"):
-            raise UserError(f"norm is {self.norm!r}; it must be 'pre' or 'post'.")
+            raise UserError(f"norm is {shown(self.norm)}; it must be 'pre' or 'post'.")
         if self.tied and self.source_vocabulary != self.target_vocabulary:
             raise UserError("Tied weights need one vocabulary for both languages; set tied to false.")
 
@@ -48,16 +62,36 @@ class ModelConfig:
         """Width K of one head's queries, keys and values."""
         return self.d_model // self.n_heads
 
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers the weights of such a model are, known before it takes memory."""
+        d, norm = self.d_model, 2 * self.d_model
+        attention = 4 * d * d + 4 * d
+        feed_forward = 2 * d * self.d_ff + self.d_ff + d
+        encoder = self.n_encoder_layers * (attention + feed_forward + 2 * norm)
+        decoder = self.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
+        final = 2 * norm if self.norm == "pre" else 0
+        vocabularies = self.source_vocabulary
+        if not self.tied:
+            vocabularies += self.target_vocabulary
+        if not self.tied or self.separate_output:
+            vocabularies += self.target_vocabulary
+        return encoder + decoder + final + vocabularies * d
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, ready for `json.dump`."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ModelConfig:
-        """The config that `to_json` wrote. Raises UserError on unknown or missing names."""
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(values) - known):
-            raise UserError(f"Unknown model settings: {', '.join(unknown)}.")
+        """The config that `to_json` wrote. Raises UserError on unknown or missing names and other types."""
+        types = {field.name: _FROM_JSON.get(str(field.type), (str,)) for field in fields(cls)}
+        if unknown := sorted(set(values) - set(types)):
+            raise UserError(f"Unknown model settings: {', '.join(map(shown, unknown[:3]))}.")
+        for name, value in values.items():
+            if type(value) not in types[name]:  # isinstance would take true for the number 1
+                wanted = " or ".join(one.__name__ for one in types[name])
+                raise UserError(f"The model's setting {name} is {shown(value)}; it must be {wanted}.")
         try:
             return cls(**values)
         except TypeError as error:

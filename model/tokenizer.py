@@ -10,12 +10,13 @@ import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from model.errors import UserError
+from model.errors import UserError, shown
+from model.files import read_json
 from model.record import Token
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
@@ -24,6 +25,7 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPACE = "\u2581"
 
 TokenizerKind = Literal["bpe", "word", "character"]
+KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
 
 
 def normalise(text: str) -> str:
@@ -68,22 +70,31 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """Read what `save` wrote. Raises UserError when the file is missing or broken."""
+        """Read what `save` wrote. Raises UserError when the file is missing, broken or of another form.
+
+        Its rules must be those that `train` sets. A stranger's could end the whole process or hang it:
+        the library aborts on some settings, and a regular expression can take exponential time.
+        """
+        settings = read_json(path)
+        if _rules(settings) not in [_rules(json.loads(cls.train((), kind).to_json())) for kind in KINDS]:
+            raise UserError(f"{path} is not a tokenizer file of Headlight's; write it with Tokenizer.save.")
+        _check_vocabulary(settings["model"]["vocab"], path)
         try:
-            backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise UserError(f"{path} is missing; copy the whole model directory.") from error
+            backend = tokenizers.Tokenizer.from_str(json.dumps(settings))
         except Exception as error:  # the library raises bare Exception
-            raise UserError(f"{path} is not a tokenizer file: {error}.") from error
+            raise UserError(
+                f"{path} is not a tokenizer file ({shown(str(error))}); copy it again."
+            ) from error
         backend.encode_special_tokens = True
-        tokenizer = cls(backend)
-        if tokenizer.pieces(range(min(4, len(tokenizer)))) != list(SPECIALS):
-            raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")
-        return tokenizer
+        return cls(backend)
+
+    def to_json(self) -> str:
+        """The whole tokenizer as the library writes it."""
+        return str(self._backend.to_str())
 
     def save(self, path: Path) -> None:
         """Write the whole tokenizer as one JSON file."""
-        text = json.dumps(json.loads(self._backend.to_str()), ensure_ascii=False, indent=0)
+        text = json.dumps(json.loads(self.to_json()), ensure_ascii=False, indent=0)
         path.write_text(text, encoding="utf-8")
 
     def __len__(self) -> int:
@@ -156,6 +167,23 @@ def _pre_tokenizer(kind: TokenizerKind) -> pre_tokenizers.PreTokenizer:
     spaces = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=prepend, split=False)
     pattern = "" if kind == "character" else PRE_TOKEN
     return pre_tokenizers.Sequence([spaces, pre_tokenizers.Split(pattern, behavior="isolated")])
+
+
+def _rules(settings: Any) -> Any:
+    """A tokenizer file without what training learned: its vocabulary and merges. None if it has no such."""
+    match settings:
+        case {"model": {"vocab": _, **model}}:
+            return settings | {"model": {name: rule for name, rule in model.items() if name != "merges"}}
+    return None
+
+
+def _check_vocabulary(vocabulary: Any, path: Path) -> None:
+    """Raise UserError unless the ids are 0, 1, 2 and so on: each has its row in the embedding."""
+    entries = vocabulary if isinstance(vocabulary, dict) else {}
+    if [entries.get(special) for special in SPECIALS] != list(range(len(SPECIALS))):
+        raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")
+    if sorted(each for each in entries.values() if type(each) is int) != list(range(len(entries))):
+        raise UserError(f"{path} leaves out ids or has some twice; copy it from the run again.")
 
 
 def _word_indices(ids: Sequence[int], pieces: Sequence[str]) -> list[int | None]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +18,7 @@ from model.cell import Cell, explain_cell
 from model.checkpoint import Checkpoint, load
 from model.decoding import Candidate, SearchOptions, encode, length_penalty, search
 from model.errors import TooLongError, UserError
+from model.hub import OnHub
 from model.inference import lay_out_for_few_rows, product_dtype
 from model.inputs import MAX_TOKENS, language, source_ids, target_ids
 from model.muting import changed_words, importance
@@ -51,7 +52,7 @@ class Sentence(NamedTuple):
     encoded: Encoded  # with its weights
 
 
-class Translator:
+class Translator(OnHub):
     """A model directory ready to translate."""
 
     def __init__(
@@ -72,6 +73,16 @@ class Translator:
         checkpoint = load(Path(directory))
         lay_out_for_few_rows(checkpoint.model)
         return cls(checkpoint, Path(directory).name, directory=Path(directory))
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Translator:
+        """Read a local model directory or a model of the hub, user/name: see `OnHub.from_pretrained`."""
+        translator = super().from_pretrained(pretrained_model_name_or_path, **options)
+        translator.name = Path(pretrained_model_name_or_path).name  # that of the hub's cache is a hash
+        return translator
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        self.checkpoint.save_pretrained(save_directory)
 
     @property
     def device(self) -> torch.device:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from model.checkpoint import Checkpoint, ModelInfo
 from model.config import ModelConfig
+from model.errors import UserError
 from model.tokenizer import Tokenizer, TokenizerKind
 from model.transformer import Transformer
 
@@ -78,3 +79,10 @@ def tiny_checkpoint(tied: bool = True, seed: int = 0, **overrides: Any) -> Check
     source, target = (trained("bpe"),) * 2 if tied else (trained("word"), trained("character"))
     sizes = {"source_vocabulary": len(source), "target_vocabulary": len(target)}
     return Checkpoint(random_model(seed, tied=tied, **sizes, **overrides), source, target, INFO)
+
+
+def assert_sentence(error: UserError) -> None:
+    """One short line that can be shown as it is."""
+    assert str(error).isprintable()  # no line ends, nothing that turns the line or is half a character
+    assert len(str(error)) < 500
+    assert str(error).endswith(".")

@@ -167,7 +167,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "weights empty": (lambda d: truncate(d, 0), "cut short or broken"),
     "config cut": (
         lambda d: (d / "config.json").write_text('{"format": 1,'),
-        "not a Headlight model's config",
+        "not proper JSON",
     ),
     "config of another program": (
         lambda d: (d / "config.json").write_text('{"model_type": "marian"}'),
@@ -180,11 +180,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "unknown setting": (
         lambda d: edit_config(d, lambda c: c["model"].update(colour="red")),
-        "Unknown model settings: colour",
+        "Unknown model settings: 'colour'",
     ),
     "setting gone": (lambda d: edit_config(d, lambda c: c["model"].pop("target_vocabulary")), "incomplete"),
     "language gone": (lambda d: edit_config(d, lambda c: c.pop("target_language")), "no 'target_language'"),
-    "other shape": (lambda d: edit_config(d, lambda c: c["model"].update(d_ff=21)), "has shape .* says"),
+    "other shape": (lambda d: edit_config(d, lambda c: c["model"].update(d_ff=19)), "has shape .* says"),
     "more layers": (
         lambda d: edit_config(d, lambda c: c["model"].update(n_encoder_layers=3)),
         "lacks weights",
@@ -193,12 +193,12 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda d: edit_config(d, lambda c: c["model"].update(n_encoder_layers=1)),
         "has unknown weights",
     ),
-    "weight gone": (lambda d: edit_weights(d, lambda w: w.pop(BIAS)), f"lacks weights .{BIAS}"),
+    "weight gone": (lambda d: edit_weights(d, lambda w: w.pop(BIAS)), "lacks weights: it has"),
     "tokenizer of another model": (
         lambda d: trained("character").save(d / "tokenizer.json"),
         "entries but the model wants",
     ),
-    "tokenizer broken": (lambda d: (d / "tokenizer.json").write_text("{"), "not a tokenizer file"),
+    "tokenizer broken": (lambda d: (d / "tokenizer.json").write_text("{"), "not proper JSON"),
 }
 
 

@@ -52,7 +52,7 @@ def test_unknown_norm_is_refused() -> None:
 
 
 def test_unknown_settings_are_named() -> None:
-    with pytest.raises(UserError, match="Unknown model settings: colour, flavour"):
+    with pytest.raises(UserError, match="Unknown model settings: 'colour', 'flavour'"):
         ModelConfig.from_json(tiny_config().to_json() | {"flavour": 1, "colour": 2})
 
 

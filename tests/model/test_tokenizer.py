@@ -236,7 +236,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 def test_broken_file_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="tokenizer.json is not a tokenizer file"):
+    with pytest.raises(UserError, match="tokenizer.json is not (proper JSON|UTF-8|a tokenizer file)"):
         Tokenizer.load(path)
 
 
@@ -244,7 +244,6 @@ def test_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     trained("word").save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
-    content["added_tokens"] = []
     content["model"]["vocab"] = {"<unk>": 0, "Hund": 1}
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(UserError, match="must begin with the entries <pad> <unk> <s> </s>"):

@@ -1,0 +1,81 @@
+"""Files that others wrote: read within bounds, or refused in one sentence before memory is taken."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from model.errors import UserError, shown
+
+MAX_JSON_BYTES = 16 << 20  # the tokenizer of 8,000 pieces takes 0.3 MB, a configuration 1 kB
+MAX_TEXT_BYTES = 1 << 20
+
+
+def check_file(path: Path, max_bytes: int) -> None:
+    """Raise UserError unless this is a file of its directory and has at most so many bytes."""
+    try:
+        status = path.stat()
+        elsewhere = not _lies_in_its_directory(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing; copy the whole model directory.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device might never end
+        raise UserError(f"{path} is not a file; copy the model directory again.")
+    if elsewhere:
+        raise UserError(f"{path} is a link to a file elsewhere; put that file itself in its place.")
+    if status.st_size > max_bytes:
+        raise UserError(f"{path} has {status.st_size:,} bytes; at most {max_bytes:,} are read.")
+
+
+def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """The text of a file. Raises UserError for what `check_file` refuses and for what is not UTF-8."""
+    check_file(path, max_bytes)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8; copy it again.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises UserError when it is broken, and where others' readers differ.
+
+    A name that stands twice, NaN and Infinity are such cases: what one program checks, the next may
+    read as something else.
+    """
+    text = read_text(path, MAX_JSON_BYTES)
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except RecursionError as error:
+        raise UserError(f"{path} is nested too deeply; copy it again.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not proper JSON ({error}); copy it again.") from error
+
+
+def _lies_in_its_directory(path: Path) -> bool:
+    """Whether no link leads out: its text would be shown and published as if it were the model's.
+
+    The hub's cache is the exception: snapshots/COMMIT/config.json links to a file of blobs/.
+    """
+    directory = path.parent.resolve()
+    target = path.resolve().parent
+    cached = directory.parent.name == "snapshots" and target == directory.parents[1] / "blobs"
+    return target == directory or cached
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"{shown(name)} stands there twice")
+        values[name] = value
+    return values
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")

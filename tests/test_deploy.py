@@ -1,0 +1,179 @@
+"""The repository as a Hugging Face Space: what it would get, and that it runs from nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from gradio_client import Client
+from huggingface_hub import RepoCard
+
+ROOT = Path(__file__).resolve().parent.parent
+# Stands for huggingface_hub's command: writes down what it is asked, and keeps the folder that it would send.
+FAKE_HF = '#!/bin/sh\nhere="$(dirname "$0")"\necho "$@" > "$here/asked"\ncp -R "$3" "$here/sent"\n'
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A folder that `make` takes for an installed .venv, with a fake `hf` in it."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("git says which files a Space gets, and this is no clone")
+    folder = tmp_path / "environment"
+    (folder / "bin").mkdir(parents=True)
+    for name in ("pip", "hf"):
+        (folder / "bin" / name).write_text(FAKE_HF)
+        (folder / "bin" / name).chmod(0o755)
+    (folder / ".app-installed").touch()
+    return folder
+
+
+def make_space(environment: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--silent", "space", f"VENV={environment}", *settings]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+
+
+def sizes(listing: str) -> dict[str, int]:
+    rows = (line.split(maxsplit=1) for line in listing.splitlines() if re.match(r" *\d+ ", line))
+    return {name: int(size) for size, name in rows}
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_dry_run_lists_each_file_with_its_size_and_sends_nothing(environment: Path) -> None:
+    run = make_space(environment, "SPACE=ada/headlight")
+    assert run.returncode == 0, run.stderr
+    listed = sizes(run.stdout)
+    total = listed.pop("total")
+    assert total == sum(listed.values())
+    assert {
+        "app.py",
+        "README.md",
+        "requirements.txt",
+        "model/translator.py",
+        "viz/viewer/viewer.js",
+    } <= listed.keys()
+    assert "Nothing was sent" in run.stdout
+    assert not (environment / "bin" / "asked").exists()
+
+
+def test_upload_sends_what_the_dry_run_lists(environment: Path) -> None:
+    listed = sizes(make_space(environment, "SPACE=ada/headlight").stdout)
+    run = make_space(environment, "SPACE=ada/headlight", "UPLOAD=1")
+    assert run.returncode == 0, run.stderr
+    asked = (environment / "bin" / "asked").read_text().split()
+    assert asked[:2] == ["upload", "ada/headlight"]
+    assert asked[3:] == [".", "--repo-type", "space", "--delete", "*"]
+    assert not Path(asked[2]).exists()  # the folder that was sent is tidied away
+    listed.pop("total")
+    assert files(environment / "bin" / "sent") == listed
+
+
+def test_space_gets_what_the_readme_shows_and_nothing_that_only_developers_need(environment: Path) -> None:
+    listed = sizes(make_space(environment, "SPACE=ada/headlight").stdout)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#\s:]+)\)", readme)
+    assert links
+    assert not [link for link in links if link not in listed]
+    tops = {name.partition("/")[0] for name in listed}
+    assert not tops & {"tests", "training", ".ci", "Makefile", "pyproject.toml"}
+    assert not [name for name in listed if name.startswith("assets/screenshots/") and name not in links]
+
+
+@pytest.mark.parametrize("space", ["", "headlight", "/headlight", "ada/"])
+def test_space_without_a_whole_name_is_refused(space: str, environment: Path) -> None:
+    run = make_space(environment, f"SPACE={space}", "UPLOAD=1")
+    assert run.returncode != 0
+    assert "make space SPACE=user/name" in run.stderr
+    assert not (environment / "bin" / "asked").exists()
+
+
+# From nothing else
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def served(command: list[str], folder: Path, settings: dict[str, str], log: Path) -> Iterator[None]:
+    """The page of `command` once it answers; the process is ended behind the block."""
+    address = f"http://127.0.0.1:{settings['GRADIO_SERVER_PORT']}"
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, env=settings, stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + 300
+        while not answers(address):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)  # between two questions
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, TimeoutError, ConnectionError):
+        return False
+
+
+@pytest.mark.slow
+def test_space_runs_from_its_files_and_requirements_alone(environment: Path, tmp_path: Path) -> None:
+    """With its front matter's Python, its environment variables, and a home that nobody can write to."""
+    assert make_space(environment, "SPACE=ada/headlight", "UPLOAD=1").returncode == 0
+    space = tmp_path / "app"
+    shutil.copytree(environment / "bin" / "sent", space)
+    card = RepoCard.load(space / "README.md").data.to_dict()
+    python = shutil.which(f"python{card['python_version']}")
+    if python is None:
+        pytest.skip(f"there is no python{card['python_version']}, which the Space would run")
+
+    venv = tmp_path / "venv"
+    subprocess.run([python, "-m", "venv", venv], check=True, timeout=300)
+    pip = [venv / "bin/python", "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "-r", space / "requirements.txt"], check=True, timeout=3600)
+
+    before = files(space)
+    settings = {
+        "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "SYSTEM": "spaces",
+        "SPACE_ID": "ada/headlight",
+        "SPACE_AUTHOR_NAME": "ada",
+        "SPACE_REPO_NAME": "headlight",
+        "SPACE_HOST": "ada-headlight.hf.space",
+        "GRADIO_SERVER_NAME": "0.0.0.0",
+        "GRADIO_SERVER_PORT": str(free_port()),
+        "HOME": os.devnull,  # nothing can be written there, not even by root
+        "HF_HOME": str(tmp_path / "hf"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    with served([str(venv / "bin/python"), card["app_file"]], space, settings, tmp_path / "log"):
+        client = Client(f"http://127.0.0.1:{settings['GRADIO_SERVER_PORT']}", verbose=False)
+        answer = client.predict("Ein kleiner Hund läuft durch den Schnee.", api_name="/translate")
+        assert "dog" in answer["translation"]
+    assert files(space) == before, "the page writes beside its own files"
+    # Gradio wants a package of the Space's own, which requirements.txt need not name, to reload edited code.
+    log = (tmp_path / "log").read_text()
+    assert log.count("Traceback") == log.count("`spaces` package is required to run hot-reloading")
+    shutil.rmtree(venv)  # gigabytes, which pytest would keep

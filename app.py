@@ -227,7 +227,7 @@ def _wire_translation(
     def answered(trigger: Any) -> None:
         """Translate when `trigger` happens; meanwhile the page itself shows that it is busy."""
         work = trigger(None, js=BUSY, api_visibility="private").then(
-            _guarded(show, answer), question, answer, concurrency_id="model", concurrency_limit=1, **QUIET
+            _guarded(show, answer[1:]), question, answer, concurrency_id="model", concurrency_limit=1, **QUIET
         )
         work.then(None, js=DONE, api_visibility="private")
         running.append(work)

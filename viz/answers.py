@@ -13,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from model import Translation, Translator
@@ -23,7 +22,7 @@ from model.errors import UserError
 from model.probes import Probes
 from model.record import KINDS, Head, Word
 from viz import fields
-from viz.payload import encode, encode_hypothesis, encode_weights
+from viz.payload import encode, encode_hypothesis, encode_values
 
 NO_TRAINING = "This model came without a record of its training."
 MAX_BEAM = 8  # of the page; a wider beam is for the command line
@@ -121,7 +120,7 @@ def values(question: Question) -> dict[str, Any]:
         record = question.translator.score(question.text, ids).attention
         mixed = rollout(record.encoder, record.decoder, record.cross)
         found = {kind: layers[:, None] for kind, layers in mixed._asdict().items()}
-    return {kind: _scaled(found[kind]) for kind in KINDS}
+    return {kind: encode_values(found[kind].detach().cpu().numpy()) for kind in KINDS}
 
 
 def cell(question: Question) -> dict[str, Any]:
@@ -235,10 +234,3 @@ def _words(words: Sequence[Word]) -> list[list[Any]]:
 
 def _rounded(numbers: torch.Tensor) -> list[Any]:
     return numbers.cpu().double().round(decimals=6).tolist()
-
-
-def _scaled(numbers: torch.Tensor) -> dict[str, Any]:
-    """Pack numbers of any size as weights are: a code of 65535 stands for `scale`."""
-    exact = numbers.detach().cpu().numpy()
-    scale = float(exact.max(initial=0)) or 1.0
-    return encode_weights((exact / scale).astype(np.float32)) | {"scale": scale}

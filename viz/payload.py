@@ -26,6 +26,7 @@ from model.record import KINDS, Alternative, AttentionRecord, Hypothesis, Token,
 
 VERSION = 2
 SCALE = 65535
+UNIT = 1e-4
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
@@ -116,6 +117,23 @@ def encode_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
     """Return one array of weights in [0, 1] as its shape and its packed codes."""
     packed = zlib.compress(quantise(weights).astype("<u2").tobytes(), level=6)
     return {"shape": list(weights.shape), "data": base64.b64encode(packed).decode("ascii")}
+
+
+def encode_values(values: NDArray[np.float32]) -> dict[str, Any]:
+    """Return one array of numbers of any size, none negative, as its shape and its packed codes.
+
+    A code is a whole number of ten-thousandths, the last digit that the page shows; `scale` is the largest
+    value.
+    """
+    exact = values.astype(np.float64)
+    packed = zlib.compress(np.rint(exact / UNIT).astype("<u4").tobytes(), level=6)
+    data = base64.b64encode(packed).decode("ascii")
+    return {
+        "shape": list(values.shape),
+        "data": data,
+        "unit": UNIT,
+        "scale": float(exact.max(initial=0)) or 1.0,
+    }
 
 
 def decode_weights(packed: Mapping[str, Any]) -> NDArray[np.float32]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import zlib
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.attribution import rollout
 from model.checkpoint import save_tokenizers
 from model.curves import METRICS
 from model.errors import UserError
@@ -22,7 +26,7 @@ from tests.model.helpers import tiny_checkpoint
 from viz.answers import ANSWERS, NO_TRAINING, SLOW
 from viz.charts import INK
 from viz.desk import UNEXPECTED, Desk
-from viz.payload import SCALE, decode, decode_weights, to_json
+from viz.payload import decode, to_json
 
 TEXT = "Ein kleiner Hund läuft."
 TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
@@ -130,22 +134,20 @@ def test_importance_has_a_number_for_each_head():
 
 
 @pytest.mark.parametrize("mode", ["norm", "rollout"])
-def test_values_are_packed_with_their_scale(mode):
+def test_values_have_the_four_digits_of_the_models(mode):
     answer = ask("values", mode=mode)
     record = TRANSLATOR.score(TEXT, IDS).attention
+    if mode == "norm":
+        expected = TRANSLATOR.norm_weights(TEXT, IDS)._asdict()
+    else:
+        mixed = rollout(record.encoder, record.decoder, record.cross)._asdict()
+        expected = {kind: layers[:, None] for kind, layers in mixed.items()}
     for kind in KINDS:
-        layers, heads, rows, columns = getattr(record, kind).shape
-        assert answer[kind]["shape"] == [layers, heads if mode == "norm" else 1, rows, columns]
-        values = decode_weights(answer[kind]) * answer[kind]["scale"]
-        assert values.max() == pytest.approx(answer[kind]["scale"])
-        if mode == "norm":
-            expected = getattr(TRANSLATOR.norm_weights(TEXT, IDS), kind).numpy()
-            assert abs(values - expected).max() <= answer[kind]["scale"] / SCALE
-        else:
-            both = answer["decoder"], answer["cross"]
-            whole = both if kind != "encoder" else (answer["encoder"],)
-            total = sum(decode_weights(one)[:, 0].sum(-1) * one["scale"] for one in whole)
-            assert abs(total - 1).max() < 1e-3
+        packed, exact = answer[kind], expected[kind].double().numpy()
+        codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype="<u4")
+        assert packed["shape"] == list(exact.shape)
+        assert packed["scale"] == pytest.approx(exact.max())
+        assert abs(codes.reshape(exact.shape) * packed["unit"] - exact).max() <= 0.5001 * packed["unit"]
 
 
 def test_a_cell_adds_up():

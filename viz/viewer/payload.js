@@ -13,20 +13,32 @@ export async function decode(json) {
   return { ...payload, attention: await unpackKinds(payload.attention) };
 }
 
-// { encoder, decoder, cross }, each packed as { shape, data, scale }; a value is code / 65535 * scale.
+// { encoder, decoder, cross }, each packed as { shape, data }, and with { unit, scale } where the values have any
+// size: their codes are then wider. Once unpacked, a value is code / 65535 * scale.
 export async function unpackKinds(packed) {
   const unpacked = await Promise.all(KINDS.map((kind) => unpack(packed[kind])));
   return Object.fromEntries(KINDS.map((kind, index) => [kind, unpacked[index]]));
 }
 
-async function unpack({ shape, data, scale = 1 }) {
+async function unpack({ shape, data, unit = null, scale = 1 }) {
   const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
   const view = new DataView(await new Response(stream).arrayBuffer());
-  const codes = new Uint16Array(view.byteLength / 2);
-  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint16(2 * index, true);
+  const codes = unit === null ? narrowCodes(view) : wideCodes(view, (unit / scale) * SCALE);
   const [layers, heads, rows, columns] = shape;
   return { layers, heads, rows, columns, codes, scale };
+}
+
+function narrowCodes(view) {
+  const codes = new Uint16Array(view.byteLength / 2);
+  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint16(2 * index, true);
+  return codes;
+}
+
+function wideCodes(view, factor) {
+  const codes = new Float64Array(view.byteLength / 4);
+  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint32(4 * index, true) * factor;
+  return codes;
 }
 
 // One head's matrix, or the mean over the layer's heads when `head` is null: { rows, columns, values }.

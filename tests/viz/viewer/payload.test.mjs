@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { contrast, diverging, lamp, palette, toOklab } from '../viewer/colour.js';
 import { entropy, rankOf, strongest } from '../viewer/measures.js';
-import { axes, combine, decode, isAllowed, matrixOf, shrink } from '../viewer/payload.js';
+import { axes, combine, decode, isAllowed, matrixOf, shrink, unpackKinds } from '../viewer/payload.js';
 import { record, weights } from './record.mjs';
 
 test('decoding gives every weight to four digits', () => {
@@ -43,6 +43,17 @@ test('a packed value is its code times the scale', () => {
   const { values } = combine(array, [[0, 0]]);
   assert.equal(values[0], 3);
   assert.ok(Math.abs(values[1] - 1.5) < 1e-4);
+});
+
+test('values of any size keep four digits', async () => {
+  const values = [23.4567, 0, 0.0001, 7.12345];
+  const codes = Uint32Array.from(values, (value) => Math.round(value / 1e-4)); // this machine is little-endian
+  const stream = new Blob([codes]).stream().pipeThrough(new CompressionStream('deflate'));
+  const data = Buffer.from(await new Response(stream).arrayBuffer()).toString('base64');
+  const packed = { shape: [1, 1, 2, 2], data, unit: 1e-4, scale: 23.4567 };
+  const { cross } = await unpackKinds({ encoder: packed, decoder: packed, cross: packed });
+  const shown = [...combine(cross, [[0, 0]]).values].map((value) => value.toFixed(4));
+  assert.deepEqual(shown, ['23.4567', '0.0000', '0.0001', '7.1235']);
 });
 
 test('another version is refused', async () => {

@@ -46,6 +46,13 @@ TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-opti
 TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
 ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
 
+# The lamp of the brand. A page without an icon makes the browser ask for one at each change of the address.
+ICON = (
+    '<link rel="icon" href="data:image/svg+xml,'
+    "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Ccircle cx='8' cy='8' r='7' fill='%23f0a830'/%3E%3C/svg%3E\">"
+)
+
 logger = logging.getLogger("headlight")
 
 
@@ -134,7 +141,7 @@ def launch_options() -> dict[str, Any]:
     """Return how the page is launched: its look, and nothing from outside."""
     return {
         "theme": theme(),
-        "head": f"<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
+        "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,

@@ -196,6 +196,17 @@ def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
     assert opened.evaluate(ask, {**request, "text": "crash", "do": "force", "prefix": []}) == app.UNEXPECTED
 
 
+def test_a_server_out_of_reach_is_one_sentence(opened: Page):
+    opened.route("**/component_server**", lambda route: route.abort())
+    opened.get_by_role("tab", name="Mute").click()
+    opened.get_by_role("button", name="All of layer").click()
+    expect(opened.locator(".hl-status")).to_contain_text("The server does not answer.")
+
+
+def test_the_page_has_its_icon_with_it(opened: Page):
+    assert opened.locator("link[rel=icon]").first.get_attribute("href").startswith("data:image/svg+xml,")
+
+
 def test_slow_questions_do_not_hold_up_quick_ones_or_a_translation(
     opened: Page, monkeypatch: pytest.MonkeyPatch
 ):

@@ -53,6 +53,7 @@ def test_five_steps_and_everything_is_as_before(page: Page):
     expect(card).to_be_hidden()
     expect(page.locator(".hl-toured")).to_have_count(0)
     assert page.evaluate(DIFFERENT) == []
+    expect(page.get_by_role("tab", name="Head")).to_have_attribute("aria-selected", "true")
 
 
 def test_the_page_stays_usable_and_escape_ends_the_tour(page: Page):

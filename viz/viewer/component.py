@@ -17,7 +17,10 @@ Ask = Callable[[object], dict[str, Any]]
 # The payload arrives as a JSON string in `value`; the server is asked only for what needs the model.
 MOUNT = """
 const ask = async (request) => {
-  const { answer, error } = await server.ask(request);
+  // Gradio answers nothing at all when the server cannot be reached.
+  const { answer, error } = (await server.ask(request)) ?? {
+    error: 'The server does not answer. Check that it is running, then try again.',
+  };
   if (error) throw new Error(error);
   return answer;
 };

@@ -62,8 +62,11 @@ function foldReference(state, { record, heads = null }) {
 
 // Keys of a group are summed and its queries averaged. Hidden columns leave their mass in `hidden`, one share
 // for each row; what is left is divided by the rest where `renormalise` holds.
-function fold({ kind, reduce, words, hideSpecials }, record, array, places, renormalise) {
-  const matrix = combine(array, places, reduce);
+function fold(state, record, array, places, renormalise) {
+  if (state.reduce === 'max' && places.length > 1)
+    return largestOf(places.map((place) => fold(state, record, array, [place], renormalise)));
+  const { kind, words, hideSpecials } = state;
+  const matrix = combine(array, places);
   const names = axes(record, kind);
   const keep = (group) => !hideSpecials || group.token.word !== null;
   const allColumns = groupsOf(names.columns, words);
@@ -87,6 +90,13 @@ function fold({ kind, reduce, words, hideSpecials }, record, array, places, reno
     return total > 0 ? mass / total : 0;
   });
   return { rows, columns, values, status, rowGroups, columnGroups, hidden: hideSpecials ? hidden : null };
+}
+
+// The largest of several heads is taken last: sums of maxima over the pieces of a word would exceed every head's.
+function largestOf(grids) {
+  const largest = (arrays) => arrays[0].map((_, place) => Math.max(...arrays.map((array) => array[place])));
+  const hidden = grids[0].hidden && largest(grids.map((grid) => grid.hidden));
+  return { ...grids[0], values: largest(grids.map((grid) => grid.values)), hidden };
 }
 
 function massOf(matrix, rowGroup, columnGroup) {

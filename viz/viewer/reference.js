@@ -14,7 +14,7 @@ export function createReference(store, ask) {
     placeholder: 'How would you translate it?',
     'aria-label': 'Your own translation',
   });
-  const submit = () => score(store, ask, box.value.trim());
+  const submit = () => score(store, ask, box.value.trim(), result);
   box.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -36,10 +36,12 @@ export function createReference(store, ask) {
   };
 }
 
-async function score(store, ask, text) {
+async function score(store, ask, text, result) {
   if (text === '') return;
   const record = await request(store, ask, 'score', { do: 'score', target: text }, readRecord);
-  if (record) changeHome(store, { scored: record });
+  if (!record) return;
+  changeHome(store, { scored: record });
+  result.scrollIntoView({ block: 'nearest' }); // it comes in beneath what the panel shows
 }
 
 function drawScored(store, node, { record, scored }) {

@@ -71,6 +71,7 @@ export function createTour(store, ask, root) {
     root,
     opener,
     at: null,
+    panel: null, // the tab to come back to
     card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': 'Tour', hidden: true }),
   };
   tour.card.addEventListener('keydown', (event) => {
@@ -109,6 +110,7 @@ async function start(tour) {
   const record = await request(store, ask, 'tour', question, readRecord);
   if (!record) return close(tour);
   leave(store);
+  tour.panel = store.get().panel;
   visit(store, record, { what: 'tour', label: 'the tour' });
   store.change({ kind: 'cross', selection: [], ...mostReversed(record) });
   return go(tour, 0);
@@ -165,8 +167,11 @@ function highlight(part, root) {
 }
 
 function end(tour) {
+  const { store, panel } = tour;
   close(tour);
-  leave(tour.store);
+  const touring = store.get().visit?.what === 'tour'; // else the person went elsewhere and stays there
+  leave(store);
+  if (touring) store.change({ panel });
 }
 
 function close(tour) {

@@ -50,6 +50,14 @@ test('without choices the grid is the matrix', () => {
   assert.equal(hidden, null);
 });
 
+test('the largest of several heads is taken of merged and renormalised values', () => {
+  const all = { head: null, reduce: 'max' };
+  near(grid({ ...all, words: true }).values, [1, 0.25, 0.25, 0, 1, 1]);
+  const { values, hidden } = grid({ ...all, words: true, hideSpecials: true });
+  near(values, [1, 1 / 3]);
+  near(hidden, [0.25]);
+});
+
 test('merged words sum their keys and average their queries', () => {
   const { rows, columns, values, rowGroups, columnGroups } = grid({ words: true });
   assert.deepEqual([rows, columns], [2, 3]);

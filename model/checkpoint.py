@@ -265,7 +265,7 @@ def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
     for name, value in scores.items():
         if not (_is_label(name) and type(value) in (int, float) and abs(value) < 1e9):
             raise UserError(f"The score {shown(name)} in {path} is no number to show; write it again.")
-    return ModelInfo(**values)
+    return ModelInfo(**values | {"scores": {name: float(value) for name, value in scores.items()}})
 
 
 def _is_label(value: object) -> bool:

@@ -18,7 +18,7 @@ LARGEST = {
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
 }
-_FROM_JSON = {"int": (int,), "float": (int, float), "bool": (bool,)}  # all others are strings
+_FROM_JSON = {"int": int, "float": float, "bool": bool}  # all others are strings
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,15 @@ class ModelConfig:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ModelConfig:
         """The config that `to_json` wrote. Raises UserError on unknown or missing names and other types."""
-        types = {field.name: _FROM_JSON.get(str(field.type), (str,)) for field in fields(cls)}
+        types = {field.name: _FROM_JSON.get(str(field.type), str) for field in fields(cls)}
         if unknown := sorted(set(values) - set(types)):
             raise UserError(f"Unknown model settings: {', '.join(map(shown, unknown[:3]))}.")
         for name, value in values.items():
-            if type(value) not in types[name]:  # isinstance would take true for the number 1
-                wanted = " or ".join(one.__name__ for one in types[name])
-                raise UserError(f"The model's setting {name} is {shown(value)}; it must be {wanted}.")
+            wanted = types[name]
+            if type(value) is not wanted:  # isinstance would take true for the number 1
+                raise UserError(
+                    f"The model's setting {name} is {shown(value)}; it must be {wanted.__name__}."
+                )
         try:
             return cls(**values)
         except TypeError as error:

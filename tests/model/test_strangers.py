@@ -138,7 +138,8 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     "layers as a fraction": (shape(n_encoder_layers=2.0), "n_encoder_layers is 2.0; it must be int"),
     "heads as truth": (shape(n_heads=True), "n_heads is True; it must be int"),
     "truth as a number": (shape(tied=1), "tied is 1; it must be bool"),
-    "dropout as null": (shape(dropout=None), "dropout is None; it must be int or float"),
+    "dropout as null": (shape(dropout=None), "dropout is None; it must be float"),
+    "dropout as a whole number": (shape(dropout=-24562), "dropout is -24562; it must be float"),
     "norm as a list": (shape(norm=[[]]), "norm is .*; it must be str"),
     "shape as a list": (config(model=[]), "not a Headlight model's config"),
     "format as text": (config(format="1"), "not a Headlight model's config"),
@@ -365,6 +366,11 @@ def test_rules_of_every_kind_are_known(kind: Any, tmp_path: Path) -> None:
     trained(kind).save(tmp_path / TOKENIZER)
     loaded = Tokenizer.load(tmp_path / TOKENIZER)
     assert [loaded.encode(text) for text in SENTENCES] == [trained(kind).encode(text) for text in SENTENCES]
+
+
+def test_whole_number_is_a_score_too(directory: Path) -> None:
+    config(scores={"BLEU": 40})(directory)
+    assert Translator.load(directory).title.endswith("BLEU 40.0")
 
 
 @pytest.mark.parametrize("path", list_models(ROOT / "assets" / "models"), ids=lambda path: path.name)

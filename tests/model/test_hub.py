@@ -141,7 +141,7 @@ def test_real_cache_of_the_hub_is_read(tmp_path: Path) -> None:
 
 
 @EITHER
-@pytest.mark.parametrize("name", ["ada/missing", "no such name", "../..//etc", "a/b/c", "\u202e\ud800"])
+@pytest.mark.parametrize("name", ["ada/missing", "no such name", "../..//nowhere", "a/b/c", "\u202e\ud800"])
 def test_missing_model_is_told_in_one_sentence(
     kind: type[Checkpoint | Translator], name: str, folder_hub: FolderHub
 ) -> None:

@@ -15,7 +15,8 @@ export function createMute(store, ask) {
   const choices = element('section', { class: 'hl-part' });
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
-  store.subscribe((state, before) => followMutes(store, ask, state, before));
+  const questions = { asked: 0 };
+  store.subscribe((state, before) => followMutes(store, ask, questions, state, before));
   return {
     node: element('div', {}, choices, outcome, part('Which heads matter?', map)),
     draw(state, before) {
@@ -30,7 +31,7 @@ export function createMute(store, ask) {
 }
 
 // Ask anew whenever other heads are silent or another record is shown; nothing silent restores the record.
-function followMutes(store, ask, state, before) {
+function followMutes(store, ask, questions, state, before) {
   if (!state.record || !differs(state, before, ['record', 'mutes'])) return;
   if (state.visit?.what === 'muted') {
     if (state.mutes === state.visit.from.mutes) return;
@@ -39,15 +40,21 @@ function followMutes(store, ask, state, before) {
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
   } else if (state.muted?.heads !== state.mutes && !whyNot(state, ask, 'mute')) {
-    askMuted(store, ask);
+    askMuted(store, ask, questions);
   }
 }
 
-async function askMuted(store, ask) {
+// Without an answer the heads that the last answer was about are silent again, so that what is struck out and
+// what is said of it agree; `error` stays and says why.
+async function askMuted(store, ask, questions) {
   const { mutes, record } = store.get();
+  questions.asked += 1;
+  const turn = questions.asked;
   const read = async (answer) => ({ ...answer, heads: mutes, record: await readRecord(answer.payload) });
   const muted = await request(store, ask, 'mute', { do: 'mute', ids: idsOfTarget(record), heads: mutes }, read);
-  if (muted && store.get().mutes === mutes) store.change({ muted });
+  const now = store.get();
+  if (turn !== questions.asked || now.mutes !== mutes || now.record !== record) return;
+  store.change(muted ? { muted } : { mutes: now.muted?.heads ?? [] });
 }
 
 function idsOfTarget(record) {

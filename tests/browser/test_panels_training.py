@@ -147,8 +147,14 @@ def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: lis
     open_panel(page, "Training")
     to_step(page, 1)
     expect(status(page)).to_contain_text("training, step 1")
-    expect(open_panel(page, "Mute")).to_contain_text("a model in training")
+    panel = open_panel(page, "Mute")
+    expect(panel).to_contain_text("a model in training")
+    expect(panel.get_by_role("button", name="All of layer")).to_be_disabled()
     page.keyboard.press("m")
+    expect(status(page)).to_contain_text("This is a model in training, of which only the attention is kept.")
+    expect(page.locator(".hl-muted")).to_have_count(0)
+    page.get_by_role("button", name="Close").click()
+    expect(status(page)).to_contain_text("training, step 1")
     expect(open_panel(page, "Step")).to_contain_text("a model in training")
     assert {each["do"] for each in asked} == {"training", "training_step"}
 

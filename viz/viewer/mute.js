@@ -78,9 +78,11 @@ function drawChoices(store, ask, node, state) {
     [`All of layer ${layer + 1}`, row],
     one && layers > 1 && [`Head ${head + 1} of each layer`, column],
   ].filter(Boolean);
+  const reason = whyNot(state, ask, 'mute');
   const buttons = options.map(([label, those]) =>
     pressable(label, () => store.change(toggleMute(store.get(), those)), {
       'aria-pressed': String(those.every((each) => isMuted(state, each))),
+      disabled: reason !== null,
     }),
   );
   const silent = mutes.map((each) =>
@@ -96,7 +98,6 @@ function drawChoices(store, ask, node, state) {
     element('div', { class: 'hl-actions' }, ...buttons),
     element('div', { class: 'hl-actions hl-silent-heads' }, ...silent, clear),
   );
-  const reason = whyNot(state, ask, 'mute');
   if (reason) node.append(note(reason));
 }
 

@@ -156,8 +156,11 @@ def beams(question: Question) -> dict[str, Any]:
 
 
 def training(question: Question) -> dict[str, Any]:
-    """The curves of the model's own training, the steps that were saved, and the sentences."""
-    directory, probes = _probes(question)
+    """The curves of the model's own training, the saved steps and the sentences; none without a record."""
+    try:
+        directory, probes = _probes(question)
+    except UserError:  # known for good, unlike a failure, after which asking again makes sense
+        return {"curves": [], "steps": [], "sentences": []}
     try:
         curves = Curves.load(directory).rows
     except UserError:

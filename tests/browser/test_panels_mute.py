@@ -8,7 +8,19 @@ from playwright.sync_api import Page, expect
 
 from model.record import Head
 from tests.browser.conftest import TRANSLATORS, Show, draw
-from tests.browser.inspector import DIFFERENT, KEEP, TEXT, number, open_panel, signed, status, tiny
+from tests.browser.inspector import (
+    DIFFERENT,
+    FAIL,
+    HOLD,
+    KEEP,
+    RELEASE,
+    TEXT,
+    number,
+    open_panel,
+    signed,
+    status,
+    tiny,
+)
 from tests.browser.screen import choose
 
 pytestmark = pytest.mark.browser
@@ -112,6 +124,37 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     panel.get_by_role("button", name="Clear all").click()
     expect(status(page)).to_have_text("the model’s own translation")
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(RESULT.ids) + 1)
+
+
+def test_a_mute_that_fails_is_taken_back(page: Page):
+    sentence = "The server does not answer. Is the page still running?"
+    choose(page, "Cross", 1, 1)
+    panel = open_panel(page, "Mute")
+    page.keyboard.press("m")
+    expect(panel.locator(".hl-outcome strong")).to_be_visible()
+    page.evaluate(FAIL, sentence)
+    choose(page, "Cross", 1, 2)
+    page.keyboard.press("m")
+    expect(status(page)).to_contain_text(sentence)
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    assert mutes(page) == [["cross", 0, 0]]
+    expect(panel.locator(".hl-outcome:not(.hl-stale) h3")).to_have_text("Without 1 head")
+    panel.get_by_role("button", name="Clear all").click()
+    page.keyboard.press("m")
+    expect(status(page)).to_contain_text(sentence)
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(0)
+    expect(panel.locator(".hl-outcome")).to_contain_text("No head is silent.")
+
+
+def test_a_mute_that_is_cancelled_is_taken_back(page: Page):
+    open_panel(page, "Mute")
+    page.evaluate(HOLD)
+    page.keyboard.press("m")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    page.get_by_role("button", name="Cancel").click()
+    page.evaluate(RELEASE)
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(0)
+    assert mutes(page) == []
 
 
 def test_a_new_sentence_is_muted_too(page: Page, asked: list):

@@ -98,8 +98,10 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
     nodes.nth(place).hover()
     facts = f"step 3, pruned: {node.reason}. log p {number(node.log_probability)}, score {number(node.score)}"
     expect(panel.locator(".hl-fate")).to_contain_text(facts)
-    found = [number(one.score) for one in TREE.hypotheses]
-    expect(panel.locator(".hl-hypotheses .hl-number")).to_have_text(found)
+    found = [f"score {number(one.score)}" for one in TREE.hypotheses]
+    scores = panel.locator(".hl-hypotheses .hl-number")
+    expect(scores).to_have_text(found)
+    assert "log p over the length penalty" in (scores.first.get_attribute("title") or "")
 
 
 def test_each_hypothesis_shows_its_own_attention(page: Page):

@@ -147,14 +147,36 @@ def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: lis
     open_panel(page, "Training")
     to_step(page, 1)
     expect(status(page)).to_contain_text("training, step 1")
-    expect(open_panel(page, "Mute")).to_contain_text("a model in training")
+    panel = open_panel(page, "Mute")
+    expect(panel).to_contain_text("a model in training")
+    expect(panel.get_by_role("button", name="All of layer")).to_be_disabled()
     page.keyboard.press("m")
+    expect(status(page)).to_contain_text("This is a model in training, of which only the attention is kept.")
+    expect(page.locator(".hl-muted")).to_have_count(0)
+    page.get_by_role("button", name="Close").click()
+    expect(status(page)).to_contain_text("training, step 1")
     expect(open_panel(page, "Step")).to_contain_text("a model in training")
     assert {each["do"] for each in asked} == {"training", "training_step"}
 
 
-def test_a_model_without_a_record_says_so_and_can_be_asked_again(page: Page):
-    page.evaluate(FAIL, "This model has no record of its training.")
+def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
+    page.evaluate("() => { window.answering = window.askDesk; }")
+    page.evaluate(FAIL, "The server does not answer.")
     panel = open_panel(page, "Training")
-    expect(status(page)).to_contain_text("This model has no record of its training.")
-    expect(panel.get_by_role("button", name="Read it")).to_be_visible()
+    expect(status(page)).to_contain_text("The server does not answer.")
+    page.evaluate("() => { window.askDesk = window.answering; }")
+    panel.get_by_role("button", name="Read it").click()
+    expect(panel).to_contain_text("Step 1000 of 1000")
+
+
+def test_a_model_without_a_record_says_so_and_is_not_asked_again(
+    page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
+):
+    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": []}
+    monkeypatch.setitem(answers.ANSWERS, "training", lambda _: nothing)
+    panel = open_panel(page, "Training")
+    expect(panel).to_have_text("This model came without a record of its training.")
+    expect(panel.get_by_role("button")).to_have_count(0)
+    open_panel(page, "Head")
+    expect(open_panel(page, "Training")).to_have_text("This model came without a record of its training.")
+    assert [each["do"] for each in asked] == ["training"]

@@ -198,8 +198,11 @@ def test_a_step_of_the_training_is_a_record_of_its_sentence():
 
 def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
-    assert refused(**COMMON, do="training") == NO_TRAINING
+    nothing = {"curves": [], "steps": [], "sentences": []}
+    assert ask("training") == nothing
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
     monkeypatch.setattr(TRANSLATOR, "directory", None)
+    assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
 
 

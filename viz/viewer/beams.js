@@ -9,6 +9,7 @@ import { figure, fixed, note, part, plural, pressable, roving } from './marks.js
 const LEAST_BEAM = 4; // a greedy search has no tree worth drawing
 const STRIDE = 80; // pixels of one step
 const RANK = 24; // pixels of one node
+const SCORE = 'log p over the length penalty ((5 + tokens) / 6) ^ α: what beam search compares (Wu et al. 2016)';
 const TREE_HINT = 'Point at a token to read its fate, click it to see its own attention.';
 
 export function createBeams(store, ask) {
@@ -45,11 +46,17 @@ function drawList(store, ask, list, state) {
             onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`),
           },
           element('span', { dir: 'auto' }, text === '' ? '(nothing)' : text),
-          figure(fixed(score)),
+          scoreOf(score),
         ),
       ),
     ),
   );
+}
+
+function scoreOf(score) {
+  const label = figure(`score ${fixed(score)}`);
+  label.title = SCORE;
+  return label;
 }
 
 function idsOf(record) {

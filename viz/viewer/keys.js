@@ -2,6 +2,7 @@
 
 import { KINDS } from './payload.js';
 import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './state.js';
+import { whyNot } from './ask.js';
 import { movePin } from './grid.js';
 import { nextMode } from './values.js';
 
@@ -42,12 +43,18 @@ function changesOf({ key, shiftKey }, state, ask) {
   if (key === 'Escape') return escape(state);
   const letters = {
     a: () => toggleAverage(state),
-    m: () => toggleMute(state),
+    m: () => mute(state, ask),
     n: () => nextMode(state, ask),
     s: () => ({ hideSpecials: !state.hideSpecials }),
     w: () => ({ words: !state.words }),
   };
   return letters[key.toLowerCase()]?.() ?? null;
+}
+
+// Where nothing can be said of silent heads, none falls silent.
+function mute(state, ask) {
+  const reason = whyNot(state, ask, 'mute');
+  return reason ? { error: reason } : toggleMute(state);
 }
 
 // Esc lets go of one thing at a time: the pin, then the selection.

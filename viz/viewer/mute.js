@@ -15,7 +15,8 @@ export function createMute(store, ask) {
   const choices = element('section', { class: 'hl-part' });
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
-  store.subscribe((state, before) => followMutes(store, ask, state, before));
+  const questions = { asked: 0 };
+  store.subscribe((state, before) => followMutes(store, ask, questions, state, before));
   return {
     node: element('div', {}, choices, outcome, part('Which heads matter?', map)),
     draw(state, before) {
@@ -30,7 +31,7 @@ export function createMute(store, ask) {
 }
 
 // Ask anew whenever other heads are silent or another record is shown; nothing silent restores the record.
-function followMutes(store, ask, state, before) {
+function followMutes(store, ask, questions, state, before) {
   if (!state.record || !differs(state, before, ['record', 'mutes'])) return;
   if (state.visit?.what === 'muted') {
     if (state.mutes === state.visit.from.mutes) return;
@@ -39,15 +40,21 @@ function followMutes(store, ask, state, before) {
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
   } else if (state.muted?.heads !== state.mutes && !whyNot(state, ask, 'mute')) {
-    askMuted(store, ask);
+    askMuted(store, ask, questions);
   }
 }
 
-async function askMuted(store, ask) {
+// Without an answer the heads that the last answer was about are silent again, so that what is struck out and
+// what is said of it agree; `error` stays and says why.
+async function askMuted(store, ask, questions) {
   const { mutes, record } = store.get();
+  questions.asked += 1;
+  const turn = questions.asked;
   const read = async (answer) => ({ ...answer, heads: mutes, record: await readRecord(answer.payload) });
   const muted = await request(store, ask, 'mute', { do: 'mute', ids: idsOfTarget(record), heads: mutes }, read);
-  if (muted && store.get().mutes === mutes) store.change({ muted });
+  const now = store.get();
+  if (turn !== questions.asked || now.mutes !== mutes || now.record !== record) return;
+  store.change(muted ? { muted } : { mutes: now.muted?.heads ?? [] });
 }
 
 function idsOfTarget(record) {
@@ -71,9 +78,11 @@ function drawChoices(store, ask, node, state) {
     [`All of layer ${layer + 1}`, row],
     one && layers > 1 && [`Head ${head + 1} of each layer`, column],
   ].filter(Boolean);
+  const reason = whyNot(state, ask, 'mute');
   const buttons = options.map(([label, those]) =>
     pressable(label, () => store.change(toggleMute(store.get(), those)), {
       'aria-pressed': String(those.every((each) => isMuted(state, each))),
+      disabled: reason !== null,
     }),
   );
   const silent = mutes.map((each) =>
@@ -89,7 +98,6 @@ function drawChoices(store, ask, node, state) {
     element('div', { class: 'hl-actions' }, ...buttons),
     element('div', { class: 'hl-actions hl-silent-heads' }, ...silent, clear),
   );
-  const reason = whyNot(state, ask, 'mute');
   if (reason) node.append(note(reason));
 }
 

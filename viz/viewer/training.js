@@ -26,8 +26,8 @@ export function createTraining(store, ask) {
     node,
     draw(state, before) {
       if (!state.record || !differs(state, before, ['record', 'training', 'visit', 'busy'])) return;
-      if (!state.training) {
-        const another = before.record?.model.name !== state.record.model.name;
+      if (!state.training?.steps.length) {
+        const another = !state.training && before.record?.model.name !== state.record.model.name;
         if (another && !whyNot(state, ask, 'training')) askTraining(store, ask);
         else drawNothing(store, ask, node, state);
         return;
@@ -42,6 +42,7 @@ export function createTraining(store, ask) {
 function drawNothing(store, ask, node, state) {
   const reason = whyNot(state, ask, 'training');
   if (reason) node.replaceChildren(note(reason));
+  else if (state.training) node.replaceChildren(note('This model came without a record of its training.'));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(

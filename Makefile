@@ -10,7 +10,7 @@ BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus screenshots space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload screenshots space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bench-alignment: $(BENCHMARKS_INSTALLED) ## print alignment errors beside efloma
 
 bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4.5 million pairs takes
 	$(PYTHON) -m tests.benchmarks.corpus $(ARGS)
+
+bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertViz's view
+	$(PYTHON) -m tests.benchmarks.payload $(ARGS)
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots

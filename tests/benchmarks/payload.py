@@ -1,6 +1,6 @@
 """What the page sends for one translation beside BertViz's view of the same record: `make bench-payload`.
 
-The record is of a model of the default shape with random weights, so that there is little to compress. BertViz's
+The record is of a model of the default shape with random weights: there is little to compress. BertViz's
 model view is what its notebook cell holds: markup, script and the weights as JSON; d3 and jQuery come on top,
 from the network. Ours is the payload as the page gets it: every weight, tokens, next words and
 measures. The exported file is the payload with the whole viewer in one page that works offline.

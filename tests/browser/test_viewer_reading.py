@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import TEXT, tiny
 from tests.browser.screen import FIRST, cell, point, readout
 
 pytestmark = pytest.mark.browser
@@ -38,6 +39,20 @@ def test_tokens_stand_in_the_direction_of_their_language(show: Show, text: str, 
     expect(page.locator(".hl-column-label").first).to_have_text(text.split()[0])
     point(page, 0, 0)
     assert text.split()[0] in readout(page)
+
+
+def test_the_pieces_of_a_merged_word_stand_without_gap(show: Show):
+    page = show(tiny().translate(TEXT), model="tiny")
+    page.keyboard.press("w")
+    gaps = page.locator(".hl-whole .hl-continues").evaluate_all(
+        """all => all.map((one) => {
+          const [own, former] = [one, one.previousElementSibling].map((chip) =>
+            chip.querySelector('bdi').getBoundingClientRect());
+          return own.left - former.right;
+        })"""
+    )
+    assert len(gaps) > 5
+    assert max(map(abs, gaps)) < 0.5
 
 
 def ratio(one: str, other: str) -> float:

@@ -104,6 +104,33 @@ def test_one_column_on_a_phone(show: Show):
     assert len(set(tops)) == 4
 
 
+def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):
+    page = show(RESULT, width=380)
+    overlaps = page.evaluate(
+        """() => {
+          const all = ['.hl-centre > .hl-bar', '.hl-beneath'];
+          const [heading, readout] = all.map((one) => document.querySelector(one));
+          const top = heading.getBoundingClientRect().top + scrollY;
+          return [-899, -860, -800, -400, 0, 200].map((from) => {
+            scrollTo(0, top + from);
+            return heading.getBoundingClientRect().bottom - readout.getBoundingClientRect().top;
+          });
+        }"""
+    )
+    assert max(overlaps) <= 0
+
+
+def test_on_a_phone_the_help_lists_the_keys(show: Show):
+    page = show(RESULT, width=380)
+    expect(page.locator(".hl-hint").first).to_be_hidden()
+    page.get_by_role("button", name="How to read this").click()
+    expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
+    page.get_by_role("button", name="Close").click()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.get_by_role("button", name="How to read this").click()
+    expect(page.get_by_role("list", name="Keys")).to_be_hidden()
+
+
 def test_nothing_moves_for_people_who_ask_for_that(show: Show):
     page = show(RESULT)
     page.emulate_media(reduced_motion="reduce")

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import TEXT, tiny
 from tests.browser.screen import FIRST, cell, point, readout
 
 pytestmark = pytest.mark.browser
@@ -38,6 +39,20 @@ def test_tokens_stand_in_the_direction_of_their_language(show: Show, text: str, 
     expect(page.locator(".hl-column-label").first).to_have_text(text.split()[0])
     point(page, 0, 0)
     assert text.split()[0] in readout(page)
+
+
+def test_the_pieces_of_a_merged_word_stand_without_gap(show: Show):
+    page = show(tiny().translate(TEXT), model="tiny")
+    page.keyboard.press("w")
+    gaps = page.locator(".hl-whole .hl-continues").evaluate_all(
+        """all => all.map((one) => {
+          const [own, former] = [one, one.previousElementSibling].map((chip) =>
+            chip.querySelector('bdi').getBoundingClientRect());
+          return own.left - former.right;
+        })"""
+    )
+    assert len(gaps) > 5
+    assert max(map(abs, gaps)) < 0.5
 
 
 def ratio(one: str, other: str) -> float:
@@ -87,6 +102,33 @@ def test_one_column_on_a_phone(show: Show):
     tops = [box["y"] for box in panels if box]
     assert tops == sorted(tops)
     assert len(set(tops)) == 4
+
+
+def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):
+    page = show(RESULT, width=380)
+    overlaps = page.evaluate(
+        """() => {
+          const all = ['.hl-centre > .hl-bar', '.hl-beneath'];
+          const [heading, readout] = all.map((one) => document.querySelector(one));
+          const top = heading.getBoundingClientRect().top + scrollY;
+          return [-899, -860, -800, -400, 0, 200].map((from) => {
+            scrollTo(0, top + from);
+            return heading.getBoundingClientRect().bottom - readout.getBoundingClientRect().top;
+          });
+        }"""
+    )
+    assert max(overlaps) <= 0
+
+
+def test_on_a_phone_the_help_lists_the_keys(show: Show):
+    page = show(RESULT, width=380)
+    expect(page.locator(".hl-hint").first).to_be_hidden()
+    page.get_by_role("button", name="How to read this").click()
+    expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
+    page.get_by_role("button", name="Close").click()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.get_by_role("button", name="How to read this").click()
+    expect(page.get_by_role("list", name="Keys")).to_be_hidden()
 
 
 def test_nothing_moves_for_people_who_ask_for_that(show: Show):

@@ -63,6 +63,30 @@ def test_a_link_can_be_copied(show: Show):
     expect(page.get_by_role("button", name="Copy link")).to_be_hidden()
 
 
+def test_a_link_says_that_it_opens_the_models_own(show: Show):
+    page = show(RESULT)
+    sentence = page.get_by_text("The link opens the model’s own translation.")
+
+    def copy_link() -> None:
+        page.keyboard.press("e")
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.locator(".hl-sheet [role=status]")).not_to_be_empty()
+
+    copy_link()
+    expect(sentence).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Compare").click()
+    copy_link()
+    expect(sentence).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("tab", name="Step").click()
+    page.get_by_role("tabpanel").locator(".hl-next .hl-choice").first.click()
+    expect(page.locator(".hl-status")).to_contain_text("forced")
+    copy_link()
+    expect(sentence).to_be_visible()
+
+
 def test_a_pinned_encoder_token_opens_as_a_token(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 2, 5)

@@ -19,6 +19,7 @@ export function toAddress(state) {
   if (state.mutes.length > 0)
     words.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
   for (const name of Object.keys(WORDS)) if (state[name] !== CHOICES[name]) words[name] = state[name];
+  if (words.mode === 'difference') delete words.mode; // what it is taken to is in no address
   if (state.hideSpecials) words.specials = 'hidden';
   if (state.words) words.words = 'merged';
   if (state.threshold !== CHOICES.threshold) words.threshold = state.threshold;

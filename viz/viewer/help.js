@@ -27,11 +27,13 @@ const READING = [
 ];
 
 export function createKeys(openHelp) {
-  const hints = KEYS.map(([keys, meaning]) =>
-    element('span', { class: 'hl-hint' }, ...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`),
-  );
+  const hints = KEYS.map((one) => element('span', { class: 'hl-hint' }, ...hintOf(one)));
   const button = element('button', { type: 'button', class: 'hl-tab', onclick: openHelp }, 'How to read this');
   return element('footer', { class: 'hl-keys hl-soft' }, ...hints, button);
+}
+
+function hintOf([keys, meaning]) {
+  return [...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`];
 }
 
 export function createHelp() {
@@ -41,6 +43,11 @@ export function createHelp() {
     { class: 'hl-help', 'aria-label': 'How to read this' },
     element('h2', {}, 'How to read this'),
     element('ul', {}, ...READING.map((line) => element('li', {}, line))),
+    element(
+      'ul',
+      { class: 'hl-help-keys hl-soft', 'aria-label': 'Keys' }, // where there is no room for them beneath the viewer
+      ...KEYS.map((one) => element('li', {}, ...hintOf(one))),
+    ),
     element('form', { method: 'dialog' }, close),
   );
 }

@@ -44,8 +44,7 @@ export function createMatrix(store, heading, toolbar, table) {
     { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
     heading,
     toolbar,
-    scroll,
-    beneath,
+    element('div', {}, scroll, beneath), // the readout keeps in sight over the matrix, never over the heading
     table,
   );
   const parts = {

@@ -9,7 +9,9 @@ export function createExportMenu(store) {
   const item = (text, act) => element('button', { type: 'button', class: 'hl-item', onclick: act }, text);
   const items = [
     item('Copy link', async () => {
-      note.textContent = (await copy(linkTo(store.get()))) ? 'The link is copied.' : 'Copy the address of this page.';
+      const state = store.get();
+      const done = (await copy(linkTo(state))) ? 'The link is copied.' : 'Copy the address of this page.';
+      note.textContent = isBeyondLink(state) ? `${done} The link opens the model’s own translation.` : done;
     }),
     item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
     item('SVG picture', () =>
@@ -44,6 +46,11 @@ export function openMenu(menu) {
 
 export function linkTo(state) {
   return `${location.href.split('#')[0]}${toAddress(state)}`;
+}
+
+// What was given to the model, a step of its training and what a view is compared with are in no address.
+function isBeyondLink({ visit, mode }) {
+  return mode === 'difference' || (visit !== null && visit.what !== 'tour');
 }
 
 // "headlight-cross-4-7": what the picture shows, in a name that every system takes.

@@ -92,6 +92,14 @@ test('the address says every choice and the task', () => {
   for (const name of Object.keys(CHOICES)) assert.deepEqual(other.get()[name], store.get()[name], name);
 });
 
+test('a difference is in no address, for what it is taken to is not', () => {
+  const store = opened();
+  const before = toAddress(store.get());
+  store.change({ mode: 'difference', reference: { label: 'another head', record, heads: [['cross', 0, 0]] } });
+  assert.equal(store.get().mode, 'difference');
+  assert.equal(toAddress(store.get()), before);
+});
+
 test('a fresh address is short and a choice that it lacks is as at first', () => {
   const store = opened();
   const fresh = toAddress(store.get());

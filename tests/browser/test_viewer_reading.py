@@ -106,12 +106,13 @@ def test_one_column_on_a_phone(show: Show):
 
 def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):
     page = show(RESULT, width=380)
+    page.set_viewport_size({"width": 380, "height": 600})
     overlaps = page.evaluate(
         """() => {
           const all = ['.hl-centre > .hl-bar', '.hl-beneath'];
           const [heading, readout] = all.map((one) => document.querySelector(one));
           const top = heading.getBoundingClientRect().top + scrollY;
-          return [-899, -860, -800, -400, 0, 200].map((from) => {
+          return [-599, -560, -500, -400, 0, 200].map((from) => {
             scrollTo(0, top + from);
             return heading.getBoundingClientRect().bottom - readout.getBoundingClientRect().top;
           });

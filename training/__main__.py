@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import datasets
 import tyro
 
+from model.checkpoint import CARD, list_models
 from model.errors import UserError
 from model.inputs import MAX_TOKENS
 from model.translator import Translator
 from training.align import Head, align_files
 from training.average import average_run
+from training.card import refresh
 from training.config import TrainConfig
 from training.evaluate import evaluate
 from training.recipes import RECIPES
 from training.trainer import Trainer
+
+MODELS = Path("assets/models")
 
 if TYPE_CHECKING:
     Recipe = TrainConfig
@@ -157,11 +161,35 @@ def run_align(
         print(f"{subject} left unaligned.", file=sys.stderr)
 
 
+def run_cards(
+    data: Path,
+    models: Path = MODELS,
+    everyday: Path = Path("assets/everyday.json"),
+) -> None:
+    """Fill sizes, figures and everyday translations into the cards of models.
+
+    Args:
+        data: Folder that holds the corpora, one folder each, with the test sets that the cards name.
+        models: Folder of model directories.
+        everyday: Sentences by model.
+    """
+    sentences = json.loads(everyday.read_text(encoding="utf-8"))
+    for path in list_models(models):
+        refresh(path, data, sentences.get(path.name, ()))
+        print(path / CARD)
+
+
 def main() -> None:
     """Run one command; a user's mistake ends in one sentence and status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": run_train, "average": run_average, "evaluate": run_evaluate, "align": run_align},
+            {
+                "train": run_train,
+                "average": run_average,
+                "evaluate": run_evaluate,
+                "align": run_align,
+                "cards": run_cards,
+            },
             prog="python -m training",
             config=(tyro.conf.CascadeSubcommandArgs,),  # a recipe's options stand behind its name
         )

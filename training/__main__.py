@@ -21,6 +21,7 @@ from training.card import refresh
 from training.config import TrainConfig
 from training.evaluate import evaluate
 from training.recipes import RECIPES
+from training.study import study
 from training.trainer import Trainer
 
 MODELS = Path("assets/models")
@@ -161,6 +162,31 @@ def run_align(
         print(f"{subject} left unaligned.", file=sys.stderr)
 
 
+def run_study(
+    data: Path,
+    gold: Path | None = None,
+    models: Path = MODELS,
+    output: Path = Path("assets/study"),
+    pairs: int = 300,
+) -> None:
+    """Measure what every head of every model does; write one JSON file for each model.
+
+    Args:
+        data: Folder that holds the corpora, one folder each, with dev.SOURCE and dev.TARGET or a word list.
+        gold: Folder with test.de, test.en and links by people, gold.talp, for models from German to English.
+        models: Folder of model directories.
+        output: Folder to write; `python -m viz study` makes its page.
+        pairs: Development pairs to measure on.
+    """
+    if pairs < 1:
+        raise UserError(f"--pairs is {pairs}; give at least 1.")
+    datasets.disable_progress_bars()
+    for path in list_models(models):
+        found = study(Translator.load(path), data, gold, pairs)
+        found.save(output / f"{path.name}.json")
+        print(f"{output / path.name}.json: {len(found.heads)} heads on {found.pairs:,} pairs.")
+
+
 def run_cards(
     data: Path,
     models: Path = MODELS,
@@ -188,6 +214,7 @@ def main() -> None:
                 "average": run_average,
                 "evaluate": run_evaluate,
                 "align": run_align,
+                "study": run_study,
                 "cards": run_cards,
             },
             prog="python -m training",

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +23,9 @@ from gradio.processing_utils import save_bytes_to_cache
 from model import Translator, list_models
 from model.errors import UserError
 from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
+from viz.api import Api
 from viz.desk import UNEXPECTED, Desk
-from viz.payload import to_json
+from viz.lanes import Lanes
 from viz.viewer import style
 from viz.viewer.component import viewer
 from viz.viewer.theme import theme
@@ -40,8 +41,8 @@ NO_MODELS = (
 )
 
 # What happens in the browser stands in viz/viewer/page.js.
-BUSY = "() => document.body.classList.add('hl-pending')"
-DONE = "() => document.body.classList.remove('hl-pending')"
+TRANSLATE = "(...question) => Headlight.translate(...question)"
+CANCEL = "() => Headlight.cancel()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
 ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
@@ -89,7 +90,6 @@ class Answer(NamedTuple):
     """What a translation fills."""
 
     message: gr.HTML
-    maps: gr.HTML
     export: gr.Button
     which: gr.Button  # asks which heads matter
     heads: gr.Plot  # says it
@@ -98,6 +98,7 @@ class Answer(NamedTuple):
 def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -> gr.Blocks:
     """Return the page."""
     desk = Desk(translators)
+    lanes = Lanes(desk.ask, SLOW)
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
     with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
@@ -112,6 +113,7 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
                 "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
             )
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
+            gr.HTML(html_template='<div role="status"></div>', elem_id="hl-place", apply_default_css=False)
         question = Question(sentence, model, *_options())
         if problems:
             gr.HTML(_paragraphs(problems), elem_id="hl-problems", apply_default_css=False)
@@ -123,17 +125,17 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         )
         with gr.Row(elem_id="hl-examples"):
             samples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        maps = viewer(desk.ask, SLOW, elem_id="hl-viewer")
+        viewer(lanes, elem_id="hl-viewer")
         with gr.Column(elem_id="hl-importance"):
             which = gr.Button("Which heads matter?", size="sm", interactive=False, elem_id="hl-which")
             heads = gr.Plot(visible=False, show_label=False, container=False, elem_id="hl-heads")
-        answer = Answer(message, maps, export.button, which, heads)
+        answer = Answer(message, export.button, which, heads)
         if names:
             _wire_translation(page, desk, question, answer, (translate, cancel), samples)
             _wire_views(desk, answer, export)
         options.click(None, js=TOGGLE_OPTIONS, api_visibility="private")
         export.button.click(None, js=TOGGLE_EXPORT, api_visibility="private")
-        _serve(desk)
+        _serve(Api(lanes))
     return page.queue(max_size=64)
 
 
@@ -224,20 +226,10 @@ def _wire_translation(
     samples: list[gr.Button],
 ) -> None:
     """Translate on arrival, on Enter, on the button, on an example and on a new model."""
-    running = []
-
-    def show(text: str, model: str, beam_size: float, length_penalty: float) -> list[Any]:
-        payload = desk.attention(text, model, int(beam_size), float(length_penalty))
-        ready = gr.update(interactive=True)
-        return [to_json(payload), ready, ready, gr.update(visible=False)]
 
     def answered(trigger: Any) -> None:
-        """Translate when `trigger` happens; meanwhile the page itself shows that it is busy."""
-        work = trigger(None, js=BUSY, api_visibility="private").then(
-            _guarded(show, answer[1:]), question, answer, concurrency_id="model", concurrency_limit=1, **QUIET
-        )
-        work.then(None, js=DONE, api_visibility="private")
-        running.append(work)
+        """Translate when `trigger` happens."""
+        trigger(None, question, answer, js=TRANSLATE, api_visibility="private")
 
     translate, cancel = buttons
     arrival = page.load(None, question, question, js=_read_address(desk), api_visibility="private")
@@ -250,10 +242,11 @@ def _wire_translation(
         answered(chosen.then)
     switched = question.model.input(_choose_model, question.model, [question.sentence, *samples], **QUIET)
     answered(switched.then)
-    cancel.click(None, js=DONE, cancels=running, api_visibility="private")
+    cancel.click(None, js=CANCEL, api_visibility="private")
 
 
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+SLOW_WORK: dict[str, Any] = {"concurrency_id": "slow", "concurrency_limit": 1}
 
 
 def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
@@ -270,28 +263,23 @@ def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
         return [gr.update(value=desk.head_map(request), visible=True)]
 
     menu = [*export.files, *export.calls]
-    export.button.click(_guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **QUIET)
+    export.button.click(
+        _guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **SLOW_WORK, **QUIET
+    )
     answer.which.click(
         _guarded(head_map, [answer.heads]),
         on_screen,
         [answer.message, answer.heads],
         js=ON_SCREEN,
-        concurrency_id="slow",
-        concurrency_limit=1,
         api_visibility="private",
+        **SLOW_WORK,
     )
 
 
-def _serve(desk: Desk) -> None:
-    """The named endpoints of the page's HTTP API."""
-    endpoints: dict[str, Callable[..., dict[str, Any]]] = {
-        "translate": desk.summary,
-        "attention": desk.attention,
-        "score": desk.score,
-        "mute": desk.mute,
-    }
-    for name, work in endpoints.items():
-        api(_for_client(work), api_name=name, concurrency_id="model")
+def _serve(served: Api) -> None:
+    """The named endpoints of the page's HTTP API; the lanes, not Gradio, limit how many work at once."""
+    for work in (served.translate, served.attention, served.score, served.mute):
+        api(_for_client(work), api_name=work.__name__, concurrency_limit=None)
 
 
 def _guarded(work: Callable[..., list[Any]], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
@@ -311,13 +299,13 @@ def _guarded(work: Callable[..., list[Any]], outputs: Sequence[Any]) -> Callable
     return guarded
 
 
-def _for_client(work: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _for_client(work: Callable[..., Awaitable[dict[str, Any]]]) -> Callable[..., Awaitable[dict[str, Any]]]:
     """`work` for a client of the API, which reads a UserError's sentence."""
 
     @functools.wraps(work)
-    def served(*arguments: Any) -> dict[str, Any]:
+    async def served(*arguments: Any) -> dict[str, Any]:
         try:
-            return work(*arguments)
+            return await work(*arguments)
         except UserError as error:
             raise gr.Error(str(error), print_exception=False) from error
 

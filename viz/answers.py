@@ -1,4 +1,4 @@
-"""What the viewer asks beyond the data that it already has: one small function for each kind of question.
+"""What the viewer asks: one small function for each kind of question.
 
 A question is about the record on screen: it names the model, the sentence and the options that it was
 translated with, and says what is wanted beyond.
@@ -69,8 +69,8 @@ class Question:
         return encode(translation, self.model, self.translator.title, self.beam_size, self.length_penalty)
 
 
-def force(question: Question) -> dict[str, Any]:
-    """The translation that begins with `prefix`."""
+def translate(question: Question) -> dict[str, Any]:
+    """The translation that begins with the ids of `prefix`."""
     return question.payload(question.translate(prefix=fields.ids(question.request, "prefix")))
 
 
@@ -215,7 +215,7 @@ Answer = Callable[[Question], dict[str, Any]]
 
 ANSWERS: dict[str, Answer] = {
     answer.__name__: answer
-    for answer in (force, target, score, mute, importance, values, cell, beams, training, training_step)
+    for answer in (translate, target, score, mute, importance, values, cell, beams, training, training_step)
 }
 # These may take as long as many translations: they wait for each other, and nobody else for them.
 SLOW = frozenset({"importance", "values", "cell", "beams"})

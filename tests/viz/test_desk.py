@@ -35,7 +35,7 @@ IDS = list(TRANSLATOR.score(TEXT, "A small dog runs.").ids)  # forced: a random 
 COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
 # One good request of each kind.
 GOOD = {
-    "force": {"prefix": IDS[:2]},
+    "translate": {"prefix": IDS[:2]},
     "target": {"ids": IDS},
     "score": {"target": "A dog."},
     "mute": {"ids": IDS, "heads": [["cross", 3, 1], ["encoder", 0, 2]]},
@@ -83,7 +83,7 @@ def test_every_question_has_a_good_request_here_and_the_slow_ones_exist():
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
-    record = decode(ask("force"))
+    record = decode(ask("translate"))
     assert list(record.ids[:2]) == IDS[:2]
     assert record.forced == 2
     assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
@@ -105,7 +105,7 @@ def test_a_persons_translation_is_scored():
 
 
 def test_an_answer_carries_the_options_of_the_record():
-    answer = ask("force", beam_size=2, length_penalty=0.5)
+    answer = ask("translate", beam_size=2, length_penalty=0.5)
     assert answer["options"] == {"beam_size": 2, "length_penalty": 0.5}
     assert answer["model"]["name"] == "tiny"
 
@@ -235,11 +235,14 @@ NO_HEADS = [
 ]
 NO_TEXT = [None, 5, ["a"], "", "x " * 100_000]
 BAD = [
-    *[("force", "model", value) for value in (None, 5, [], "../tiny", "")],
-    *[("force", "text", value) for value in NO_TEXT],
-    *[("force", "beam_size", value) for value in (*WHOLE, 0, 9)],
-    *[("force", "length_penalty", value) for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])],
-    *[("force", "prefix", value) for value in NO_IDS],
+    *[("translate", "model", value) for value in (None, 5, [], "../tiny", "")],
+    *[("translate", "text", value) for value in NO_TEXT],
+    *[("translate", "beam_size", value) for value in (*WHOLE, 0, 9)],
+    *[
+        ("translate", "length_penalty", value)
+        for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])
+    ],
+    *[("translate", "prefix", value) for value in NO_IDS],
     *[("target", "ids", value) for value in (*NO_IDS, [])],
     *[("score", "target", value) for value in NO_TEXT],
     *[("mute", "ids", value) for value in NO_IDS],
@@ -263,7 +266,7 @@ def test_a_field_that_is_not_what_it_should_be_is_refused_in_one_sentence(do, na
     assert len(sentence) < 400
 
 
-@pytest.mark.parametrize("request_", [None, [], "force", 5, {}, {"do": "force"}])
+@pytest.mark.parametrize("request_", [None, [], "translate", 5, {}, {"do": "translate"}])
 def test_what_is_no_request_is_refused(request_):
     assert DESK.ask(request_)["error"] != UNEXPECTED
 
@@ -304,7 +307,7 @@ def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
         raise RuntimeError("a secret of the server")
 
     monkeypatch.setattr(TRANSLATOR, "translate", fail)
-    assert refused(**COMMON, do="force", prefix=[]) == UNEXPECTED
+    assert refused(**COMMON, do="translate", prefix=[]) == UNEXPECTED
 
 
 def test_taking_away_gives_the_record_again_as_files_and_calls():
@@ -327,13 +330,3 @@ def test_the_head_map_is_of_this_translation_in_the_theme_of_the_page():
     assert chart["config"]["axis"]["labelColor"] == INK["dark"]
     with pytest.raises(UserError, match="“theme” must be one of: light, dark"):
         DESK.head_map({**COMMON, "ids": IDS, "theme": "<b>"})
-
-
-def test_the_api_scores_and_mutes():
-    scored = DESK.score(TEXT, "A dog.", "tiny")
-    assert scored["translation"] == "A dog."
-    assert len(scored["log_probabilities"]) == len(scored["target_tokens"])
-    muted = DESK.mute(TEXT, [["cross", 3, 1]], "tiny")
-    own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
-    assert muted["translation"] == own.translation.text
-    assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)

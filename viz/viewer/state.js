@@ -49,7 +49,7 @@ export const EMPTY = Object.freeze({
   step: 0, // the decoder's step whose next words are listed
   reference: null, // { label, record, heads }: what `difference` compares with; without heads, the same ones
   training: null,
-  busy: null, // { what, cancel } while the server is asked
+  busy: null, // { what, cancel, waiting } while the server is asked
   error: null, // one sentence
   theme: 'light',
 });

@@ -21,7 +21,7 @@ Answer = Callable[[object], dict[str, Any]]  # {"answer": …} or {"error": one 
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
 MAX_WAITING = 256  # in one lane; who comes later is told to come back
-MAX_KEPT = 64 * 2**20  # bytes of answers
+MAX_KEPT = 32 * 2**20  # bytes of answers: some hundred translations
 BUSY = "Many people are asking at once; try again in a moment."
 
 

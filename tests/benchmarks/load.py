@@ -1,0 +1,306 @@
+"""A crowd at the page, then one translation after the other: `make load`.
+
+The server is a process of its own, started as a person starts it, with the shipped models. People are
+clients on 127.0.0.1 that ask as the viewer in the browser does, or through the named endpoints; a real
+browser comes in halfway. Each looks at the page for some seconds between two questions, as people do, and
+checks that an answer is to its own question. The command fails when one of these is missed: no error, nobody
+waits more than twice as long as the others, memory grows by less than 2 % after the first tenth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import tyro
+from playwright.async_api import async_playwright
+
+from viz.answers import SLOW
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = json.loads((ROOT / "assets" / "examples.json").read_text("utf-8"))
+MODEL = "de-en"
+PAUSE = (5.0, 15.0)  # seconds that a person looks at an answer
+# How often a person does what, of a hundred times.
+ACTIONS = {
+    "translate": 50,
+    "example": 10,
+    "beam": 5,
+    "api": 5,
+    "score": 5,
+    "mute": 10,
+    "cell": 6,
+    "values": 3,
+    "beams": 3,
+    "importance": 3,
+}
+SUBJECTS = ["Der Hund", "Die Frau", "Mein Bruder", "Das Kind", "Ein alter Mann", "Tom"]
+VERBS = ["sieht", "sucht", "kauft", "findet", "malt", "trägt", "vergisst", "zeigt uns", "verkauft"]
+OBJECTS = [
+    "den roten Ball",
+    "ein Buch",
+    "das Fahrrad",
+    "einen Apfel",
+    "die Schlüssel",
+    "zwei Bilder",
+    "den Brief",
+]
+PLACES = ["im Park", "am Bahnhof", "vor dem Haus", "in der Küche", "auf dem Markt", "hinter der Schule"]
+TIMES = ["heute", "gestern", "am Abend", "jeden Morgen", "nach der Arbeit", "um {} Uhr", "seit {} Tagen"]
+
+
+@dataclass
+class Person:
+    """Somebody with a page of their own, and what happened to them."""
+
+    number: int
+    client: httpx.AsyncClient
+    component: int
+    session: str = field(default_factory=lambda: uuid.uuid4().hex)
+    waits: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    actions: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.number)
+
+    async def live(self, until: float) -> None:
+        """Ask, wait, look, and ask again; finish what is asked before the end."""
+        await asyncio.sleep(self.chance.uniform(0, PAUSE[1]))
+        while time.monotonic() < until:
+            await self.act(*self.chance.choices(list(ACTIONS), list(ACTIONS.values())))
+            await asyncio.sleep(self.chance.uniform(*PAUSE))
+
+    async def act(self, action: str) -> None:
+        """Do one thing and note how long it took, or what went wrong."""
+        self.actions[action] += 1
+        example = action == "example"
+        text = self.chance.choice(EXAMPLES[MODEL]) if example else sentence(self.chance)
+        common = {
+            "model": MODEL,
+            "text": text,
+            "beam_size": 4 if action == "beam" else 1,
+            "length_penalty": 1.0,
+        }
+        try:
+            if action == "api":
+                await self.timed("quick", self.call("translate", text))
+                return
+            record = await self.timed("quick", self.ask({**common, "do": "translate", "prefix": []}))
+            assert record["source_text"] == text, "the answer to another question"
+            ids = [token["id"] for token in record["tokens"]["predicted"]]
+            head = ["cross", self.chance.randrange(4), self.chance.randrange(8)]
+            more: dict[str, dict[str, Any]] = {
+                "score": {"target": "The dog sees the red ball."},
+                "mute": {
+                    "ids": ids,
+                    "heads": [head],
+                },
+                "cell": {"ids": ids, "kind": "cross", "layer": 0, "head": 1, "row": 0, "column": 1},
+                "values": {"ids": ids, "mode": self.chance.choice(["norm", "rollout"])},
+                "beams": {"beam_size": 5},
+                "importance": {"ids": ids},
+            }
+            if action in more:
+                lane = "slow" if action in SLOW else "quick"
+                await self.timed(lane, self.ask({**common, "do": action, **more[action]}))
+        except Exception as error:
+            self.errors.append(f"{action}: {error!r}"[:300])
+
+    async def timed(self, lane: str, work: Any) -> Any:
+        """Return what comes, and note the wait."""
+        start = time.monotonic()
+        found = await work
+        self.waits[lane].append(time.monotonic() - start)
+        return found
+
+    async def ask(self, request: Mapping[str, Any]) -> Any:
+        """Ask as the viewer does. Raises RuntimeError with the sentence that a person would read."""
+        body = {
+            "session_hash": self.session,
+            "component_id": self.component,
+            "fn_name": "ask",
+            "data": request,
+        }
+        reply = await self.client.post("/gradio_api/component_server", json=body)
+        reply.raise_for_status()
+        answered = reply.json()
+        if "error" in answered:
+            raise RuntimeError(answered["error"])
+        return answered["answer"]
+
+    async def call(self, endpoint: str, *arguments: Any) -> Any:
+        """Call a named endpoint as its documentation says: one request starts it, one reads its events."""
+        url = f"/gradio_api/call/{endpoint}"
+        started = await self.client.post(url, json={"data": [*arguments, MODEL, 1, 1.0, []]})
+        started.raise_for_status()
+        events = (await self.client.get(f"{url}/{started.json()['event_id']}")).text
+        if "event: complete" not in events:
+            raise RuntimeError(events[-200:])
+        return events
+
+
+def sentence(chance: random.Random) -> str:
+    """A sentence that hardly anybody has asked for before, of five to some fifteen words."""
+    times = chance.choice(TIMES).format(chance.randint(2, 900))
+    first = f"{chance.choice(SUBJECTS)} {chance.choice(VERBS)} {times} {chance.choice(OBJECTS)}"
+    place = f" {chance.choice(PLACES)}" if chance.random() < 0.7 else ""
+    second = f", und {chance.choice(SUBJECTS).lower()} {chance.choice(VERBS)} {chance.choice(OBJECTS)}"
+    return f"{first}{place}{second if chance.random() < 0.4 else ''}."
+
+
+class Server:
+    """The page as its own process."""
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}"
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        command = [sys.executable, "app.py", "--port", str(port)]
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
+
+    def memory(self) -> float:
+        """Resident megabytes."""
+        return float(psutil.Process(self.process.pid).memory_info().rss) / 1e6
+
+    async def viewer(self, client: httpx.AsyncClient) -> int:
+        """Wait until the page is there; return the viewer's number in it."""
+        for _ in range(600):
+            try:
+                config = (await client.get("/config")).json()
+                break
+            except httpx.HTTPError:
+                await asyncio.sleep(0.1)
+        else:
+            raise RuntimeError("The page did not start within a minute.")
+        named = [part["id"] for part in config["components"] if part["props"].get("elem_id") == "hl-viewer"]
+        return int(named[0])
+
+
+@asynccontextmanager
+async def page() -> AsyncIterator[tuple[Server, httpx.AsyncClient, int]]:
+    """A server, a client with room for everybody, and the viewer's number."""
+    server = Server()
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    try:
+        async with httpx.AsyncClient(base_url=server.address, timeout=300, limits=limits) as client:
+            yield server, client, await server.viewer(client)
+    finally:
+        server.process.terminate()
+        server.process.wait(30)
+
+
+async def crowd(server: Server, client: httpx.AsyncClient, viewer: int, people: int, seconds: float) -> bool:
+    """Let people come and go; print how they were served. Returns whether all bars are met."""
+    everybody = [Person(number, client, viewer) for number in range(people)]
+    end = time.monotonic() + seconds
+    lives = asyncio.gather(*(person.live(end) for person in everybody))
+    await asyncio.sleep(seconds / 2)
+    seen = await in_a_browser(server.address)
+    await lives
+    asked = sum((person.actions for person in everybody), Counter[str]())
+    errors = [error for person in everybody for error in person.errors]
+    print(f"{people} people, {seconds:.0f} s, {sum(asked.values()):,} actions: {dict(asked.most_common())}")
+    print(f"errors and lost answers: {len(errors)} {errors[:3]}")
+    worst = [fairness(everybody, lane) for lane in ("quick", "slow")]
+    print(f"a browser that came in halfway: page {seen[0]:.2f} s, translation {seen[1]:.2f} s")
+    print(f"resident memory: {server.memory():.0f} MB")
+    return not errors and all(ratio <= 2 for ratio in worst)
+
+
+def fairness(people: list[Person], lane: str) -> float:
+    """Print the waits in a lane; return the longest of a person's median waits beside that of all people."""
+    waits = sorted(wait for person in people for wait in person.waits[lane])
+    medians = [statistics.median(person.waits[lane]) for person in people if person.waits[lane]]
+    if not waits:
+        return 0.0
+    middle, last = statistics.median(medians), waits[int(0.95 * (len(waits) - 1))]
+    print(
+        f"{lane}: {len(waits):,} waits, median {statistics.median(waits):.3f} s, 95 % {last:.3f} s, longest "
+        f"{waits[-1]:.3f} s; a person's median wait: {min(medians):.3f} to {max(medians):.3f} s, "
+        f"{max(medians) / middle:.2f} x the others'"
+    )
+    return max(medians) / middle
+
+
+async def in_a_browser(address: str) -> tuple[float, float]:
+    """Seconds that a person in a real browser waits for the page, and then for a translation."""
+    path = os.environ.get("HEADLIGHT_CHROMIUM")  # else Playwright's own
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        view = await browser.new_page()
+        start = time.monotonic()
+        await view.goto(address)
+        await view.locator(".hl-thumbnail").first.wait_for(timeout=120_000)
+        loaded = time.monotonic()
+        before = await view.locator(".hl-translation").inner_text()
+        await view.get_by_label("Sentence").fill("Sieben Katzen schlafen auf dem warmen Dach.")
+        await view.get_by_label("Sentence").press("Enter")
+        changed = f"document.querySelector('.hl-translation').innerText !== {json.dumps(before)}"
+        await view.wait_for_function(changed, timeout=120_000)
+        end = time.monotonic()
+        await browser.close()
+    return loaded - start, end - loaded
+
+
+async def marathon(server: Server, client: httpx.AsyncClient, viewer: int, translations: int) -> bool:
+    """Translate one sentence after the other; print how memory grows. Returns whether it stays within 2 %."""
+    person, settled = Person(-1, client, viewer), translations // 10
+    memory: dict[int, float] = {}
+    start = time.monotonic()
+    for number in range(1, translations + 1):
+        await person.act("translate")
+        if number in {settled, translations} or number % max(translations // 10, 1) == 0:
+            memory[number] = server.memory()
+    seconds = time.monotonic() - start
+    growth = memory[translations] / memory[settled] - 1
+    print(f"{translations:,} translations one after the other: {seconds / translations * 1e3:.1f} ms each")
+    print("resident memory: " + ", ".join(f"{number:,}: {size:.0f} MB" for number, size in memory.items()))
+    print(
+        f"growth after the first {settled:,}: {growth:.2%}; errors: {len(person.errors)} {person.errors[:3]}"
+    )
+    return growth < 0.02 and not person.errors
+
+
+async def measure(people: int, seconds: float, translations: int) -> bool:
+    """Both, one after the other, on the same server."""
+    async with page() as (server, client, viewer):
+        served = await crowd(server, client, viewer, people, seconds)
+        return await marathon(server, client, viewer, translations) and served
+
+
+def main(people: int = 100, minutes: float = 5, translations: int = 10_000) -> None:
+    """Print how a crowd is served and how memory grows; exit with 1 when a bar is missed.
+
+    Args:
+        people: So many at once.
+        minutes: How long they stay.
+        translations: Then so many, one after the other.
+    """
+    if not asyncio.run(measure(people, 60 * minutes, translations)):
+        sys.exit("A bar was missed.")
+    print("All bars are met.")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

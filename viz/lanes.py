@@ -14,12 +14,14 @@ from collections.abc import Callable, Container
 from typing import Any
 
 import anyio.to_thread
+import torch
 
 from viz.payload import to_json
 
 Answer = Callable[[object], dict[str, Any]]  # {"answer": …} or {"error": one sentence}
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
+THREADS = torch.get_num_threads()  # that torch takes for one computation, and here for all that run at once
 MAX_WAITING = 256  # in one lane; who comes later is told to come back
 MAX_KEPT = 32 * 2**20  # bytes of answers: some hundred translations
 BUSY = "Many people are asking at once; try again in a moment."
@@ -63,6 +65,7 @@ class Lanes:
         self.slow = slow
         self.quick_lane, self.slow_lane = Lane(QUICK_AT_ONCE), Lane(SLOW_AT_ONCE)
         self.running: dict[str, asyncio.Task[bytes]] = {}
+        self.at_work: set[str] = set()
         self.kept = Kept(kept)
 
     async def ask(self, request: object) -> bytes:
@@ -90,8 +93,14 @@ class Lanes:
     async def _work(self, key: str, lane: Lane, request: object) -> bytes:
         def work() -> tuple[bytes, bool]:
             lane.waiting.pop(key)
-            answered = self.answer(request)
-            return _encoded(answered), "answer" in answered
+            self.at_work.add(key)
+            try:
+                # More threads than cores would wait for each other, many times longer than they compute.
+                torch.set_num_threads(max(1, THREADS // len(self.at_work)))
+                answered = self.answer(request)
+                return _encoded(answered), "answer" in answered
+            finally:
+                self.at_work.discard(key)
 
         lane.waiting[key] = None
         try:

@@ -108,10 +108,7 @@ class Person:
             head = ["cross", self.chance.randrange(4), self.chance.randrange(8)]
             more: dict[str, dict[str, Any]] = {
                 "score": {"target": "The dog sees the red ball."},
-                "mute": {
-                    "ids": ids,
-                    "heads": [head],
-                },
+                "mute": {"ids": ids, "heads": [head]},
                 "cell": {"ids": ids, "kind": "cross", "layer": 0, "head": 1, "row": 0, "column": 1},
                 "values": {"ids": ids, "mode": self.chance.choice(["norm", "rollout"])},
                 "beams": {"beam_size": 5},

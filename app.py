@@ -32,7 +32,10 @@ from viz.viewer.theme import theme
 
 HERE = Path(__file__).parent
 MODELS = HERE / "assets" / "models"
+# Gradio sums up all that it remembers of former calls after each new one.
+os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").read_text("utf-8"))
+CAPTIONS = json.loads((HERE / "assets" / "captions.json").read_text("utf-8"))
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
     "There is no model to translate with yet. Train a small one in a few minutes with "
@@ -320,9 +323,12 @@ def _choose_model(model: str) -> list[Any]:
 
 def _read_address(desk: Desk) -> str:
     """What a link asks for, if it is possible here, in place of what the page opens with."""
-    examples = json.dumps({name: _examples(name)[0] for name in desk.translators})
-    most = json.dumps({"beam": MAX_BEAM, "penalty": MAX_LENGTH_PENALTY})
-    return f"(...widgets) => Headlight.readAddress({examples}, {most}, widgets)"
+    opening = {
+        "examples": {name: _examples(name)[0] for name in desk.translators},
+        "captions": {name: CAPTIONS[name] for name in desk.translators if name in CAPTIONS},
+        "most": {"beam": MAX_BEAM, "penalty": MAX_LENGTH_PENALTY},
+    }
+    return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
 
 
 def main(host: str | None = None, port: int | None = None, models: Path = MODELS) -> None:

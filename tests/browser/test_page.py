@@ -129,6 +129,19 @@ def test_the_head_map_is_drawn_when_asked_and_goes_with_its_sentence(opened: Pag
     expect(opened.locator("#hl-heads")).to_be_hidden()
 
 
+def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
+    caption = app.CAPTIONS["de-en"][FIRST]
+    shown = opened.locator(".hl-caption")
+    expect(shown).to_have_text(caption["text"])  # the page opens on that head
+    names = f"{caption['kind'].capitalize()} · layer {caption['layer'] + 1} · head {caption['head'] + 1}"
+    expect(opened.locator("#hl-viewer")).to_contain_text(names)
+    opened.get_by_role("gridcell", name="layer 4, head 8", exact=True).click()
+    shown.get_by_role("button", name="Look at it").click()
+    expect(opened.locator("#hl-viewer")).to_contain_text(names)
+    translate(opened, "Davon ist nichts bekannt.")
+    expect(shown).to_have_count(0)
+
+
 def visit(browser: Browser, address: str, hash_: str) -> Page:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto(f"{address}#{hash_}")

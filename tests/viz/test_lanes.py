@@ -7,6 +7,7 @@ import json
 import threading
 from typing import Any
 
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,6 +154,27 @@ def test_a_full_queue_says_so_and_loses_nobody():
         return await asyncio.gather(*tasks)
 
     assert asyncio.run(crowd()) == [{"answer": str(n)} for n in range(MAX_WAITING + 1)]
+
+
+def test_what_runs_at_once_shares_the_threads(monkeypatch):
+    monkeypatch.setattr("viz.lanes.THREADS", 4)
+    before, both, found = torch.get_num_threads(), threading.Barrier(2), []
+
+    def work(request: Any) -> dict[str, Any]:
+        first = torch.get_num_threads()
+        both.wait(60)
+        found.append(first)
+        return {"answer": None}
+
+    async def two() -> None:
+        lanes = Lanes(work, ())
+        await asyncio.gather(lanes.ask(quick("a")), lanes.ask(quick("b")))
+
+    try:
+        asyncio.run(two())
+    finally:
+        torch.set_num_threads(before)
+    assert sorted(found) == [2, 4]  # the one that came first had all of them
 
 
 def test_who_goes_away_takes_the_answer_from_nobody():

@@ -10,6 +10,7 @@ let provideViewer;
 const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
+let captions = {}; // of each model, captions by sentence
 let latest = null; // the translation that the page waits for
 
 // Gradio's `server` functions as one: the answer to a request, or an error with the sentence to show. `tellPlace`
@@ -52,7 +53,7 @@ export async function translate(text, model, beam, penalty) {
     const { ask, show } = await viewer;
     const payload = await ask(request, (place) => isLatest() && tellWaiting(waitingText(place)));
     if (!isLatest()) return [];
-    show(JSON.stringify(payload));
+    show(JSON.stringify(payload), captionOf(model, text));
     const ready = { __type__: 'update', interactive: true };
     return ['', ready, ready, { __type__: 'update', visible: false }];
   } catch (error) {
@@ -60,6 +61,11 @@ export async function translate(text, model, beam, penalty) {
   } finally {
     if (isLatest()) cancel();
   }
+}
+
+function captionOf(model, text) {
+  const ofModel = Object.hasOwn(captions, model) ? captions[model] : {};
+  return Object.hasOwn(ofModel, text) ? ofModel[text] : null;
 }
 
 export function cancel() {
@@ -76,18 +82,19 @@ function escaped(text) {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-// What a link asks for, in place of what the page opens with. `examples` has a sentence for each model there is.
-// Another link in the same page opens it anew; the viewer's own part of the address does not.
-export function readAddress(examples, most, [sentence, model, beam, penalty]) {
+// What a link asks for, in place of what the page opens with. `examples` has a sentence for each model there is,
+// `known` the captions. Another link in the same page opens it anew; the viewer's own part of the address does not.
+export function readAddress({ examples, most, captions: known }, [sentence, model, beam, penalty]) {
+  captions = known;
   window.addEventListener('hashchange', ({ oldURL, newURL }) => {
     const [before, after] = [oldURL, newURL].map((url) => JSON.stringify(taskOfAddress(new URL(url).hash)));
     if (before !== after) location.reload();
   });
   const task = taskOfAddress(location.hash);
-  const known = task.model !== null && Object.hasOwn(examples, task.model);
+  const isThere = task.model !== null && Object.hasOwn(examples, task.model);
   return [
-    task.text ?? (known ? examples[task.model] : sentence),
-    known ? task.model : model,
+    task.text ?? (isThere ? examples[task.model] : sentence),
+    isThere ? task.model : model,
     Math.min(task.beam ?? beam, most.beam),
     Math.min(task.alpha ?? penalty, most.penalty),
   ];

@@ -20,6 +20,7 @@ from training.average import average_run
 from training.card import refresh
 from training.config import TrainConfig
 from training.evaluate import evaluate
+from training.publish import publish
 from training.recipes import RECIPES
 from training.study import study
 from training.trainer import Trainer
@@ -110,6 +111,20 @@ def run_average(
     snapshots = average_run(run, last, best, output)
     steps = ", ".join(f"{each.step:,} ({each.score:.2f})" for each in snapshots)
     print(f"{output} is the mean of the snapshots of steps {steps}.")
+
+
+def run_publish(
+    model: Annotated[Path, tyro.conf.Positional],
+    output: Annotated[Path, tyro.conf.Positional],
+) -> None:
+    """Write a model as it is shared: weights in 8 bits, with its curves and probes; a card there stays.
+
+    Args:
+        model: Model directory, such as RUN/best or RUN/averaged.
+        output: Model directory to write, such as assets/models/NAME.
+    """
+    publish(model, output)
+    print(f"{output} is {model} in 8 bits; python -m training cards fills the figures of its card.")
 
 
 def run_align(
@@ -212,6 +227,7 @@ def main() -> None:
             {
                 "train": run_train,
                 "average": run_average,
+                "publish": run_publish,
                 "evaluate": run_evaluate,
                 "align": run_align,
                 "study": run_study,

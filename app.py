@@ -364,6 +364,7 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
+    os.environ["no_proxy"] = "*"  # Gradio asks this very server whether it runs; nothing else is asked
     service, page = Service(translators), build(translators, problems)
     page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
     log_lines()  # uvicorn's too, which has set up its own

@@ -158,7 +158,7 @@ def beams(question: Question) -> dict[str, Any]:
 
 
 def training(question: Question) -> dict[str, Any]:
-    """The curves of the model's own training, the saved steps and the sentences; what is missing, in `notice`."""
+    """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
     try:
         directory, probes = _probes(question)
     except UserError as error:  # known for good, unlike a failure, after which asking again makes sense
@@ -173,7 +173,7 @@ def training(question: Question) -> dict[str, Any]:
 
 
 def _curves(directory: Path) -> tuple[list[Row], str]:
-    """The rows that can be read, and what is wrong with the others; the steps can be looked at without them."""
+    """The rows that can be read, and what is wrong with the others; the steps do without them."""
     try:
         found = Curves.load(directory)
     except UserError as error:  # its sentence names a path of the server, which is for the log

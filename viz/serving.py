@@ -24,9 +24,9 @@ from starlette.routing import Route
 from model.errors import UserError
 from viz.guard import Guard, Workload
 
-FINISH_SECONDS = 7  # what runs when the server is stopped may take so long
+FINISH_SECONDS = 6  # what runs when the server is stopped may take so long
 LEAVE_SECONDS = 1  # what is still open then, such as the heartbeat of an open page, is cut after this
-STOP_SECONDS = 9.5  # whatever happens, the process is gone: those who stop services wait for 10
+STOP_SECONDS = 8.5  # whatever happens, the process is gone: those who stop services wait for 10
 
 logger = logging.getLogger("headlight")
 
@@ -66,13 +66,13 @@ class Service:
             signal.signal(each, lambda *_: told.set())
         told.wait()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        last = threading.Timer(STOP_SECONDS, os._exit, [0])  # a thread that never ends would hold the process
+        last.daemon = True
+        last.start()
         self.stop(page)
 
     def stop(self, page: gr.Blocks) -> None:
         """Finish what runs, then close the page."""
-        last = threading.Timer(STOP_SECONDS, os._exit, [0])  # a thread that never ends would hold the process
-        last.daemon = True
-        last.start()
         self.workload.stopping = True
         logger.info("The server stops; %d requests are being worked on.", self.workload.running)
         deadline = time.monotonic() + FINISH_SECONDS

@@ -169,7 +169,9 @@ def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
-def test_what_is_missing_of_the_record_is_said_beneath_its_curves(page: Page, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+):
     broken = "3 lines of this training's log cannot be read; the curves go without."
     monkeypatch.setitem(answers.ANSWERS, "training", lambda one: training(one) | {"notice": broken})
     panel = open_panel(page, "Training")

@@ -15,17 +15,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from model import Translator, list_models  # isort: skip  # before gradio: model/disk.py says why
 import gradio as gr
 import tyro
 from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
-from model import Translator, list_models
 from model.errors import UserError
 from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
 from viz.api import Api
 from viz.desk import UNEXPECTED, Desk
 from viz.lanes import Lanes
+from viz.serving import Service, check_address, log_lines
 from viz.viewer import style
 from viz.viewer.component import viewer
 from viz.viewer.theme import theme
@@ -41,6 +42,10 @@ NO_MODELS = (
     "There is no model to translate with yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
+)
+DISK_FULL = (
+    "The server's disk is full or cannot be written, so there is no file to take away; "
+    "whoever runs the server has to make room. Everything else works."
 )
 
 # What happens in the browser stands in viz/viewer/page.js.
@@ -142,9 +147,10 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
     return page.queue(max_size=64)
 
 
-def launch_options() -> dict[str, Any]:
-    """Return how the page is launched: its look, and nothing from outside."""
+def launch_options(service: Service | None = None) -> dict[str, Any]:
+    """Return how the page is launched: its look, what guards it, and nothing from outside."""
     return {
+        "app_kwargs": (service or Service()).app_kwargs(),
         "theme": theme(),
         "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
         "footer_links": [],
@@ -259,7 +265,10 @@ def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
     def take_away(request: object) -> list[Any]:
         taken = desk.take_away(request)
         cache = answer.export.GRADIO_CACHE
-        files = [save_bytes_to_cache(data, name, cache) for name, data in taken.files.items()]
+        try:
+            files = [save_bytes_to_cache(data, name, cache) for name, data in taken.files.items()]
+        except OSError as error:
+            raise UserError(DISK_FULL) from error
         return [*(gr.update(value=file, interactive=True) for file in files), taken.python, taken.curl]
 
     def head_map(request: object) -> list[Any]:
@@ -339,17 +348,22 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
         port: port to listen on; 7860 unless GRADIO_SERVER_PORT says otherwise.
         models: the folder that holds the model directories.
     """
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    log_lines()
+    host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
+    port = port or int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
+    try:
+        check_address(host, port)
+    except UserError as error:
+        sys.exit(str(error))
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
-    host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
-    port = port or int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
-    print(f"Headlight: http://{host}:{port}")
-    try:
-        build(translators, problems).launch(server_name=host, server_port=port, **launch_options())
-    except OSError as error:
-        sys.exit(f"The page cannot be served on {host}:{port}: {error}")
+    os.environ["no_proxy"] = "*"  # Gradio asks this very server whether it runs; nothing else is asked
+    service, page = Service(translators), build(translators, problems)
+    page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
+    log_lines()  # uvicorn's too, which has set up its own
+    print(f"Headlight: http://{host}:{port}", flush=True)
+    service.run(page)
 
 
 if __name__ == "__main__":

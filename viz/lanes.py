@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -65,11 +65,12 @@ class Lanes:
         self.slow = slow
         self.quick_lane, self.slow_lane = Lane(QUICK_AT_ONCE), Lane(SLOW_AT_ONCE)
         self.running: dict[str, asyncio.Task[bytes]] = {}
+        self.askers: Counter[str] = Counter()
         self.at_work: set[str] = set()
         self.kept = Kept(kept)
 
     async def ask(self, request: object) -> bytes:
-        """Return the answer as JSON. Who asks and goes away takes it from nobody else."""
+        """Return the answer as JSON. Who goes takes it from nobody else; what nobody awaits is not begun."""
         key, lane = key_of(request), self._lane(request)
         kept = self.kept.get(key)
         if kept is not None:
@@ -78,7 +79,15 @@ class Lanes:
             if len(lane.waiting) >= MAX_WAITING:
                 return _encoded({"error": BUSY})
             self.running[key] = asyncio.create_task(self._work(key, lane, request))
-        return await asyncio.shield(self.running[key])
+        self.askers[key] += 1
+        try:
+            return await asyncio.shield(self.running[key])
+        finally:
+            self.askers[key] -= 1
+            if not self.askers[key]:
+                del self.askers[key]
+                if key in lane.waiting:
+                    self.running[key].cancel()
 
     def place(self, request: object) -> int | None:
         """Return the place of a request among those that wait, from 1; None when it is not among them."""
@@ -92,7 +101,7 @@ class Lanes:
 
     async def _work(self, key: str, lane: Lane, request: object) -> bytes:
         def work() -> tuple[bytes, bool]:
-            lane.waiting.pop(key)
+            lane.waiting.pop(key, None)
             self.at_work.add(key)
             try:
                 # More threads than cores would wait for each other, many times longer than they compute.
@@ -106,6 +115,7 @@ class Lanes:
         try:
             answer, worth_keeping = await anyio.to_thread.run_sync(work, limiter=lane.limiter)
         finally:
+            lane.waiting.pop(key, None)
             del self.running[key]
         if worth_keeping:
             self.kept.put(key, answer)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
+import shutil
 import zlib
 
 import numpy as np
@@ -18,12 +20,12 @@ from model.checkpoint import save_tokenizers
 from model.curves import METRICS
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
-from model.probes import Pair, Probes, measure
+from model.probes import PROBES, Pair, Probes, measure
 from model.record import KINDS, Head
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
-from viz.answers import ANSWERS, NO_TRAINING, SLOW
+from viz.answers import ANSWERS, BROKEN_TRAINING, NO_CURVES, NO_TRAINING, SLOW
 from viz.charts import INK
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import decode, to_json
@@ -198,12 +200,37 @@ def test_a_step_of_the_training_is_a_record_of_its_sentence():
 
 def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
-    nothing = {"curves": [], "steps": [], "sentences": []}
+    nothing = {"curves": [], "steps": [], "sentences": [], "notice": NO_TRAINING}
     assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
     monkeypatch.setattr(TRANSLATOR, "directory", None)
     assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
+
+
+def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    with (tmp_path / METRICS).open("ab") as file:
+        file.write(b'\x00\xff{"step": 5, "train/lo')
+    answer = ask("training")
+    assert [row["step"] for row in answer["curves"]] == answer["steps"] == [0, 4]
+    assert answer["notice"] == "1 line of this training's log cannot be read; the curves go without."
+    (tmp_path / METRICS).write_bytes(b'\x00{"step": NaN}\n' * 1000)
+    assert ask("training")["curves"] == []
+    (tmp_path / METRICS).unlink()
+    assert ask("training")["notice"] == NO_CURVES
+    assert ask("training_step")["text"] == PAIRS[1].target
+    assert ask("translate")["text"]
+
+
+def test_broken_probes_of_the_training_are_told_and_the_model_translates(trained, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    os.truncate(tmp_path / PROBES, 100)
+    assert ask("training") == {"curves": [], "steps": [], "sentences": [], "notice": BROKEN_TRAINING}
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == BROKEN_TRAINING
+    assert ask("translate")["text"]
 
 
 WHOLE = [None, "1", 1.5, True, -1, 10**30, [], math.nan]

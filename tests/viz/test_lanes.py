@@ -193,6 +193,27 @@ def test_who_goes_away_takes_the_answer_from_nobody():
     assert work.asked == ["a"]
 
 
+def test_what_nobody_waits_for_any_more_is_not_begun():
+    work = Work()
+
+    async def leave() -> None:
+        lanes = lanes_of(work)
+        work.allowed.clear()
+        first, *others = (asyncio.create_task(ask(lanes, slow(text))) for text in "abbc")
+        await until(lambda: work.asked == ["a"] and len(lanes.slow_lane.waiting) == 2)
+        for task in others[:2]:
+            task.cancel()
+        await until(lambda: lanes.place(slow("c")) == 1)
+        work.allowed.set()
+        await asyncio.gather(first, others[2])
+        assert not lanes.askers
+        assert not lanes.running
+        assert await ask(lanes, slow("b")) == {"answer": "b"}
+
+    asyncio.run(leave())
+    assert work.asked == ["a", "c", "b"]
+
+
 def test_a_failure_of_the_work_is_raised_and_forgotten():
     failing = [True]
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "Ein kleiner Hund läuft durch den Schnee."
@@ -71,28 +72,34 @@ class Visitor:
             return completed(messages)
 
     def translate(self, text: str = TEXT, beam_size: int = 1) -> dict[str, Any]:
-        return self.run("translate", text, "de-en", beam_size, 1.0, [])[0]
+        summary: dict[str, Any] = self.run("translate", text, "de-en", beam_size, 1.0, [])[0]
+        return summary
 
 
 def completed(messages: Iterator[dict[str, Any]]) -> list[Any]:
     done = next(each for each in messages if each["msg"] == "process_completed")
     assert done["success"], done
-    return done["output"]["data"]
+    data: list[Any] = done["output"]["data"]
+    return data
 
 
 @dataclass
 class Server:
     """A running app.py; once it has ended, what it wrote."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     visitor: Visitor
+    written: tuple[IO[str], IO[str]]  # files, since a pipe that nobody reads stops who writes
     output: str = ""
     errors: str = ""
 
     def end(self) -> int:
         """Stop the server as a service manager does, and return its exit code."""
         self.process.terminate()
-        self.output, self.errors = self.process.communicate(timeout=60)
+        self.process.wait(60)
+        for file in self.written:
+            file.seek(0)
+        self.output, self.errors = (file.read() for file in self.written)
         return self.process.returncode
 
     def log(self) -> list[dict[str, Any]]:
@@ -105,14 +112,15 @@ def serving(*before: str, **environment: str) -> Iterator[Server]:
     """app.py once it answers, run by `python BEFORE app.py`."""
     port = free_port()
     command = [sys.executable, *before, "app.py", "--port", str(port)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, **pipes) as process:
-        server = Server(process, Visitor(port))
-        try:
-            _wait(server)
-            yield server
-        finally:
-            process.kill()
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        settings = os.environ | environment
+        with subprocess.Popen(command, cwd=ROOT, env=settings, stdout=output, stderr=errors) as process:
+            server = Server(process, Visitor(port), (output, errors))
+            try:
+                _wait(server)
+                yield server
+            finally:
+                process.kill()
 
 
 def _wait(server: Server) -> None:
@@ -122,6 +130,6 @@ def _wait(server: Server) -> None:
             server.visitor.ask("/healthz")
             return
         except OSError:
-            assert server.process.poll() is None, server.process.communicate()
+            assert server.process.poll() is None, (server.end(), server.errors)
             assert time.monotonic() < deadline, "the server does not start"
             time.sleep(0.1)  # between two questions

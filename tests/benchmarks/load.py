@@ -13,17 +13,13 @@ import asyncio
 import json
 import os
 import random
-import socket
 import statistics
-import subprocess
 import sys
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -31,7 +27,8 @@ import psutil
 import tyro
 from playwright.async_api import async_playwright
 
-ROOT = Path(__file__).parents[2]
+from tests.visitor import ROOT, Server, serving
+
 EXAMPLES = json.loads((ROOT / "assets" / "examples.json").read_text("utf-8"))
 MODEL = "de-en"
 PAUSE = (5.0, 15.0)  # seconds that a person looks at an answer
@@ -155,56 +152,31 @@ def sentence(chance: random.Random) -> str:
     return f"{first}{place}{second if chance.random() < 0.4 else ''}."
 
 
-class Server:
-    """The page as its own process."""
-
-    def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}"
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-        command = [sys.executable, "app.py", "--port", str(port)]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
-
-    def memory(self) -> float:
-        """Resident megabytes."""
-        return float(psutil.Process(self.process.pid).memory_info().rss) / 1e6
-
-    async def viewer(self, client: httpx.AsyncClient) -> int:
-        """Wait until the page is there; return the viewer's number in it."""
-        for _ in range(600):
-            try:
-                config = (await client.get("/config")).json()
-                break
-            except httpx.HTTPError:
-                await asyncio.sleep(0.1)
-        else:
-            raise RuntimeError("The page did not start within a minute.")
-        named = [part["id"] for part in config["components"] if part["props"].get("elem_id") == "hl-viewer"]
-        return int(named[0])
-
-
-@asynccontextmanager
-async def page() -> AsyncIterator[tuple[Server, httpx.AsyncClient, int]]:
-    """A server, a client with room for everybody, and the viewer's number."""
-    server = Server()
+def client_of(server: Server) -> httpx.AsyncClient:
+    """A client with room for everybody."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    try:
-        async with httpx.AsyncClient(base_url=server.address, timeout=300, limits=limits) as client:
-            yield server, client, await server.viewer(client)
-    finally:
-        server.process.terminate()
-        server.process.wait(30)
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.visitor.port}", timeout=300, limits=limits)
 
 
-async def crowd(server: Server, client: httpx.AsyncClient, viewer: int, people: int, seconds: float) -> bool:
+def viewer_of(server: Server) -> int:
+    """The viewer's number in the page."""
+    parts = server.visitor.ask("/config")[1]["components"]
+    return next(int(part["id"]) for part in parts if part["props"].get("elem_id") == "hl-viewer")
+
+
+def memory_of(server: Server) -> float:
+    """Resident megabytes."""
+    return float(psutil.Process(server.process.pid).memory_info().rss) / 1e6
+
+
+async def crowd(server: Server, people: int, seconds: float) -> bool:
     """Let people come and go; print how they were served. Returns whether all bars are met."""
+    client, viewer = client_of(server), viewer_of(server)
     everybody = [Person(number, client, viewer) for number in range(people)]
     end = time.monotonic() + seconds
     lives = asyncio.gather(*(person.live(end) for person in everybody))
     await asyncio.sleep(seconds / 2)
-    seen = await in_a_browser(server.address)
+    seen = await in_a_browser(f"http://127.0.0.1:{server.visitor.port}")
     await lives
     asked = sum((person.actions for person in everybody), Counter[str]())
     errors = [error for person in everybody for error in person.errors]
@@ -212,7 +184,7 @@ async def crowd(server: Server, client: httpx.AsyncClient, viewer: int, people: 
     print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     worst = fairness(everybody)
     print(f"a browser that came in halfway: page {seen[0]:.2f} s, translation {seen[1]:.2f} s")
-    print(f"resident memory: {server.memory():.0f} MB")
+    print(f"resident memory: {memory_of(server):.0f} MB")
     return not errors and worst <= 2
 
 
@@ -260,15 +232,16 @@ async def in_a_browser(address: str) -> tuple[float, float]:
     return loaded - start, end - loaded
 
 
-async def marathon(server: Server, client: httpx.AsyncClient, viewer: int, translations: int) -> bool:
+async def marathon(server: Server, translations: int) -> bool:
     """Translate one sentence after the other; print how memory grows. Returns whether it stays within 2 %."""
-    person, settled = Person(-1, client, viewer), translations // 10
+    person = Person(-1, client_of(server), viewer_of(server))
+    settled = translations // 10
     memory: dict[int, float] = {}
     start = time.monotonic()
     for number in range(1, translations + 1):
         await person.act("translate")
         if number in {settled, translations} or number % max(translations // 10, 1) == 0:
-            memory[number] = server.memory()
+            memory[number] = memory_of(server)
     seconds = time.monotonic() - start
     growth = memory[translations] / memory[settled] - 1
     print(f"{translations:,} translations one after the other: {seconds / translations * 1e3:.1f} ms each")
@@ -281,9 +254,9 @@ async def marathon(server: Server, client: httpx.AsyncClient, viewer: int, trans
 
 async def measure(people: int, seconds: float, translations: int) -> bool:
     """Both, one after the other, on the same server."""
-    async with page() as (server, client, viewer):
-        served = await crowd(server, client, viewer, people, seconds)
-        return await marathon(server, client, viewer, translations) and served
+    with serving() as server:
+        served = await crowd(server, people, seconds)
+        return await marathon(server, translations) and served
 
 
 def main(people: int = 100, minutes: float = 5, translations: int = 10_000) -> None:

@@ -87,7 +87,8 @@ class Lanes:
             if not self.askers[key]:
                 del self.askers[key]
                 if key in lane.waiting:
-                    self.running[key].cancel()
+                    lane.waiting.pop(key, None)
+                    self.running.pop(key).cancel()
 
     def place(self, request: object) -> int | None:
         """Return the place of a request among those that wait, from 1; None when it is not among them."""
@@ -115,8 +116,8 @@ class Lanes:
         try:
             answer, worth_keeping = await anyio.to_thread.run_sync(work, limiter=lane.limiter)
         finally:
-            lane.waiting.pop(key, None)
-            del self.running[key]
+            if self.running.get(key) is asyncio.current_task():  # not another one that was asked for since
+                del self.running[key]
         if worth_keeping:
             self.kept.put(key, answer)
         return answer

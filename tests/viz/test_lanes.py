@@ -214,6 +214,26 @@ def test_what_nobody_waits_for_any_more_is_not_begun():
     assert work.asked == ["a", "c", "b"]
 
 
+def test_who_asks_again_at_once_is_answered():
+    work = Work()
+
+    async def leave_and_come_back() -> Any:
+        lanes = lanes_of(work)
+        work.allowed.clear()
+        first, second = (asyncio.create_task(ask(lanes, slow(text))) for text in "ab")
+        await until(lambda: work.asked == ["a"] and lanes.place(slow("b")) == 1)
+        second.cancel()
+        await asyncio.sleep(0)  # its request is dropped in this moment
+        again = asyncio.create_task(ask(lanes, slow("b")))
+        await until(lambda: lanes.place(slow("b")) == 1)
+        work.allowed.set()
+        await first
+        return await again
+
+    assert asyncio.run(leave_and_come_back()) == {"answer": "b"}
+    assert work.asked == ["a", "b"]
+
+
 def test_a_failure_of_the_work_is_raised_and_forgotten():
     failing = [True]
 

@@ -259,12 +259,12 @@ def test_who_waits_sees_the_place_in_the_queue(opened: Page, monkeypatch: pytest
             }""",
             {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "prefix": []},
         )
-        submit(opened, "Guten Tag!")
+        submit(opened, "Wer wartet noch?")
         expect(place).to_have_text("number 2 in the queue")
         opened.screenshot(path=ARTIFACTS / "queue.png")
     finally:
         released.set()
-    expect(opened.locator(".hl-translation")).to_have_text("gUTEN tAG !")
+    expect(opened.locator(".hl-translation")).to_have_text("wER wARTET nOCH ?")
     expect(place).to_have_text("")
 
 

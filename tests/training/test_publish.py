@@ -11,7 +11,7 @@ from training.publish import publish
 
 def test_weights_are_nearly_the_same_in_less_room(tmp_path):
     model, output = tmp_path / "model", tmp_path / "shared"
-    save(tiny_checkpoint(seed=1), model, "A card of the run.")
+    save(tiny_checkpoint(seed=1, d_model=48, d_ff=96), model, "A card of the run.")
     publish(model, output)
     before, after = load(model), load(output)
     for one, other in zip(before.model.parameters(), after.model.parameters(), strict=True):

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 import app
 from tests.viz.fakes import FakeTranslator
+from tests.viz.loop import run
 from viz import guard
 from viz.guard import MAX_BODY, MAX_DEPTH, Guard, Workload
 from viz.serving import JsonLines, Service
@@ -92,7 +93,7 @@ def ask(
         "path": path,
         "headers": [(name.encode(), text.encode()) for name, text in told.items()],
     }
-    asyncio.run(Guard(handle, workload or Workload())(scope, receive, send))
+    run(Guard(handle, workload or Workload())(scope, receive, send))
     status = next((message["status"] for message in sent if "status" in message), None)
     return status, b"".join(message.get("body", b"") for message in sent)
 

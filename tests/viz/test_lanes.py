@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.viz.loop import run
 from viz.lanes import BUSY, MAX_WAITING, Kept, Lanes, key_of
 
 
@@ -58,7 +59,7 @@ def test_equal_requests_share_one_computation_and_others_do_not():
         requests = [quick("a"), dict(reversed(quick("a").items())), quick("b"), quick("a")]
         return await asyncio.gather(*(ask(lanes, request) for request in requests))
 
-    assert asyncio.run(crowd()) == [{"answer": text} for text in "aaba"]
+    assert run(crowd()) == [{"answer": text} for text in "aaba"]
     assert sorted(work.asked) == ["a", "b"]
 
 
@@ -70,7 +71,7 @@ def test_an_answer_is_kept_and_an_error_is_not():
         for text in ("a", "bad", "a", "bad"):
             await ask(lanes, quick(text))
 
-    asyncio.run(twice())
+    run(twice())
     assert work.asked == ["a", "bad", "bad"]
 
 
@@ -103,7 +104,7 @@ def test_what_is_kept_stays_within_its_size_and_the_latest_stays_longest(asked):
 
 def test_what_is_larger_than_all_room_is_answered_all_the_same():
     work = Work()
-    assert asyncio.run(ask(lanes_of(work, kept=3), quick("long"))) == {"answer": "long"}
+    assert run(ask(lanes_of(work, kept=3), quick("long"))) == {"answer": "long"}
 
 
 def test_quick_ones_are_answered_while_every_slow_one_is_still_at_work():
@@ -122,7 +123,7 @@ def test_quick_ones_are_answered_while_every_slow_one_is_still_at_work():
         released.set()
         return found + await asyncio.gather(*long)
 
-    assert asyncio.run(both()) == [{"answer": text} for text in "abc123"]
+    assert run(both()) == [{"answer": text} for text in "abc123"]
 
 
 def test_who_waits_is_told_the_place_and_served_in_that_order():
@@ -137,7 +138,7 @@ def test_who_waits_is_told_the_place_and_served_in_that_order():
         work.allowed.set()
         await asyncio.gather(*tasks)
 
-    asyncio.run(queue())
+    run(queue())
     assert work.asked == list("abcd")
 
 
@@ -153,7 +154,7 @@ def test_a_full_queue_says_so_and_loses_nobody():
         work.allowed.set()
         return await asyncio.gather(*tasks)
 
-    assert asyncio.run(crowd()) == [{"answer": str(n)} for n in range(MAX_WAITING + 1)]
+    assert run(crowd()) == [{"answer": str(n)} for n in range(MAX_WAITING + 1)]
 
 
 def test_what_runs_at_once_shares_the_threads(monkeypatch):
@@ -171,7 +172,7 @@ def test_what_runs_at_once_shares_the_threads(monkeypatch):
         await asyncio.gather(lanes.ask(quick("a")), lanes.ask(quick("b")))
 
     try:
-        asyncio.run(two())
+        run(two())
     finally:
         torch.set_num_threads(before)
     assert sorted(found) == [2, 4]  # the one that came first had all of them
@@ -189,7 +190,7 @@ def test_who_goes_away_takes_the_answer_from_nobody():
         work.allowed.set()
         return await second
 
-    assert asyncio.run(leave()) == {"answer": "a"}
+    assert run(leave()) == {"answer": "a"}
     assert work.asked == ["a"]
 
 
@@ -210,7 +211,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun():
         assert not lanes.running
         assert await ask(lanes, slow("b")) == {"answer": "b"}
 
-    asyncio.run(leave())
+    run(leave())
     assert work.asked == ["a", "c", "b"]
 
 
@@ -230,7 +231,7 @@ def test_who_asks_again_at_once_is_answered():
         await first
         return await again
 
-    assert asyncio.run(leave_and_come_back()) == {"answer": "b"}
+    assert run(leave_and_come_back()) == {"answer": "b"}
     assert work.asked == ["a", "b"]
 
 
@@ -250,8 +251,8 @@ def test_a_failure_of_the_work_is_raised_and_forgotten():
             return await ask(lanes, quick("a"))
         return None
 
-    assert asyncio.run(again()) == {"answer": "a"}
+    assert run(again()) == {"answer": "a"}
 
 
 def test_half_a_surrogate_pair_comes_back_as_it_was():
-    assert asyncio.run(ask(lanes_of(Work()), quick("\ud800"))) == {"answer": "\ud800"}
+    assert run(ask(lanes_of(Work()), quick("\ud800"))) == {"answer": "\ud800"}

@@ -360,6 +360,7 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
         logger.warning(problem)
     os.environ["no_proxy"] = "*"  # Gradio asks this very server whether it runs; nothing else is asked
     service, page = Service(translators), build(translators, problems)
+    service.heed_signals()
     page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
     log_lines()  # uvicorn's too, which has set up its own
     print(f"Headlight: http://{host}:{port}", flush=True)

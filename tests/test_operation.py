@@ -15,6 +15,7 @@ import pytest
 
 import app
 from tests.visitor import ROOT, TEXT, Server, Visitor, completed, serving
+from viz.guard import CLIENT_GONE
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 6)
 ON_SCREEN = {"model": "de-en", "text": TEXT, "beam_size": 1, "length_penalty": 1, "prefix": [], "heads": []}
@@ -123,8 +124,10 @@ def test_whoever_goes_in_the_middle_is_one_line_and_others_are_served(server: Se
         assert next(messages)
     assert "dog" in server.visitor.translate()["translation"]
     assert server.end() == 0
-    cut = [line for line in server.log() if line.get("status", 0) >= 400]
-    assert [line["path"] for line in cut] == ["/gradio_api/queue/data"]
+    streams = [line for line in server.log() if line.get("path") == "/gradio_api/queue/data"]
+    assert len(streams) == 2
+    # Whether Gradio notices depends on where it was.
+    assert {line["status"] for line in streams} <= {200, CLIENT_GONE}
     assert {line["level"] for line in server.log()} == {"INFO"}
 
 

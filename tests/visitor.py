@@ -10,11 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "Ein kleiner Hund läuft durch den Schnee."
@@ -87,9 +87,9 @@ def completed(messages: Iterator[dict[str, Any]]) -> list[Any]:
 class Server:
     """A running app.py; once it has ended, what it wrote."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     visitor: Visitor
-    written: tuple[IO[str], IO[str]]  # files, since a pipe that nobody reads stops who writes
+    written: list[Future[str]]  # read as it comes, since a pipe that nobody reads stops who writes
     output: str = ""
     errors: str = ""
 
@@ -97,9 +97,7 @@ class Server:
         """Stop the server as a service manager does, and return its exit code."""
         self.process.terminate()
         self.process.wait(60)
-        for file in self.written:
-            file.seek(0)
-        self.output, self.errors = (file.read() for file in self.written)
+        self.output, self.errors = (stream.result() for stream in self.written)
         return self.process.returncode
 
     def log(self) -> list[dict[str, Any]]:
@@ -112,15 +110,18 @@ def serving(*before: str, **environment: str) -> Iterator[Server]:
     """app.py once it answers, run by `python BEFORE app.py`."""
     port = free_port()
     command = [sys.executable, *before, "app.py", "--port", str(port)]
-    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
-        settings = os.environ | environment
-        with subprocess.Popen(command, cwd=ROOT, env=settings, stdout=output, stderr=errors) as process:
-            server = Server(process, Visitor(port), (output, errors))
-            try:
-                _wait(server)
-                yield server
-            finally:
-                process.kill()
+    settings, pipe = os.environ | environment, subprocess.PIPE  # no files: there is a test of a full disk
+    with (
+        ThreadPoolExecutor() as threads,
+        subprocess.Popen(command, cwd=ROOT, env=settings, stdout=pipe, stderr=pipe, text=True) as process,
+    ):
+        streams = [threads.submit(stream.read) for stream in (process.stdout, process.stderr) if stream]
+        server = Server(process, Visitor(port), streams)
+        try:
+            _wait(server)
+            yield server
+        finally:
+            process.kill()
 
 
 def _wait(server: Server) -> None:

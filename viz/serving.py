@@ -38,6 +38,7 @@ class Service:
         self.workload = Workload()
         self._models = list(models)
         self._started = time.monotonic()
+        self._told = threading.Event()
 
     def app_kwargs(self) -> dict[str, Any]:
         """Return what `launch` hands on to FastAPI."""
@@ -56,15 +57,17 @@ class Service:
         }
         return JSONResponse(told, 503 if stopping else 200, {"Cache-Control": "no-store"})
 
+    def heed_signals(self) -> None:
+        """Note SIGTERM and Ctrl-C from now on: called before the launch, which serves before it returns."""
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda *_: self._told.set())
+
     def run(self, page: gr.Blocks) -> None:
-        """Return when a launched page has been told to stop (SIGTERM, Ctrl-C), within ten seconds of that.
+        """Return when a launched page has been told to stop, within ten seconds of that.
 
         What runs is finished, new work is refused. Whoever presses Ctrl-C twice does not wait.
         """
-        told = threading.Event()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, lambda *_: told.set())
-        told.wait()
+        self._told.wait()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         last = threading.Timer(STOP_SECONDS, os._exit, [0])  # a thread that never ends would hold the process
         last.daemon = True

@@ -264,7 +264,7 @@ def test_who_waits_sees_the_place_in_the_queue(opened: Page, monkeypatch: pytest
         opened.screenshot(path=ARTIFACTS / "queue.png")
     finally:
         released.set()
-    expect(opened.locator(".hl-translation")).to_have_text("wER wARTET nOCH ?")
+    expect(opened.locator(".hl-translation")).to_have_text("wER WARTET NOCH ?")
     expect(place).to_have_text("")
 
 

@@ -22,7 +22,7 @@ from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
 from model.errors import UserError
-from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
+from viz.answers import FROM_FILES, MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
 from viz.api import Api
 from viz.desk import UNEXPECTED, Desk
 from viz.lanes import Lanes
@@ -106,7 +106,7 @@ class Answer(NamedTuple):
 def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -> gr.Blocks:
     """Return the page."""
     desk = Desk(translators)
-    lanes = Lanes(desk.ask, SLOW)
+    lanes = Lanes(desk.ask, SLOW, FROM_FILES)
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
     with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
@@ -140,7 +140,7 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         answer = Answer(message, export.button, which, heads)
         if names:
             _wire_translation(page, desk, question, answer, (translate, cancel), samples)
-            _wire_views(desk, answer, export)
+            _wire_views(desk, lanes, answer, export)
         options.click(None, js=TOGGLE_OPTIONS, api_visibility="private")
         export.button.click(None, js=TOGGLE_EXPORT, api_visibility="private")
         _serve(Api(lanes))
@@ -158,6 +158,7 @@ def launch_options(service: Service | None = None) -> dict[str, Any]:
         "ssr_mode": False,
         "share": False,
         "quiet": True,
+        "state_session_capacity": 200,  # Gradio keeps 75 kB for each of the latest sessions
     }
 
 
@@ -254,11 +255,11 @@ def _wire_translation(
     cancel.click(None, js=CANCEL, api_visibility="private")
 
 
+Work = Callable[[object], list[Any]]
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-SLOW_WORK: dict[str, Any] = {"concurrency_id": "slow", "concurrency_limit": 1}
 
 
-def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
+def _wire_views(desk: Desk, lanes: Lanes, answer: Answer, export: Export) -> None:
     """What a person asks of the record on screen, outside the viewer."""
     on_screen = gr.JSON(visible=False)
 
@@ -276,15 +277,14 @@ def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
 
     menu = [*export.files, *export.calls]
     export.button.click(
-        _guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **SLOW_WORK, **QUIET
+        _guarded(take_away, menu, lanes), on_screen, [answer.message, *menu], js=ON_SCREEN, **QUIET
     )
     answer.which.click(
-        _guarded(head_map, [answer.heads]),
+        _guarded(head_map, [answer.heads], lanes),
         on_screen,
         [answer.message, answer.heads],
         js=ON_SCREEN,
         api_visibility="private",
-        **SLOW_WORK,
     )
 
 
@@ -294,13 +294,13 @@ def _serve(served: Api) -> None:
         api(_for_client(work), api_name=work.__name__, concurrency_limit=None)
 
 
-def _guarded(work: Callable[..., list[Any]], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
-    """Let `work` fill its outputs behind the message; an error is told there and keeps the last result."""
+def _guarded(work: Work, outputs: Sequence[Any], lanes: Lanes) -> Callable[[object], Awaitable[list[Any]]]:
+    """Let slow `work` fill its outputs; an error is told in the message and keeps the last result."""
 
     @functools.wraps(work)
-    def guarded(*arguments: Any) -> list[Any]:
+    async def guarded(request: object) -> list[Any]:
         try:
-            return ["", *work(*arguments)]
+            return ["", *await lanes.slowly(functools.partial(work, request))]
         except UserError as error:
             told = html.escape(str(error))
         except Exception:

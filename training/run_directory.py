@@ -97,10 +97,12 @@ def keep_lines(path: Path, last_step: int) -> None:
 
 
 def copy_record(output: Path, directory: Path) -> None:
-    """Give a model directory the run's curves and probes, which the page shows."""
+    """Give a model directory the run's curves and probes, which the page shows; no other run's stay."""
     for name in (METRICS, PROBES):
         if (output / name).is_file():
             write_atomically(directory / name, partial(shutil.copyfile, output / name))
+        else:
+            (directory / name).unlink(missing_ok=True)
 
 
 def precision_of(output: Path) -> str | None:

@@ -232,6 +232,8 @@ ANSWERS: dict[str, Answer] = {
 }
 # These may take as long as many translations: they wait for each other, and nobody else for them.
 SLOW = frozenset({"importance", "values", "cell", "beams"})
+# These read the record of a training, which somebody may mend or replace meanwhile.
+FROM_FILES = frozenset({"training", "training_step"})
 
 
 def answer(request: object, translators: Mapping[str, Translator]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -44,6 +44,7 @@ PAGE = (
     "POST /gradio_api/cancel",
     "POST /gradio_api/reset",
 )
+ASK = "POST /gradio_api/component_server"  # what the viewer asks
 WORK = (
     "GET /gradio_api/queue/data",
     "GET /gradio_api/call/*/*",
@@ -51,7 +52,7 @@ WORK = (
     "POST /gradio_api/queue/join",
     "POST /gradio_api/call/*",
     "POST /gradio_api/call/v2/*",
-    "POST /gradio_api/component_server",
+    ASK,
 )
 
 
@@ -61,7 +62,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 PATTERNS = {pattern: _regex(pattern) for pattern in (*PAGE, *WORK)}
-MAX_BODY = 1 << 20  # a sentence with every head and token named stays far below a tenth
+MAX_BODY = 1 << 17  # a sentence with every head and token named stays below a half
 MAX_DEPTH = 32
 BODY_SECONDS = 20
 CLIENT_GONE = 499  # as nginx says it
@@ -112,7 +113,10 @@ class Guard:
         try:
             await self._admit(visit)
             with self.workload.counted() if visit.is_work else nullcontext():
-                await self.app(scope, visit.receive, visit.send)
+                work = self.app(scope, visit.receive, visit.send)
+                await (_until_gone(work, receive) if visit.pattern == ASK else work)
+        except ClientDisconnect:
+            pass
         except RefusalError as refusal:
             await visit.answer(refusal.status, str(refusal))
         except Exception as error:
@@ -178,7 +182,7 @@ class Visit:
         except TimeoutError as error:
             raise RefusalError(408, "The request took too long to arrive; send it again.") from error
         value = _json(self._body)
-        if isinstance(value, dict) and value.get("fn_name") == "place":
+        if self.pattern == ASK and isinstance(value, dict) and value.get("fn_name") == "place":
             self.is_work = False  # a look at the queue, every other second
         kind = _kind(value)
         self._more |= {"kind": kind} if kind else {}
@@ -211,6 +215,24 @@ def _blamed(visit: Visit, error: Exception) -> tuple[int, str]:
     if visit.is_work and not isinstance(error, OSError | RuntimeError | MemoryError):
         return 400, "The page has nothing like that to ask; check what the request holds."
     return 500, "Something went wrong inside the server; its log says more."
+
+
+async def _until_gone(work: Awaitable[None], receive: Receive) -> None:
+    """Await work that is called off when the browser goes: Gradio would do it for nobody."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(receive: Receive) -> bytes:

@@ -1,7 +1,7 @@
 """Two lanes to the model: many people ask at once, and short work never waits behind long work.
 
 Requests that ask for the same share one computation, also later: what was answered is kept, and says nothing
-about who asked, as a request holds all that its answer depends on.
+about who asked, as a request holds all that its answer depends on. Answers that depend on files are not kept.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container
-from typing import Any
+from typing import Any, TypeVar
 
-import anyio.to_thread
 import torch
 
 from viz.payload import to_json
 
 Answer = Callable[[object], dict[str, Any]]  # {"answer": …} or {"error": one sentence}
+T = TypeVar("T")
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
 THREADS = torch.get_num_threads()  # that torch takes for one computation, and here for all that run at once
@@ -53,20 +53,26 @@ class Lane:
     """Threads that work at once, and who waits for them."""
 
     def __init__(self, at_once: int) -> None:
-        self.limiter = anyio.CapacityLimiter(at_once)  # serves in the order of arrival
+        self.turns = asyncio.Semaphore(at_once)  # in the order of arrival
         self.waiting: dict[str, None] = {}  # keys in that order
 
 
 class Lanes:
-    """Runs `answer` beside the event loop; `slow` names the requests, by their field `do`, that take long."""
+    """Runs `answer` beside the event loop.
 
-    def __init__(self, answer: Answer, slow: Container[str], kept: int = MAX_KEPT) -> None:
+    `slow` names the requests, by their field `do`, that take long; `from_files` those that are not kept.
+    """
+
+    def __init__(
+        self, answer: Answer, slow: Container[str], from_files: Container[str] = (), kept: int = MAX_KEPT
+    ) -> None:
         self.answer = answer
         self.slow = slow
+        self.from_files = from_files
         self.quick_lane, self.slow_lane = Lane(QUICK_AT_ONCE), Lane(SLOW_AT_ONCE)
         self.running: dict[str, asyncio.Task[bytes]] = {}
         self.askers: Counter[str] = Counter()
-        self.at_work: set[str] = set()
+        self.at_work: set[object] = set()
         self.kept = Kept(kept)
 
     async def ask(self, request: object) -> bytes:
@@ -78,6 +84,7 @@ class Lanes:
         if key not in self.running:
             if len(lane.waiting) >= MAX_WAITING:
                 return _encoded({"error": BUSY})
+            lane.waiting[key] = None
             self.running[key] = asyncio.create_task(self._work(key, lane, request))
         self.askers[key] += 1
         try:
@@ -87,8 +94,13 @@ class Lanes:
             if not self.askers[key]:
                 del self.askers[key]
                 if key in lane.waiting:
-                    lane.waiting.pop(key, None)
+                    del lane.waiting[key]
                     self.running.pop(key).cancel()
+
+    async def slowly(self, work: Callable[[], T]) -> T:
+        """Run long work that is no request, when its turn comes among the slow ones."""
+        async with self.slow_lane.turns:
+            return await asyncio.to_thread(self._sharing, work)
 
     def place(self, request: object) -> int | None:
         """Return the place of a request among those that wait, from 1; None when it is not among them."""
@@ -97,30 +109,38 @@ class Lanes:
         return waiting.index(key) + 1 if key in waiting else None
 
     def _lane(self, request: object) -> Lane:
-        do = request.get("do") if isinstance(request, dict) else None
-        return self.slow_lane if isinstance(do, str) and do in self.slow else self.quick_lane
+        return self.slow_lane if _kind(request) in self.slow else self.quick_lane
 
     async def _work(self, key: str, lane: Lane, request: object) -> bytes:
         def work() -> tuple[bytes, bool]:
-            lane.waiting.pop(key, None)
-            self.at_work.add(key)
-            try:
-                # More threads than cores would wait for each other, many times longer than they compute.
-                torch.set_num_threads(max(1, THREADS // len(self.at_work)))
-                answered = self.answer(request)
-                return _encoded(answered), "answer" in answered
-            finally:
-                self.at_work.discard(key)
+            answered = self.answer(request)
+            return _encoded(answered), "answer" in answered
 
-        lane.waiting[key] = None
         try:
-            answer, worth_keeping = await anyio.to_thread.run_sync(work, limiter=lane.limiter)
+            async with lane.turns:
+                del lane.waiting[key]  # from here on nobody can call it off
+                answer, is_answer = await asyncio.to_thread(self._sharing, work)
         finally:
             if self.running.get(key) is asyncio.current_task():  # not another one that was asked for since
                 del self.running[key]
-        if worth_keeping:
+        if is_answer and _kind(request) not in self.from_files:
             self.kept.put(key, answer)
         return answer
+
+    def _sharing(self, work: Callable[[], T]) -> T:
+        """Work with a share of torch's threads; more than cores would wait for each other."""
+        mine = object()
+        self.at_work.add(mine)
+        try:
+            torch.set_num_threads(max(1, THREADS // len(self.at_work)))
+            return work()
+        finally:
+            self.at_work.discard(mine)
+
+
+def _kind(request: object) -> str:
+    do = request.get("do") if isinstance(request, dict) else None
+    return do if isinstance(do, str) else ""
 
 
 def key_of(request: object) -> str:

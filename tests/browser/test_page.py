@@ -246,20 +246,31 @@ def test_slow_questions_do_not_hold_up_quick_ones_or_a_translation(
     opened.wait_for_function("window.answered === 2")
 
 
-def test_who_waits_sees_the_place_in_the_queue(opened: Page, monkeypatch: pytest.MonkeyPatch):
+IN_QUEUE = {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "prefix": []}
+
+
+def test_who_waits_sees_the_place_in_the_queue(
+    opened: Page, browser: Browser, address: str, monkeypatch: pytest.MonkeyPatch
+):
+    other = browser.new_page()
+    other.goto(address)
+    other.locator(".hl-thumbnail").first.wait_for()
     released, whole = threading.Event(), TRANSLATORS["de-en"].translate
     monkeypatch.setattr(
         TRANSLATORS["de-en"], "translate", lambda *a, **k: released.wait(60) and whole(*a, **k)
     )
     place = opened.locator("#hl-place")
     try:
-        opened.evaluate(
-            """(request) => {
-              for (const text of ['eins', 'zwei', 'drei']) Headlight.viewer.ask({ ...request, text });
-            }""",
-            {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "prefix": []},
-        )
+        for page, texts in ((opened, ["eins", "zwei", "drei"]), (other, ["vier"])):
+            page.evaluate(
+                """([request, texts]) => {
+                  for (const text of texts) Headlight.viewer.ask({ ...request, text });
+                }""",
+                [IN_QUEUE, texts],
+            )
         submit(opened, "Wer wartet noch?")
+        expect(place).to_have_text("number 3 in the queue")
+        other.close()  # and with it goes what it had asked
         expect(place).to_have_text("number 2 in the queue")
         opened.screenshot(path=ARTIFACTS / "queue.png")
     finally:

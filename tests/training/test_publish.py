@@ -32,3 +32,12 @@ def test_the_record_comes_along_and_a_card_that_is_there_stays(tmp_path):
     assert (output / CARD).read_text() == "By hand."
     assert (output / METRICS).read_text() == '{"step": 1}\n'
     assert (output / PROBES).read_bytes() == b"probes"
+
+
+def test_no_record_of_another_training_stays(tmp_path):
+    model, output = tmp_path / "model", tmp_path / "shared"
+    save(tiny_checkpoint(seed=1), model, "A card of the run.")
+    output.mkdir()
+    (output / PROBES).write_bytes(b"another model's")
+    publish(model, output)
+    assert not (output / PROBES).exists()

@@ -12,7 +12,7 @@ from tests.viz.loop import run
 from viz.answers import SLOW
 from viz.api import Api
 from viz.desk import Desk
-from viz.lanes import Lanes
+from viz.lanes import Lanes, key_of
 from viz.payload import decode
 
 TEXT = "Ein kleiner Hund läuft."
@@ -48,3 +48,9 @@ def test_scores_and_mutes(served):
 def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
     with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
         run(served.score(TEXT, "A dog.", "xx"))
+
+
+def test_a_whole_number_is_written_as_the_browser_writes_it(served):
+    run(served.attention(TEXT, "tiny", 2, 1.0))
+    request = {"do": "translate", "text": TEXT, "model": "tiny", "beam_size": 2, "length_penalty": 1}
+    assert served.lanes.kept.get(key_of(request | {"prefix": []}))

@@ -114,7 +114,7 @@ def test_an_announced_flood_is_refused_unread():
 
     status, told = ask(unread(), content_length=str(MAX_BODY + 1))
     assert status == 413
-    assert b"larger than 1024 KiB" in told
+    assert b"larger than 128 KiB" in told
 
 
 def test_a_flood_without_a_length_is_refused_when_it_is_too_much():
@@ -233,6 +233,33 @@ def test_who_went_away_before_the_end_is_one_line(lines: Any):
 
     ask([], "/gradio_api/queue/data", broken_off, "GET")
     assert [line["status"] for line in lines()] == [guard.CLIENT_GONE]
+
+
+def test_a_question_is_called_off_when_its_browser_goes(lines: Any):
+    ended = []
+
+    async def never(*_: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    assert ask([body(b"{}"), {"type": "http.disconnect"}], handle=never) == (None, b"")
+    assert ended
+    assert [line["status"] for line in lines()] == [guard.CLIENT_GONE]
+
+
+def test_who_goes_while_sending_is_no_error(lines: Any):
+    assert ask([body(b"{", more=True), {"type": "http.disconnect"}]) == (None, b"")
+    assert [(line["status"], line["level"]) for line in lines()] == [(guard.CLIENT_GONE, "INFO")]
+
+
+def test_only_a_look_at_the_queue_is_left_out_of_the_log(lines: Any):
+    look = json.dumps({"fn_name": "place"}).encode()
+    ask([body(look)])
+    assert lines() == []
+    ask([body(look)], "/gradio_api/call/translate")
+    assert len(lines()) == 1
 
 
 # Gradio behind it

@@ -75,6 +75,37 @@ def test_an_answer_is_kept_and_an_error_is_not():
     assert work.asked == ["a", "bad", "bad"]
 
 
+def test_what_rests_on_files_is_read_again():
+    work = Work()
+
+    async def twice() -> None:
+        lanes = Lanes(work, (), from_files={"training"})
+        for _ in range(2):
+            await lanes.ask({"do": "training", "text": "a"})
+
+    run(twice())
+    assert work.asked == ["a", "a"]
+
+
+def test_other_long_work_takes_its_turn_among_the_slow():
+    work = Work()
+
+    async def both() -> None:
+        lanes = lanes_of(work)
+        work.allowed.clear()
+        first = asyncio.create_task(lanes.ask(slow("a")))
+        await until(lambda: work.asked == ["a"])
+        second = asyncio.create_task(lanes.slowly(lambda: work({"text": "b"})))
+        third = asyncio.create_task(lanes.ask(slow("c")))
+        await until(lambda: lanes.place(slow("c")) == 1)
+        assert work.asked == ["a"]
+        work.allowed.set()
+        await asyncio.gather(first, second, third)
+
+    run(both())
+    assert work.asked == ["a", "b", "c"]
+
+
 @given(
     st.lists(
         st.tuples(
@@ -148,13 +179,16 @@ def test_a_full_queue_says_so_and_loses_nobody():
     async def crowd() -> list[Any]:
         lanes = lanes_of(work)
         work.allowed.clear()
+        first = asyncio.create_task(ask(lanes, slow("first")))
+        await until(lambda: work.asked)
         tasks = [asyncio.create_task(ask(lanes, slow(str(n)))) for n in range(MAX_WAITING + 1)]
-        await until(lambda: len(lanes.slow_lane.waiting) == MAX_WAITING and work.asked)
+        await until(lambda: len(lanes.slow_lane.waiting) == MAX_WAITING)
         assert await ask(lanes, slow("one too many")) == {"error": BUSY}
         work.allowed.set()
-        return await asyncio.gather(*tasks)
+        return await asyncio.gather(first, *tasks)
 
-    assert run(crowd()) == [{"answer": str(n)} for n in range(MAX_WAITING + 1)]
+    answers = ["first", *map(str, range(MAX_WAITING))]
+    assert run(crowd()) == [*({"answer": each} for each in answers), {"error": BUSY}]
 
 
 def test_what_runs_at_once_shares_the_threads(monkeypatch):

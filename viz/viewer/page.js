@@ -4,7 +4,8 @@ import { taskOfAddress } from './address.js';
 import { waitingText } from './ask.js';
 
 const LOOK_EVERY = 2000; // milliseconds between two looks at the queue
-const UNREACHABLE = 'The server does not answer. Check that it is running, then try again.';
+const UNREACHABLE =
+  'The server does not answer. It has stopped, or the text is far too long; see to that, then try again.';
 
 let provideViewer;
 const viewer = new Promise((resolve) => {

@@ -20,9 +20,30 @@ function fill(node, attributes, children) {
   return node;
 }
 
+const LONGEST_TOKEN = 80; // characters; one of thousands would push everything else out of sight
+// What draws nothing, turns the line or breaks it: of a token all of it, of a sentence only what spoils its line.
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+const UNRULY = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
 // What a person reads of a token; a token of blanks alone would leave nothing to point at.
-export function visible(token) {
-  return token.text.trim() === '' ? '␣' : token.text;
+export function visible({ text }) {
+  const letters = [...text];
+  const short = letters.length > LONGEST_TOKEN ? `${letters.slice(0, LONGEST_TOKEN).join('')}…` : text;
+  const written = short.replace(UNSEEN, nameOf);
+  if (written.trim() === '') return '␣';
+  return /^\p{M}/u.test(written) ? `◌${written}` : written;
+}
+
+// A sentence whose line nothing in it can turn or break.
+export function readable(text) {
+  return text.replace(UNRULY, nameOf);
+}
+
+// A control character as its picture, any other as its number: ␀, ⟨U+202E⟩.
+function nameOf(character) {
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return code === 0x7f ? '␡' : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 }
 
 // A token in its own direction, so that a right-to-left word leaves its surroundings alone.

@@ -21,7 +21,7 @@ from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
 from model import Translator, list_models
-from model.errors import UserError
+from model.errors import UserError, shown
 from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import to_json
@@ -61,6 +61,11 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     translators: dict[str, Translator] = {}
     problems = [] if folder.is_dir() else [f"There is no folder {folder}; check --models."]
     for path in list_models(folder):
+        if not path.name.isprintable():  # half a line, a turned one or none: no message could name it
+            problems.append(
+                f"{shown(path.name)} is left out; give its directory a name of visible characters."
+            )
+            continue
         try:
             translators[path.name] = Translator.load(path)
         except UserError as error:

@@ -207,8 +207,9 @@ def _paragraphs(sentences: Sequence[str]) -> str:
     return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
-def _examples(model: str) -> list[str]:
-    return EXAMPLES.get(model) or [""]
+def _examples(model: object) -> list[str]:
+    """The sentences for a model; anything can be in the place of its name."""
+    return (EXAMPLES.get(model) if isinstance(model, str) else None) or [""]
 
 
 def _example_buttons(model: str) -> list[dict[str, Any]]:

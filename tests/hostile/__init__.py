@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tests.hostile import characters, payloads
+from tests.hostile.payloads import CANARY
+
+__all__ = ["CANARY", "CATEGORIES", "STRINGS", "some"]
 
 CATEGORIES: dict[str, list[str]] = {
     "control characters": characters.CONTROLS,

@@ -10,7 +10,7 @@ BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload screenshots space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload load study cards screenshots space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,16 @@ bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4
 
 bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertViz's view
 	$(PYTHON) -m tests.benchmarks.payload $(ARGS)
+
+load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
+	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load $(ARGS)
+
+study: $(TESTS_INSTALLED) ## measure what every head does, write assets/study; needs ARGS="--data DIR --gold DIR"
+	$(PYTHON) -m training study $(ARGS)
+	$(PYTHON) -m viz study
+
+cards: $(APP_INSTALLED) ## fill figures and translations into the models' cards; needs ARGS="--data DIR ..."
+	$(PYTHON) -m training cards $(ARGS)
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots

@@ -11,37 +11,46 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from model import Translator, list_models  # isort: skip  # before gradio: model/disk.py says why
 import gradio as gr
 import tyro
 from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
-from model import Translator, list_models
 from model.errors import UserError, shown
 from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
+from viz.api import Api
 from viz.desk import UNEXPECTED, Desk
-from viz.payload import to_json
+from viz.lanes import Lanes
+from viz.serving import Service, check_address, log_lines
 from viz.viewer import style
 from viz.viewer.component import viewer
 from viz.viewer.theme import theme
 
 HERE = Path(__file__).parent
 MODELS = HERE / "assets" / "models"
+# Gradio sums up all that it remembers of former calls after each new one.
+os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").read_text("utf-8"))
+CAPTIONS = json.loads((HERE / "assets" / "captions.json").read_text("utf-8"))
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
     "There is no model to translate with yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
+DISK_FULL = (
+    "The server's disk is full or cannot be written, so there is no file to take away; "
+    "whoever runs the server has to make room. Everything else works."
+)
 
 # What happens in the browser stands in viz/viewer/page.js.
-BUSY = "() => document.body.classList.add('hl-pending')"
-DONE = "() => document.body.classList.remove('hl-pending')"
+TRANSLATE = "(...question) => Headlight.translate(...question)"
+CANCEL = "() => Headlight.cancel()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
 ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
@@ -94,7 +103,6 @@ class Answer(NamedTuple):
     """What a translation fills."""
 
     message: gr.HTML
-    maps: gr.HTML
     export: gr.Button
     which: gr.Button  # asks which heads matter
     heads: gr.Plot  # says it
@@ -103,6 +111,7 @@ class Answer(NamedTuple):
 def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -> gr.Blocks:
     """Return the page."""
     desk = Desk(translators)
+    lanes = Lanes(desk.ask, SLOW)
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
     with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
@@ -117,6 +126,7 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
                 "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
             )
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
+            gr.HTML(html_template='<div role="status"></div>', elem_id="hl-place", apply_default_css=False)
         question = Question(sentence, model, *_options())
         if problems:
             gr.HTML(_paragraphs(problems), elem_id="hl-problems", apply_default_css=False)
@@ -128,23 +138,24 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         )
         with gr.Row(elem_id="hl-examples"):
             samples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        maps = viewer(desk.ask, SLOW, elem_id="hl-viewer")
+        viewer(lanes, elem_id="hl-viewer")
         with gr.Column(elem_id="hl-importance"):
             which = gr.Button("Which heads matter?", size="sm", interactive=False, elem_id="hl-which")
             heads = gr.Plot(visible=False, show_label=False, container=False, elem_id="hl-heads")
-        answer = Answer(message, maps, export.button, which, heads)
+        answer = Answer(message, export.button, which, heads)
         if names:
             _wire_translation(page, desk, question, answer, (translate, cancel), samples)
             _wire_views(desk, answer, export)
         options.click(None, js=TOGGLE_OPTIONS, api_visibility="private")
         export.button.click(None, js=TOGGLE_EXPORT, api_visibility="private")
-        _serve(desk)
+        _serve(Api(lanes))
     return page.queue(max_size=64)
 
 
-def launch_options() -> dict[str, Any]:
-    """Return how the page is launched: its look, and nothing from outside."""
+def launch_options(service: Service | None = None) -> dict[str, Any]:
+    """Return how the page is launched: its look, what guards it, and nothing from outside."""
     return {
+        "app_kwargs": (service or Service()).app_kwargs(),
         "theme": theme(),
         "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
         "footer_links": [],
@@ -230,20 +241,10 @@ def _wire_translation(
     samples: list[gr.Button],
 ) -> None:
     """Translate on arrival, on Enter, on the button, on an example and on a new model."""
-    running = []
-
-    def show(text: str, model: str, beam_size: float, length_penalty: float) -> list[Any]:
-        payload = desk.attention(text, model, int(beam_size), float(length_penalty))
-        ready = gr.update(interactive=True)
-        return [to_json(payload), ready, ready, gr.update(visible=False)]
 
     def answered(trigger: Any) -> None:
-        """Translate when `trigger` happens; meanwhile the page itself shows that it is busy."""
-        work = trigger(None, js=BUSY, api_visibility="private").then(
-            _guarded(show, answer[1:]), question, answer, concurrency_id="model", concurrency_limit=1, **QUIET
-        )
-        work.then(None, js=DONE, api_visibility="private")
-        running.append(work)
+        """Translate when `trigger` happens."""
+        trigger(None, question, answer, js=TRANSLATE, api_visibility="private")
 
     translate, cancel = buttons
     arrival = page.load(None, question, question, js=_read_address(desk), api_visibility="private")
@@ -256,10 +257,11 @@ def _wire_translation(
         answered(chosen.then)
     switched = question.model.input(_choose_model, question.model, [question.sentence, *samples], **QUIET)
     answered(switched.then)
-    cancel.click(None, js=DONE, cancels=running, api_visibility="private")
+    cancel.click(None, js=CANCEL, api_visibility="private")
 
 
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+SLOW_WORK: dict[str, Any] = {"concurrency_id": "slow", "concurrency_limit": 1}
 
 
 def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
@@ -269,35 +271,33 @@ def _wire_views(desk: Desk, answer: Answer, export: Export) -> None:
     def take_away(request: object) -> list[Any]:
         taken = desk.take_away(request)
         cache = answer.export.GRADIO_CACHE
-        files = [save_bytes_to_cache(data, name, cache) for name, data in taken.files.items()]
+        try:
+            files = [save_bytes_to_cache(data, name, cache) for name, data in taken.files.items()]
+        except OSError as error:
+            raise UserError(DISK_FULL) from error
         return [*(gr.update(value=file, interactive=True) for file in files), taken.python, taken.curl]
 
     def head_map(request: object) -> list[Any]:
         return [gr.update(value=desk.head_map(request), visible=True)]
 
     menu = [*export.files, *export.calls]
-    export.button.click(_guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **QUIET)
+    export.button.click(
+        _guarded(take_away, menu), on_screen, [answer.message, *menu], js=ON_SCREEN, **SLOW_WORK, **QUIET
+    )
     answer.which.click(
         _guarded(head_map, [answer.heads]),
         on_screen,
         [answer.message, answer.heads],
         js=ON_SCREEN,
-        concurrency_id="slow",
-        concurrency_limit=1,
         api_visibility="private",
+        **SLOW_WORK,
     )
 
 
-def _serve(desk: Desk) -> None:
-    """The named endpoints of the page's HTTP API."""
-    endpoints: dict[str, Callable[..., dict[str, Any]]] = {
-        "translate": desk.summary,
-        "attention": desk.attention,
-        "score": desk.score,
-        "mute": desk.mute,
-    }
-    for name, work in endpoints.items():
-        api(_for_client(work), api_name=name, concurrency_id="model")
+def _serve(served: Api) -> None:
+    """The named endpoints of the page's HTTP API; the lanes, not Gradio, limit how many work at once."""
+    for work in (served.translate, served.attention, served.score, served.mute):
+        api(_for_client(work), api_name=work.__name__, concurrency_limit=None)
 
 
 def _guarded(work: Callable[..., list[Any]], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
@@ -317,13 +317,13 @@ def _guarded(work: Callable[..., list[Any]], outputs: Sequence[Any]) -> Callable
     return guarded
 
 
-def _for_client(work: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _for_client(work: Callable[..., Awaitable[dict[str, Any]]]) -> Callable[..., Awaitable[dict[str, Any]]]:
     """`work` for a client of the API, which reads a UserError's sentence."""
 
     @functools.wraps(work)
-    def served(*arguments: Any) -> dict[str, Any]:
+    async def served(*arguments: Any) -> dict[str, Any]:
         try:
-            return work(*arguments)
+            return await work(*arguments)
         except UserError as error:
             raise gr.Error(str(error), print_exception=False) from error
 
@@ -338,9 +338,12 @@ def _choose_model(model: str) -> list[Any]:
 
 def _read_address(desk: Desk) -> str:
     """What a link asks for, if it is possible here, in place of what the page opens with."""
-    examples = json.dumps({name: _examples(name)[0] for name in desk.translators})
-    most = json.dumps({"beam": MAX_BEAM, "penalty": MAX_LENGTH_PENALTY})
-    return f"(...widgets) => Headlight.readAddress({examples}, {most}, widgets)"
+    opening = {
+        "examples": {name: _examples(name)[0] for name in desk.translators},
+        "captions": {name: CAPTIONS[name] for name in desk.translators if name in CAPTIONS},
+        "most": {"beam": MAX_BEAM, "penalty": MAX_LENGTH_PENALTY},
+    }
+    return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
 
 
 def main(host: str | None = None, port: int | None = None, models: Path = MODELS) -> None:
@@ -351,17 +354,22 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
         port: port to listen on; 7860 unless GRADIO_SERVER_PORT says otherwise.
         models: the folder that holds the model directories.
     """
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    log_lines()
+    host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
+    port = port or int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
+    try:
+        check_address(host, port)
+    except UserError as error:
+        sys.exit(str(error))
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
-    host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
-    port = port or int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
-    print(f"Headlight: http://{host}:{port}")
-    try:
-        build(translators, problems).launch(server_name=host, server_port=port, **launch_options())
-    except OSError as error:
-        sys.exit(f"The page cannot be served on {host}:{port}: {error}")
+    os.environ["no_proxy"] = "*"  # Gradio asks this very server whether it runs; nothing else is asked
+    service, page = Service(translators), build(translators, problems)
+    page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
+    log_lines()  # uvicorn's too, which has set up its own
+    print(f"Headlight: http://{host}:{port}", flush=True)
+    service.run(page)
 
 
 if __name__ == "__main__":

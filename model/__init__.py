@@ -1,5 +1,6 @@
 """The Transformer and everything that runs it."""
 
+import model.disk  # noqa: F401  # isort: skip  # before torch
 from model.checkpoint import list_models
 from model.errors import UserError
 from model.record import AttentionRecord, Head, HeadValues, Muted, Translation

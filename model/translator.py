@@ -212,7 +212,7 @@ class Translator(OnHub):
         return results
 
     def translate_lines(
-        self, texts: Sequence[str], options: SearchOptions
+        self, texts: Sequence[str], options: SearchOptions, gates: HeadGates | None = None
     ) -> Iterator[tuple[int, tuple[Hypothesis, ...] | UserError]]:
         """The hypotheses of each sentence with its place, as they are found, the longest sentences first.
 
@@ -232,7 +232,7 @@ class Translator(OnHub):
             places, order = order[-count:], order[:-count]
             source = pad([rows[place] for place in places]).to(self.device)
             dtype = product_dtype(len(places) * options.beam_size, self.device)
-            batch = search(self._model, source, options, dtype=dtype)
+            batch = search(self._model, source, options, gates, dtype=dtype)
             for place, found in zip(places, batch, strict=True):
                 yield place, tuple(self._hypothesis(candidate) for candidate in found)
 

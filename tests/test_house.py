@@ -267,6 +267,15 @@ def test_readme_links_and_pictures_exist() -> None:
     assert not [target for target in ours if not (ROOT / target).exists()]
 
 
+def test_readme_names_tests_that_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", README)
+    assert named
+    missing = [
+        f"{path}::{test}" for path, test in named if f"def {test}(" not in (ROOT / path).read_text("utf-8")
+    ]
+    assert not missing
+
+
 def test_readme_is_finished() -> None:
     assert README
     assert "TODO" not in README

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 import datasets
 import tyro
 
+from model.checkpoint import CARD, list_models
 from model.errors import UserError
 from model.inputs import MAX_TOKENS
 from model.translator import Translator
 from training.align import Head, align_files
 from training.average import average_run
+from training.card import refresh
 from training.config import TrainConfig
 from training.evaluate import evaluate
+from training.publish import publish
 from training.recipes import RECIPES
+from training.study import study
 from training.trainer import Trainer
+
+MODELS = Path("assets/models")
 
 if TYPE_CHECKING:
     Recipe = TrainConfig
@@ -107,6 +113,20 @@ def run_average(
     print(f"{output} is the mean of the snapshots of steps {steps}.")
 
 
+def run_publish(
+    model: Annotated[Path, tyro.conf.Positional],
+    output: Annotated[Path, tyro.conf.Positional],
+) -> None:
+    """Write a model as it is shared: weights in 8 bits, with its curves and probes; a card there stays.
+
+    Args:
+        model: Model directory, such as RUN/best or RUN/averaged.
+        output: Model directory to write, such as assets/models/NAME.
+    """
+    publish(model, output)
+    print(f"{output} is {model} in 8 bits; python -m training cards fills the figures of its card.")
+
+
 def run_align(
     model: Annotated[Path, tyro.conf.Positional],
     source: Path,
@@ -157,11 +177,62 @@ def run_align(
         print(f"{subject} left unaligned.", file=sys.stderr)
 
 
+def run_study(
+    data: Path,
+    gold: Path | None = None,
+    models: Path = MODELS,
+    output: Path = Path("assets/study"),
+    pairs: int = 300,
+) -> None:
+    """Measure what every head of every model does; write one JSON file for each model.
+
+    Args:
+        data: Folder that holds the corpora, one folder each, with dev.SOURCE and dev.TARGET or a word list.
+        gold: Folder with test.de, test.en and links by people, gold.talp, for models from German to English.
+        models: Folder of model directories.
+        output: Folder to write; `python -m viz study` makes its page.
+        pairs: Development pairs to measure on.
+    """
+    if pairs < 1:
+        raise UserError(f"--pairs is {pairs}; give at least 1.")
+    datasets.disable_progress_bars()
+    for path in list_models(models):
+        found = study(Translator.load(path), data, gold, pairs)
+        found.save(output / f"{path.name}.json")
+        print(f"{output / path.name}.json: {len(found.heads)} heads on {found.pairs:,} pairs.")
+
+
+def run_cards(
+    data: tuple[Path, ...],
+    models: Path = MODELS,
+    everyday: Path = Path("assets/everyday.json"),
+) -> None:
+    """Fill sizes, figures and everyday translations into the cards of models.
+
+    Args:
+        data: Folders that hold the test sets that the cards name, such as that of the corpora, and runs.
+        models: Folder of model directories.
+        everyday: Sentences by model.
+    """
+    sentences = json.loads(everyday.read_text(encoding="utf-8"))
+    for path in list_models(models):
+        refresh(path, data, sentences.get(path.name, ()))
+        print(path / CARD)
+
+
 def main() -> None:
     """Run one command; a user's mistake ends in one sentence and status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": run_train, "average": run_average, "evaluate": run_evaluate, "align": run_align},
+            {
+                "train": run_train,
+                "average": run_average,
+                "publish": run_publish,
+                "evaluate": run_evaluate,
+                "align": run_align,
+                "study": run_study,
+                "cards": run_cards,
+            },
             prog="python -m training",
             config=(tyro.conf.CascadeSubcommandArgs,),  # a recipe's options stand behind its name
         )

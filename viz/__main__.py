@@ -1,7 +1,8 @@
-"""`python -m viz export`: translate a sentence and write its attention as one HTML file."""
+"""`python -m viz export`: one translation as an HTML file. `python -m viz study`: the page about heads."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,10 @@ import tyro
 from model import Translator
 from model.checkpoint import find_model
 from model.errors import UserError
+from model.study import load_studies
 from viz import export as exporter
 from viz.payload import encode
+from viz.study import PAGE, write_captions, write_page
 
 
 def export(
@@ -40,10 +43,28 @@ def export(
     print(f"{output}: {output.stat().st_size / 1000:.0f} kB", file=sys.stderr)
 
 
+def study(
+    directory: Path = Path("assets/study"),
+    examples: Path = Path("assets/examples.json"),
+    captions: Path = Path("assets/captions.json"),
+) -> None:
+    """Write the page of the studies that `python -m training study` made, its figures, and captions.
+
+    Args:
+        directory: folder of the studies, which gets README.md and the figures.
+        examples: the page's example sentences by model.
+        captions: the file to write: what each example shows.
+    """
+    studies = load_studies(directory)
+    write_page(studies, directory)
+    write_captions(studies, json.loads(examples.read_text(encoding="utf-8")), captions)
+    print(f"{directory / PAGE}: {', '.join(each.model for each in studies)}")
+
+
 def main() -> None:
     """Run the command line."""
     try:
-        tyro.extras.subcommand_cli_from_dict({"export": export}, prog="python -m viz")
+        tyro.extras.subcommand_cli_from_dict({"export": export, "study": study}, prog="python -m viz")
     except (UserError, OSError) as error:
         sys.exit(str(error))
 

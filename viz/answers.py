@@ -1,4 +1,4 @@
-"""What the viewer asks beyond the data that it already has: one small function for each kind of question.
+"""What the viewer asks: one small function for each kind of question.
 
 A question is about the record on screen: it names the model, the sentence and the options that it was
 translated with, and says what is wanted beyond.
@@ -17,14 +17,16 @@ import torch
 
 from model import Translation, Translator
 from model.attribution import rollout
-from model.curves import Curves
+from model.curves import Curves, Row
 from model.errors import UserError, shown
-from model.probes import Probes
+from model.probes import PROBES, Probes
 from model.record import KINDS, Head, Word
 from viz import fields
 from viz.payload import encode, encode_hypothesis, encode_values
 
 NO_TRAINING = "This model came without a record of its training."
+BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
+NO_CURVES = "The curves of this training are missing or cannot be read."
 MAX_BEAM = 8  # of the page; a wider beam is for the command line
 MAX_LENGTH_PENALTY = 2.0
 
@@ -69,8 +71,8 @@ class Question:
         return encode(translation, self.model, self.translator.title, self.beam_size, self.length_penalty)
 
 
-def force(question: Question) -> dict[str, Any]:
-    """The translation that begins with `prefix`."""
+def translate(question: Question) -> dict[str, Any]:
+    """The translation that begins with the ids of `prefix`."""
     return question.payload(question.translate(prefix=fields.ids(question.request, "prefix")))
 
 
@@ -156,20 +158,31 @@ def beams(question: Question) -> dict[str, Any]:
 
 
 def training(question: Question) -> dict[str, Any]:
-    """The curves of the model's own training, the saved steps and the sentences; none without a record."""
+    """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
     try:
         directory, probes = _probes(question)
-    except UserError:  # known for good, unlike a failure, after which asking again makes sense
-        return {"curves": [], "steps": [], "sentences": []}
-    try:
-        curves = Curves.load(directory).rows
-    except UserError:
-        curves = ()  # the steps can be looked at without them
+    except UserError as error:  # known for good, unlike a failure, after which asking again makes sense
+        return {"curves": [], "steps": [], "sentences": [], "notice": str(error)}
+    curves, notice = _curves(directory)
     return {
-        "curves": list(curves),
+        "curves": curves,
         "steps": list(probes.steps),
         "sentences": [pair._asdict() for pair in probes.sentences],
+        "notice": notice,
     }
+
+
+def _curves(directory: Path) -> tuple[list[Row], str]:
+    """The rows that can be read, and what is wrong with the others; the steps do without them."""
+    try:
+        found = Curves.load(directory)
+    except UserError as error:  # its sentence names a path of the server, which is for the log
+        logger.info("training: %s", error)
+        return [], NO_CURVES
+    if not found.skipped:
+        return list(found.rows), ""
+    lines = "1 line" if found.skipped == 1 else f"{found.skipped:,} lines"
+    return list(found.rows), f"{lines} of this training's log cannot be read; the curves go without."
 
 
 def training_step(question: Question) -> dict[str, Any]:
@@ -202,7 +215,7 @@ def _probes(question: Question) -> tuple[Path, Probes]:
         return directory, _load_probes(directory)
     except UserError as error:  # its sentence names a path of the server, which is for the log
         logger.info("training: %s", error)
-        raise UserError(NO_TRAINING) from error
+        raise UserError(BROKEN_TRAINING if (directory / PROBES).exists() else NO_TRAINING) from error
 
 
 @lru_cache(maxsize=4)
@@ -215,7 +228,7 @@ Answer = Callable[[Question], dict[str, Any]]
 
 ANSWERS: dict[str, Answer] = {
     answer.__name__: answer
-    for answer in (force, target, score, mute, importance, values, cell, beams, training, training_step)
+    for answer in (translate, target, score, mute, importance, values, cell, beams, training, training_step)
 }
 # These may take as long as many translations: they wait for each other, and nobody else for them.
 SLOW = frozenset({"importance", "values", "cell", "beams"})

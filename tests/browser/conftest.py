@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -111,7 +111,7 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
         model: str = "de-en",
         address: str = "",
         width: int = 1440,
-        scheme: str = "light",
+        scheme: Literal["light", "dark"] = "light",
     ) -> Page:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         pages.append(page)

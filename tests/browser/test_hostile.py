@@ -10,10 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests import hostile
-from tests.browser.conftest import ARTIFACTS, Show, is_outside
+from tests.browser.conftest import is_outside
 from tests.browser.inspector import open_panel
 from tests.hostile.server import NAME, TITLE, running
-from tests.viz.fakes import random_translation
 
 pytestmark = pytest.mark.browser
 

@@ -129,6 +129,19 @@ def test_the_head_map_is_drawn_when_asked_and_goes_with_its_sentence(opened: Pag
     expect(opened.locator("#hl-heads")).to_be_hidden()
 
 
+def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
+    caption = app.CAPTIONS["de-en"][FIRST]
+    shown = opened.locator(".hl-caption")
+    expect(shown).to_have_text(caption["text"])  # the page opens on that head
+    names = f"{caption['kind'].capitalize()} · layer {caption['layer'] + 1} · head {caption['head'] + 1}"
+    expect(opened.locator("#hl-viewer")).to_contain_text(names)
+    opened.get_by_role("gridcell", name="layer 4, head 8", exact=True).click()
+    shown.get_by_role("button", name="Look at it").click()
+    expect(opened.locator("#hl-viewer")).to_contain_text(names)
+    translate(opened, "Davon ist nichts bekannt.")
+    expect(shown).to_have_count(0)
+
+
 def visit(browser: Browser, address: str, hash_: str) -> Page:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto(f"{address}#{hash_}")
@@ -190,10 +203,12 @@ def test_another_link_in_the_same_page_translates_anew(browser: Browser, address
 def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
     ask = "(request) => Headlight.viewer.ask(request).catch((error) => error.message)"
     request = {"model": "de-en", "text": FIRST, "beam_size": 1, "length_penalty": 1}
-    forced = opened.evaluate(ask, {**request, "do": "force", "prefix": []})
+    forced = opened.evaluate(ask, {**request, "do": "translate", "prefix": []})
     assert forced["text"] == TRANSLATORS["de-en"].translate(FIRST).text
-    assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: force,")
-    assert opened.evaluate(ask, {**request, "text": "crash", "do": "force", "prefix": []}) == app.UNEXPECTED
+    assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: translate,")
+    assert (
+        opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == app.UNEXPECTED
+    )
 
 
 def test_a_server_out_of_reach_is_one_sentence(opened: Page):
@@ -222,13 +237,35 @@ def test_slow_questions_do_not_hold_up_quick_ones_or_a_translation(
         slow,
     )
     quick = opened.evaluate(
-        "(request) => Headlight.viewer.ask(request)", {**slow, "do": "force", "prefix": []}
+        "(request) => Headlight.viewer.ask(request)", {**slow, "do": "translate", "prefix": []}
     )
     assert quick["source_text"] == FIRST
     translate(opened, "Guten Tag!")
     assert opened.evaluate("window.answered") == 0
     released.set()
     opened.wait_for_function("window.answered === 2")
+
+
+def test_who_waits_sees_the_place_in_the_queue(opened: Page, monkeypatch: pytest.MonkeyPatch):
+    released, whole = threading.Event(), TRANSLATORS["de-en"].translate
+    monkeypatch.setattr(
+        TRANSLATORS["de-en"], "translate", lambda *a, **k: released.wait(60) and whole(*a, **k)
+    )
+    place = opened.locator("#hl-place")
+    try:
+        opened.evaluate(
+            """(request) => {
+              for (const text of ['eins', 'zwei', 'drei']) Headlight.viewer.ask({ ...request, text });
+            }""",
+            {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "prefix": []},
+        )
+        submit(opened, "Wer wartet noch?")
+        expect(place).to_have_text("number 2 in the queue")
+        opened.screenshot(path=ARTIFACTS / "queue.png")
+    finally:
+        released.set()
+    expect(opened.locator(".hl-translation")).to_have_text("wER wARTET nOCH ?")
+    expect(place).to_have_text("")
 
 
 def test_a_long_translation_can_be_cancelled(opened: Page, monkeypatch: pytest.MonkeyPatch):

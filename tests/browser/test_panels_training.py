@@ -34,7 +34,7 @@ def recorded(step: int, sentence: int) -> Translation:
 
 def training(question: answers.Question) -> dict[str, Any]:
     sentences = [{"source": text, "target": text.upper()} for text in SENTENCES]
-    return {"curves": CURVES, "steps": STEPS, "sentences": sentences}
+    return {"curves": CURVES, "steps": STEPS, "sentences": sentences, "notice": ""}
 
 
 def training_step(question: answers.Question) -> dict[str, Any]:
@@ -169,10 +169,20 @@ def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
+def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+):
+    broken = "3 lines of this training's log cannot be read; the curves go without."
+    monkeypatch.setitem(answers.ANSWERS, "training", lambda one: training(one) | {"notice": broken})
+    panel = open_panel(page, "Training")
+    expect(panel).to_contain_text(broken)
+    expect(panel).to_contain_text("Step 1000 of 1000")
+
+
 def test_a_model_without_a_record_says_so_and_is_not_asked_again(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
-    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": []}
+    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": answers.NO_TRAINING}
     monkeypatch.setitem(answers.ANSWERS, "training", lambda _: nothing)
     panel = open_panel(page, "Training")
     expect(panel).to_have_text("This model came without a record of its training.")

@@ -248,7 +248,7 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
     sizes, widths = [], []
 
     def watched(
-        model: object, source: torch.Tensor, options: SearchOptions, dtype: torch.dtype
+        model: object, source: torch.Tensor, options: SearchOptions, gates: None, dtype: torch.dtype
     ) -> list[list[Candidate]]:
         sizes.append(source.numel())
         widths.append(source.shape[1])

@@ -18,7 +18,7 @@ IDS = list(TRANSLATOR.score(TEXT, "A small dog runs.").ids)  # forced: a random 
 COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
 # One good request of each kind.
 GOOD: dict[str, dict[str, Any]] = {
-    "force": {"prefix": IDS[:2]},
+    "translate": {"prefix": IDS[:2]},
     "target": {"ids": IDS},
     "score": {"target": "A dog."},
     "mute": {"ids": IDS, "heads": [["cross", 3, 1], ["encoder", 0, 2]]},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
+import shutil
 import zlib
 
 import numpy as np
@@ -16,10 +18,11 @@ from hypothesis import strategies as st
 from model.attribution import rollout
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
+from model.probes import PROBES
 from model.record import KINDS, Head
 from model.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
-from viz.answers import ANSWERS, NO_TRAINING, SLOW
+from viz.answers import ANSWERS, BROKEN_TRAINING, NO_CURVES, NO_TRAINING, SLOW
 from viz.charts import INK
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import decode, to_json
@@ -53,7 +56,7 @@ def test_every_question_has_a_good_request_here_and_the_slow_ones_exist():
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
-    record = decode(ask("force"))
+    record = decode(ask("translate"))
     assert list(record.ids[:2]) == IDS[:2]
     assert record.forced == 2
     assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
@@ -75,7 +78,7 @@ def test_a_persons_translation_is_scored():
 
 
 def test_an_answer_carries_the_options_of_the_record():
-    answer = ask("force", beam_size=2, length_penalty=0.5)
+    answer = ask("translate", beam_size=2, length_penalty=0.5)
     assert answer["options"] == {"beam_size": 2, "length_penalty": 0.5}
     assert answer["model"]["name"] == "tiny"
 
@@ -168,12 +171,37 @@ def test_a_step_of_the_training_is_a_record_of_its_sentence():
 
 def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
-    nothing = {"curves": [], "steps": [], "sentences": []}
+    nothing = {"curves": [], "steps": [], "sentences": [], "notice": NO_TRAINING}
     assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
     monkeypatch.setattr(TRANSLATOR, "directory", None)
     assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
+
+
+def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    with (tmp_path / METRICS).open("ab") as file:
+        file.write(b'\x00\xff{"step": 5, "train/lo')
+    answer = ask("training")
+    assert [row["step"] for row in answer["curves"]] == answer["steps"] == [0, 4]
+    assert answer["notice"] == "1 line of this training's log cannot be read; the curves go without."
+    (tmp_path / METRICS).write_bytes(b'\x00{"step": NaN}\n' * 1000)
+    assert ask("training")["curves"] == []
+    (tmp_path / METRICS).unlink()
+    assert ask("training")["notice"] == NO_CURVES
+    assert ask("training_step")["text"] == PAIRS[1].target
+    assert ask("translate")["text"]
+
+
+def test_broken_probes_of_the_training_are_told_and_the_model_translates(trained, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    os.truncate(tmp_path / PROBES, 100)
+    assert ask("training") == {"curves": [], "steps": [], "sentences": [], "notice": BROKEN_TRAINING}
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == BROKEN_TRAINING
+    assert ask("translate")["text"]
 
 
 WHOLE = [None, "1", 1.5, True, -1, 10**30, [], math.nan]
@@ -205,11 +233,14 @@ NO_HEADS = [
 ]
 NO_TEXT = [None, 5, ["a"], "", "x " * 100_000]
 BAD = [
-    *[("force", "model", value) for value in (None, 5, [], "../tiny", "")],
-    *[("force", "text", value) for value in NO_TEXT],
-    *[("force", "beam_size", value) for value in (*WHOLE, 0, 9)],
-    *[("force", "length_penalty", value) for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])],
-    *[("force", "prefix", value) for value in NO_IDS],
+    *[("translate", "model", value) for value in (None, 5, [], "../tiny", "")],
+    *[("translate", "text", value) for value in NO_TEXT],
+    *[("translate", "beam_size", value) for value in (*WHOLE, 0, 9)],
+    *[
+        ("translate", "length_penalty", value)
+        for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])
+    ],
+    *[("translate", "prefix", value) for value in NO_IDS],
     *[("target", "ids", value) for value in (*NO_IDS, [])],
     *[("score", "target", value) for value in NO_TEXT],
     *[("mute", "ids", value) for value in NO_IDS],
@@ -233,7 +264,7 @@ def test_a_field_that_is_not_what_it_should_be_is_refused_in_one_sentence(do, na
     assert len(sentence) < 400
 
 
-@pytest.mark.parametrize("request_", [None, [], "force", 5, {}, {"do": "force"}])
+@pytest.mark.parametrize("request_", [None, [], "translate", 5, {}, {"do": "translate"}])
 def test_what_is_no_request_is_refused(request_):
     assert DESK.ask(request_)["error"] != UNEXPECTED
 
@@ -274,7 +305,7 @@ def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
         raise RuntimeError("a secret of the server")
 
     monkeypatch.setattr(TRANSLATOR, "translate", fail)
-    assert refused(**COMMON, do="force", prefix=[]) == UNEXPECTED
+    assert refused(**COMMON, do="translate", prefix=[]) == UNEXPECTED
 
 
 def test_taking_away_gives_the_record_again_as_files_and_calls():
@@ -297,13 +328,3 @@ def test_the_head_map_is_of_this_translation_in_the_theme_of_the_page():
     assert chart["config"]["axis"]["labelColor"] == INK["dark"]
     with pytest.raises(UserError, match="“theme” must be one of: light, dark"):
         DESK.head_map({**COMMON, "ids": IDS, "theme": "<b>"})
-
-
-def test_the_api_scores_and_mutes():
-    scored = DESK.score(TEXT, "A dog.", "tiny")
-    assert scored["translation"] == "A dog."
-    assert len(scored["log_probabilities"]) == len(scored["target_tokens"])
-    muted = DESK.mute(TEXT, [["cross", 3, 1]], "tiny")
-    own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
-    assert muted["translation"] == own.translation.text
-    assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)

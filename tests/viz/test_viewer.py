@@ -13,6 +13,7 @@ import viz.viewer
 from tests import hostile
 from tests.viz.fakes import random_translation
 from viz.payload import encode, to_json
+from viz.viewer.theme import FONTS
 
 HERE = Path(__file__).parent
 
@@ -34,6 +35,18 @@ def test_the_script_has_no_module_syntax_left_and_cannot_end_its_element():
 def test_modules_stay_short():
     for name in viz.viewer.MODULES:
         assert len((viz.viewer.HERE / name).read_text("utf-8").splitlines()) <= 400
+
+
+def test_missing_fonts_are_replaced_by_what_every_system_has():
+    look = viz.viewer.style("viewer.css", "panels.css", "page.css")
+    written = re.sub(r"var\(--hl-font\)", "", look + viz.viewer.script())
+    named = re.findall(r"--hl-font: ([^;]+);|'font-family': '([^']+)'", written)
+    lists = [*("".join(each).split(", ") for each in named), FONTS]
+    assert len(lists) == 3
+    assert {fonts[-1] for fonts in lists} == {"sans-serif"}
+    assert "font-family:" not in written
+    assert "@font-face" not in written
+    assert "@import" not in written
 
 
 def test_the_script_parses(tmp_path):

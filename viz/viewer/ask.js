@@ -33,9 +33,9 @@ export async function request(store, ask, name, question, read = (answer) => ans
   const refusal = whyNot(store.get(), ask, name);
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
-  const { close, isOpen } = openQuestion(store, name);
+  const { close, isOpen, tellPlace } = openQuestion(store, name);
   try {
-    const answer = await read(await ask({ ...identityOf(store.get().record), ...question }));
+    const answer = await read(await ask({ ...identityOf(store.get().record), ...question }, tellPlace));
     return isOpen() ? answer : null;
   } catch (error) {
     if (isOpen()) store.change({ error: error.message });
@@ -43,6 +43,11 @@ export async function request(store, ask, name, question, read = (answer) => ans
   } finally {
     close();
   }
+}
+
+// Where a request stands that others keep waiting; nothing when the server is at it.
+export function waitingText(place) {
+  return place ? `number ${place} in the queue` : '';
 }
 
 // For `read`: an answer that is a payload, as a record.
@@ -63,10 +68,11 @@ function openQuestion(store, name) {
     all.delete(name);
     store.change({ busy: [...all.values()].at(-1) ?? null });
   };
+  const tellPlace = (place) => isOpen() && store.change({ busy: { ...mine, waiting: waitingText(place) } });
   mine.cancel = close;
   all.set(name, mine); // takes the place of an older one, whose answer nobody waits for now
   store.change({ busy: mine, error: null });
-  return { close, isOpen };
+  return { close, isOpen, tellPlace };
 }
 
 // Another record on screen closes every question about the former one.

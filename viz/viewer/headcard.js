@@ -2,7 +2,7 @@
 
 import { element } from './dom.js';
 import { axes } from './payload.js';
-import { chosenHeads, differs, isMuted, toggleMute } from './state.js';
+import { chooseKind, chosenHeads, differs, headOf, isMuted, sameHead, toggleMute } from './state.js';
 import { whyNot } from './ask.js';
 import { SORT_NAMES } from './order.js';
 import { glyph, meaningOf } from './roles.js';
@@ -51,12 +51,23 @@ export function createHeadCard(store, ask) {
     draw(state, before) {
       if (!state.record) return;
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.importance !== before.importance) card.replaceChildren(...cardOf(state, openOnes(card)));
+      if (moved || state.importance !== before.importance)
+        card.replaceChildren(...captionOf(store, state), ...cardOf(state, openOnes(card)));
       next.draw(state, before);
       if (moved || differs(state, before, ['mutes', 'muted', 'visit']))
         silent.replaceChildren(...silenceOf(store, ask, state));
     },
   };
+}
+
+// What a study of many sentences found of a head that this sentence shows well, and the way there.
+function captionOf(store, state) {
+  const { caption } = state;
+  if (!caption) return [];
+  const [shown, ...others] = chosenHeads(state);
+  const isThere = others.length === 0 && sameHead(shown, [caption.kind, caption.layer, caption.head]);
+  const go = () => store.change({ ...chooseKind(store.get(), caption.kind), ...headOf(caption) });
+  return [element('p', { class: 'hl-caption' }, caption.text, ' ', isThere ? null : pressable('Look at it', go))];
 }
 
 // What the translation would be without the heads that are silent now.

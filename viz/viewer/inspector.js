@@ -92,7 +92,11 @@ function drawStatus(store, status, state) {
   const { busy, error, visit } = state;
   status.classList.toggle('hl-is-busy', Boolean(busy));
   status.classList.toggle('hl-is-error', Boolean(error) && !busy);
-  if (busy) status.replaceChildren(element('span', {}, `${busy.what} …`), pressable('Cancel', busy.cancel));
+  if (busy)
+    status.replaceChildren(
+      element('span', {}, `${busy.what} … ${busy.waiting ?? ''}`),
+      pressable('Cancel', busy.cancel),
+    );
   else if (error)
     status.replaceChildren(
       element('span', {}, error),

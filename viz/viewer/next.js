@@ -73,6 +73,6 @@ async function forceToken(store, ask, step, token) {
     .get()
     .record.tokens.predicted.slice(0, step)
     .map(({ id }) => id);
-  const record = await request(store, ask, 'force', { do: 'force', prefix: [...before, token.id] }, readRecord);
+  const record = await request(store, ask, 'force', { do: 'translate', prefix: [...before, token.id] }, readRecord);
   if (record) visit(store, record, { what: 'force', label: `forced “${visible(token)}” at step ${step + 1}` });
 }

@@ -1,19 +1,100 @@
 // What Gradio's widgets around the viewer do in the browser: the link that opened the page, menus, what is on screen.
 
 import { taskOfAddress } from './address.js';
+import { waitingText } from './ask.js';
 
-// What a link asks for, in place of what the page opens with. `examples` has a sentence for each model there is.
-// Another link in the same page opens it anew; the viewer's own part of the address does not.
-export function readAddress(examples, most, [sentence, model, beam, penalty]) {
+const LOOK_EVERY = 2000; // milliseconds between two looks at the queue
+const UNREACHABLE = 'The server does not answer. Check that it is running, then try again.';
+
+let provideViewer;
+const viewer = new Promise((resolve) => {
+  provideViewer = resolve;
+});
+let captions = {}; // of each model, captions by sentence
+let latest = null; // the translation that the page waits for
+
+// Gradio's `server` functions as one: the answer to a request, or an error with the sentence to show. `tellPlace`
+// hears the request's place in the queue, null when it is in none.
+export function asker(server) {
+  return async (request, tellPlace) => {
+    let open = true;
+    const look = async () => {
+      const place = await server.place(request);
+      if (open) tellPlace?.(place);
+    };
+    const clock = setInterval(look, LOOK_EVERY);
+    try {
+      // Gradio answers nothing at all when the server cannot be reached.
+      const { answer, error } = (await server.ask(request)) ?? { error: UNREACHABLE };
+      if (error) throw new Error(error);
+      return answer;
+    } finally {
+      open = false;
+      clearInterval(clock);
+    }
+  };
+}
+
+// The viewer, once it is mounted, for the page's own widgets.
+export function provide(mounted) {
+  window.Headlight.viewer = mounted;
+  provideViewer(mounted);
+}
+
+// Shows a translation; returns what becomes of the message, the two buttons that need a record, and the head map.
+// One that another translation or Cancel has overtaken changes nothing.
+export async function translate(text, model, beam, penalty) {
+  const mine = {};
+  latest = mine;
+  const isLatest = () => latest === mine;
+  const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
+  document.body.classList.add('hl-pending');
+  try {
+    const { ask, show } = await viewer;
+    const payload = await ask(request, (place) => isLatest() && tellWaiting(waitingText(place)));
+    if (!isLatest()) return [];
+    show(JSON.stringify(payload), captionOf(model, text));
+    const ready = { __type__: 'update', interactive: true };
+    return ['', ready, ready, { __type__: 'update', visible: false }];
+  } catch (error) {
+    return isLatest() ? [escaped(error.message)] : [];
+  } finally {
+    if (isLatest()) cancel();
+  }
+}
+
+function captionOf(model, text) {
+  const ofModel = Object.hasOwn(captions, model) ? captions[model] : {};
+  return Object.hasOwn(ofModel, text) ? ofModel[text] : null;
+}
+
+export function cancel() {
+  latest = null;
+  document.body.classList.remove('hl-pending');
+  tellWaiting('');
+}
+
+function tellWaiting(text) {
+  document.querySelector('#hl-place [role="status"]').textContent = text;
+}
+
+function escaped(text) {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+// What a link asks for, in place of what the page opens with. `examples` has a sentence for each model there is,
+// `known` the captions. Another link in the same page opens it anew; the viewer's own part of the address does not.
+export function readAddress({ examples, most, captions: known }, [sentence, model, beam, penalty]) {
+  captions = known;
   window.addEventListener('hashchange', ({ oldURL, newURL }) => {
     const [before, after] = [oldURL, newURL].map((url) => JSON.stringify(taskOfAddress(new URL(url).hash)));
     if (before !== after) location.reload();
   });
   const task = taskOfAddress(location.hash);
-  const known = task.model !== null && Object.hasOwn(examples, task.model);
+  const isThere = task.model !== null && Object.hasOwn(examples, task.model);
   return [
-    task.text ?? (known ? examples[task.model] : sentence),
-    known ? task.model : model,
+    task.text ?? (isThere ? examples[task.model] : sentence),
+    isThere ? task.model : model,
     Math.min(task.beam ?? beam, most.beam),
     Math.min(task.alpha ?? penalty, most.penalty),
   ];

@@ -42,6 +42,7 @@ const ANSWERS = Object.freeze({
 
 export const EMPTY = Object.freeze({
   record: null, // the decoded payload
+  caption: null, // { text, kind, layer, head }: what is known of a head that this sentence shows well
   ...CHOICES,
   ...ANSWERS,
   lastHead: 0, // the head to come back to from the average
@@ -49,7 +50,7 @@ export const EMPTY = Object.freeze({
   step: 0, // the decoder's step whose next words are listed
   reference: null, // { label, record, heads }: what `difference` compares with; without heads, the same ones
   training: null,
-  busy: null, // { what, cancel } while the server is asked
+  busy: null, // { what, cancel, waiting } while the server is asked
   error: null, // one sentence
   theme: 'light',
 });
@@ -210,12 +211,17 @@ export function toggleMute(state, heads = chosenHeads(state)) {
   return { mutes: silent ? others : [...others, ...heads] };
 }
 
-// A new record keeps the choices; the very first one opens on its clearest cross-attention head.
-export function show(state, record) {
-  const changes = { record, ...ANSWERS, hover: null, pin: null, step: 0, error: null };
+// A new record keeps the choices; the very first one opens on the head of its caption, or on its clearest one.
+export function show(state, record, caption = null) {
+  const changes = { record, caption, ...ANSWERS, hover: null, pin: null, step: 0, error: null };
   if (state.record && sameShape(state.record, record)) return changes;
   const fresh = { ...changes, training: null, reference: null, mutes: CHOICES.mutes, selection: CHOICES.selection };
-  return { ...fresh, kind: 'cross', ...clearestHead(record) };
+  return { ...fresh, ...(caption ? headOf(caption) : { kind: 'cross', ...clearestHead(record) }) };
+}
+
+// The head of a caption, as a choice.
+export function headOf({ kind, layer, head }) {
+  return { kind, layer, head, lastHead: head, selection: CHOICES.selection };
 }
 
 function sameShape(one, other) {

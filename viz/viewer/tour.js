@@ -106,7 +106,7 @@ function offer(tour) {
 async function start(tour) {
   const { store, ask, opener } = tour;
   opener.closest('dialog')?.close();
-  const question = { do: 'force', prefix: [], model: MODEL, text: WORD, beam_size: 1, length_penalty: 1 };
+  const question = { do: 'translate', prefix: [], model: MODEL, text: WORD, beam_size: 1, length_penalty: 1 };
   const record = await request(store, ask, 'tour', question, readRecord);
   if (!record) return close(tour);
   leave(store);

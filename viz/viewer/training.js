@@ -42,7 +42,7 @@ export function createTraining(store, ask) {
 function drawNothing(store, ask, node, state) {
   const reason = whyNot(state, ask, 'training');
   if (reason) node.replaceChildren(note(reason));
-  else if (state.training) node.replaceChildren(note('This model came without a record of its training.'));
+  else if (state.training) node.replaceChildren(note(state.training.notice));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
@@ -154,7 +154,7 @@ function createPlayer(store, ask) {
 }
 
 function drawCharts(node, state) {
-  const { curves } = state.training;
+  const { curves, notice } = state.training;
   const curve = ([name, key]) => ({
     name,
     points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]),
@@ -167,5 +167,6 @@ function drawCharts(node, state) {
   node.replaceChildren(
     ...(losses.length ? [drawChart('Loss', losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
     ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),
+    ...(notice ? [note(notice)] : []),
   );
 }

@@ -53,14 +53,14 @@ export function mount(root, { ask = null, address = false } = {}) {
 // Takes payloads as JSON; one that arrives while an older one is still decoded wins.
 function createLoader(root, store, problem, address) {
   let latest = 0;
-  return async (json) => {
+  return async (json, caption = null) => {
     latest += 1;
     const turn = latest;
     try {
       const record = await decode(json);
       if (turn !== latest) return;
       const first = store.get().record === null;
-      store.change(show(store.get(), record));
+      store.change(show(store.get(), record, caption));
       if (first && address) store.change(fromAddress(location.hash));
       root.classList.remove('hl-empty');
       problem.hidden = true;

@@ -1,0 +1,50 @@
+"""The named endpoints ask what the viewer asks, and leave out the weights where nobody asked for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.errors import UserError
+from model.record import Head
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+from tests.viz.loop import run
+from viz.answers import SLOW
+from viz.api import Api
+from viz.desk import Desk
+from viz.lanes import Lanes
+from viz.payload import decode
+
+TEXT = "Ein kleiner Hund läuft."
+TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
+
+
+@pytest.fixture
+def served() -> Api:
+    return Api(Lanes(Desk({"tiny": TRANSLATOR}).ask, SLOW))
+
+
+def test_a_translation_and_its_record(served):
+    record = decode(run(served.attention(TEXT, "tiny", 2, 0.5)))
+    expected = TRANSLATOR.translate(TEXT, 2, 0.5)
+    assert record.ids == expected.ids
+    summary = run(served.translate(TEXT, "tiny", 2, 0.5))
+    assert summary["translation"] == expected.text
+    assert "attention" not in summary
+    prefix = [expected.ids[0], 5]
+    assert decode(run(served.attention(TEXT, "tiny", prefix=prefix))).ids[:2] == tuple(prefix)
+
+
+def test_scores_and_mutes(served):
+    scored = run(served.score(TEXT, "A dog.", "tiny"))
+    assert scored["translation"] == "A dog."
+    assert len(scored["log_probabilities"]) == len(scored["target_tokens"])
+    muted = run(served.mute(TEXT, [["cross", 3, 1]], "tiny"))
+    own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
+    assert muted["translation"] == own.translation.text
+    assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)
+
+
+def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
+    with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
+        run(served.score(TEXT, "A dog.", "xx"))

@@ -1,0 +1,132 @@
+"""Two lanes to the model: many people ask at once, and short work never waits behind long work.
+
+Requests that ask for the same share one computation, also later: what was answered is kept, and says nothing
+about who asked, as a request holds all that its answer depends on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container
+from typing import Any
+
+import anyio.to_thread
+import torch
+
+from viz.payload import to_json
+
+Answer = Callable[[object], dict[str, Any]]  # {"answer": …} or {"error": one sentence}
+
+QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
+THREADS = torch.get_num_threads()  # that torch takes for one computation, and here for all that run at once
+MAX_WAITING = 256  # in one lane; who comes later is told to come back
+MAX_KEPT = 32 * 2**20  # bytes of answers: some hundred translations
+BUSY = "Many people are asking at once; try again in a moment."
+
+
+class Kept:
+    """The latest answers, as many as fit into `size` bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.held = 0
+        self.answers: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, key: str) -> bytes | None:
+        """Return the answer, which thereby is the last to be forgotten."""
+        if key in self.answers:
+            self.answers.move_to_end(key)
+        return self.answers.get(key)
+
+    def put(self, key: str, answer: bytes) -> None:
+        """Keep an answer that was not kept; forget those that nobody has asked for longest."""
+        self.answers[key] = answer
+        self.held += len(answer)
+        while self.held > self.size:
+            self.held -= len(self.answers.popitem(last=False)[1])
+
+
+class Lane:
+    """Threads that work at once, and who waits for them."""
+
+    def __init__(self, at_once: int) -> None:
+        self.limiter = anyio.CapacityLimiter(at_once)  # serves in the order of arrival
+        self.waiting: dict[str, None] = {}  # keys in that order
+
+
+class Lanes:
+    """Runs `answer` beside the event loop; `slow` names the requests, by their field `do`, that take long."""
+
+    def __init__(self, answer: Answer, slow: Container[str], kept: int = MAX_KEPT) -> None:
+        self.answer = answer
+        self.slow = slow
+        self.quick_lane, self.slow_lane = Lane(QUICK_AT_ONCE), Lane(SLOW_AT_ONCE)
+        self.running: dict[str, asyncio.Task[bytes]] = {}
+        self.askers: Counter[str] = Counter()
+        self.at_work: set[str] = set()
+        self.kept = Kept(kept)
+
+    async def ask(self, request: object) -> bytes:
+        """Return the answer as JSON. Who goes takes it from nobody else; what nobody awaits is not begun."""
+        key, lane = key_of(request), self._lane(request)
+        kept = self.kept.get(key)
+        if kept is not None:
+            return kept
+        if key not in self.running:
+            if len(lane.waiting) >= MAX_WAITING:
+                return _encoded({"error": BUSY})
+            self.running[key] = asyncio.create_task(self._work(key, lane, request))
+        self.askers[key] += 1
+        try:
+            return await asyncio.shield(self.running[key])
+        finally:
+            self.askers[key] -= 1
+            if not self.askers[key]:
+                del self.askers[key]
+                if key in lane.waiting:
+                    lane.waiting.pop(key, None)
+                    self.running.pop(key).cancel()
+
+    def place(self, request: object) -> int | None:
+        """Return the place of a request among those that wait, from 1; None when it is not among them."""
+        waiting = list(self._lane(request).waiting)
+        key = key_of(request)
+        return waiting.index(key) + 1 if key in waiting else None
+
+    def _lane(self, request: object) -> Lane:
+        do = request.get("do") if isinstance(request, dict) else None
+        return self.slow_lane if isinstance(do, str) and do in self.slow else self.quick_lane
+
+    async def _work(self, key: str, lane: Lane, request: object) -> bytes:
+        def work() -> tuple[bytes, bool]:
+            lane.waiting.pop(key, None)
+            self.at_work.add(key)
+            try:
+                # More threads than cores would wait for each other, many times longer than they compute.
+                torch.set_num_threads(max(1, THREADS // len(self.at_work)))
+                answered = self.answer(request)
+                return _encoded(answered), "answer" in answered
+            finally:
+                self.at_work.discard(key)
+
+        lane.waiting[key] = None
+        try:
+            answer, worth_keeping = await anyio.to_thread.run_sync(work, limiter=lane.limiter)
+        finally:
+            if self.running.get(key) is asyncio.current_task():  # not another one that was asked for since
+                del self.running[key]
+        if worth_keeping:
+            self.kept.put(key, answer)
+        return answer
+
+
+def key_of(request: object) -> str:
+    """Return the same short text for the same request, however its fields are ordered."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def _encoded(answer: dict[str, Any]) -> bytes:
+    return to_json(answer).encode(errors="backslashreplace")  # half a surrogate pair, as JSON writes it

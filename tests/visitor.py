@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,10 +108,10 @@ class Server:
 
 
 @contextmanager
-def serving(*before: str, **environment: str) -> Iterator[Server]:
-    """app.py once it answers, run by `python BEFORE app.py`."""
+def serving(*before: str, after: Sequence[str] = (), **environment: str) -> Iterator[Server]:
+    """app.py once it answers, run by `python BEFORE app.py AFTER`."""
     port = free_port()
-    command = [sys.executable, *before, "app.py", "--port", str(port)]
+    command = [sys.executable, *before, "app.py", "--port", str(port), *after]
     with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
         settings = os.environ | environment
         with subprocess.Popen(command, cwd=ROOT, env=settings, stdout=output, stderr=errors) as process:

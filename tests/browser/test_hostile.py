@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests import hostile
 from tests.browser.conftest import is_outside
 from tests.browser.inspector import open_panel
-from tests.hostile.server import NAME, TITLE, running
+from tests.hostile.models import BROKEN, NAME, TITLE, serving_them
 
 pytestmark = pytest.mark.browser
 
@@ -37,7 +37,8 @@ ASK = """async ([json, fields, action]) => {
   const good = { model: record.model.name, text: record.source_text, ...record.options };
   const text = JSON.parse(json);
   const spoilt = Object.fromEntries(fields.map((field) => [field, text]));
-  return Headlight.viewer.ask({ ...good, ids: [], heads: [], prefix: [], do: action, ...spoilt }).then(() => null, ({ message }) => message);
+  const request = { ...good, ids: [], heads: [], prefix: [], do: action, ...spoilt };
+  return Headlight.viewer.ask(request).then(() => null, ({ message }) => message);
 }"""
 CANARIES = f"() => [window, ...Array.from(window.frames)].some((one) => one.{hostile.CANARY} !== undefined)"
 # A page has settled when a record is drawn or a sentence says why there is none.
@@ -92,7 +93,7 @@ def as_reference(watched: Watched, text: str, _: int) -> None:
 def as_target(watched: Watched, text: str, _: int) -> None:
     assert watched.page.evaluate(ASK, [json.dumps(text), ["do"]])
     for field in ("prefix", "ids"):
-        do = "force" if field == "prefix" else "target"
+        do = "translate" if field == "prefix" else "target"
         assert watched.page.evaluate(ASK, [json.dumps(text), [field], do])
 
 
@@ -113,8 +114,8 @@ WAYS = (as_reference, as_target, as_model, as_link)
 
 @pytest.fixture(scope="module")
 def hostile_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("server") / "log") as url:
-        yield url
+    with serving_them(tmp_path_factory.mktemp("models")) as server:
+        yield f"http://127.0.0.1:{server.visitor.port}/"
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_no_text_runs_and_the_page_lives_on(watched: Watched, texts: list[str]) 
 
 def test_a_model_with_a_hostile_name_is_text_in_picker_and_messages(watched: Watched) -> None:
     page = watched.page
-    expect(page.locator("#hl-problems")).to_have_text(f"{NAME} is left out.")
+    expect(page.locator("#hl-problems")).to_contain_text(f"{BROKEN} is left out: ")
     page.get_by_label("Model").click()
     page.get_by_role("option", name=TITLE).click()
     page.wait_for_function(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from model import Translator, list_models  # isort: skip  # before gradio: model/disk.py says why
+from viz import environment  # isort: skip  # before gradio: it says why
 import gradio as gr
 import tyro
 from gradio.events import api
@@ -356,8 +357,8 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
     """
     log_lines()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
-    port = port or int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
     try:
+        port = environment.port() if port is None else port
         check_address(host, port)
     except UserError as error:
         sys.exit(str(error))

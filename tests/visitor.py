@@ -124,7 +124,7 @@ def serving(*before: str, after: Sequence[str] = (), **environment: str) -> Iter
 
 
 def _wait(server: Server) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while True:
         try:
             server.visitor.ask("/healthz")

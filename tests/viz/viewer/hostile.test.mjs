@@ -72,13 +72,13 @@ test('the name of a model is looked up and nothing else', () => {
   globalThis.window = { addEventListener() {} };
   const examples = JSON.parse('{"de-en": "Hallo", "<b>\\"": "Hund"}');
   const widgets = ['typed', 'de-en', 1, 1];
-  const most = { beam: 8, penalty: 2 };
+  const opening = { examples, most: { beam: 8, penalty: 2 }, captions: {} };
   for (const name of HOSTILE) {
     globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
-    assert.deepEqual(readAddress(examples, most, widgets).slice(0, 2), ['typed', 'de-en'], name);
+    assert.deepEqual(readAddress(opening, widgets).slice(0, 2), ['typed', 'de-en'], name);
   }
   globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}` };
-  assert.deepEqual(readAddress(examples, most, widgets), ['Hund', '<b>"', 1, 1]);
+  assert.deepEqual(readAddress(opening, widgets), ['Hund', '<b>"', 1, 1]);
 });
 
 test('a token is short, visible and on its own line', () => {

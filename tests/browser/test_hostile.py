@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from model.tokenizer import normalise
 from tests import hostile
 from tests.browser.conftest import is_outside
 from tests.browser.inspector import open_panel
 from tests.hostile.models import BROKEN, NAME, TITLE, serving_them
+from tests.viz.fakes import random_translation
+from viz.export import write
+from viz.payload import encode
 
 pytestmark = pytest.mark.browser
 
@@ -44,6 +49,17 @@ CANARIES = f"() => [window, ...Array.from(window.frames)].some((one) => one.{hos
 # A page has settled when a record is drawn or a sentence says why there is none.
 SETTLED = """() => window.Headlight?.viewer && !document.body.classList.contains('hl-pending') &&
   (Headlight.viewer.state().record || document.querySelector('#hl-message').innerText.trim() !== '')"""
+# As if a text had become elements: of a script, and of one that a failed picture calls.
+BREAK_IN = """async ([script]) => {
+  const element = document.createElement('script');
+  element.textContent = script;
+  document.body.append(element);
+  const picture = document.createElement('div');
+  picture.innerHTML = `<img src="data:," onerror="${script}">`;
+  document.body.append(picture);
+  await picture.firstChild.decode().catch(() => null);
+}"""
+TOKENS = 40  # of one exported file
 GOOD = "Ein kleiner Hund."
 LINK_WORDS = ("text", "model", "kind", "layer", "heads", "mute", "panel", "hostile")
 
@@ -87,7 +103,7 @@ def as_reference(watched: Watched, text: str, _: int) -> None:
     box = watched.page.get_by_label("Your own translation")
     watched.page.evaluate(TYPE, [".hl-box", json.dumps(text)])
     box.press("Enter")
-    expect(watched.page.locator(".hl-status.hl-busy")).to_have_count(0)
+    expect(watched.page.locator(".hl-status.hl-is-busy")).to_have_count(0)
 
 
 def as_target(watched: Watched, text: str, _: int) -> None:
@@ -135,6 +151,30 @@ def test_no_text_runs_and_the_page_lives_on(watched: Watched, texts: list[str]) 
         watched.assert_well(turn)
         WAYS[turn % len(WAYS)](watched, text, turn)
         watched.assert_well(turn + 1)
+
+
+@pytest.mark.parametrize(
+    "texts", [hostile.some(1), pytest.param(hostile.STRINGS, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_an_exported_file_of_hostile_tokens_runs_its_own_scripts_alone(
+    browser: Browser, tmp_path: Path, texts: list[str]
+) -> None:
+    """A script that gets in all the same is stopped by the policy."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    path = tmp_path / "attention_maps.html"
+    for start in range(0, len(texts), TOKENS):
+        tokens = [normalise(text) for text in texts[start : start + TOKENS]]
+        translation = random_translation(tokens, tokens, layers=1, heads=2)
+        write(encode(translation, tokens[0], tokens[-1]), path)
+        page.goto(path.as_uri())
+        expect(page.locator(".hl-chip")).to_have_count(2 * len(tokens) + 3)
+        page.evaluate(BREAK_IN, [hostile.payloads.SET])
+        assert not page.evaluate(CANARIES)
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert {url for url in requests if not url.startswith("data:")} == {path.as_uri()}
+    page.close()
 
 
 def test_a_model_with_a_hostile_name_is_text_in_picker_and_messages(watched: Watched) -> None:

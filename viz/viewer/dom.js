@@ -29,9 +29,14 @@ const UNRULY = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 export function visible({ text }) {
   const letters = [...text];
   const short = letters.length > LONGEST_TOKEN ? `${letters.slice(0, LONGEST_TOKEN).join('')}…` : text;
-  const written = short.replace(UNSEEN, nameOf);
+  const written = spelt(short);
   if (written.trim() === '') return '␣';
   return /^\p{M}/u.test(written) ? `◌${written}` : written;
+}
+
+// A sentence of ours about characters, with those that draw nothing by their names.
+export function spelt(text) {
+  return text.replace(UNSEEN, nameOf);
 }
 
 // A sentence whose line nothing in it can turn or break.

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { fromAddress, taskOfAddress, toAddress } from '../viewer/address.js';
-import { readable, visible } from '../viewer/dom.js';
+import { readable, spelt, visible } from '../viewer/dom.js';
 import { readAddress } from '../viewer/page.js';
 import { CHOICES } from '../viewer/state.js';
 import { opened, record } from './record.mjs';
@@ -91,6 +91,11 @@ test('a token is short, visible and on its own line', () => {
   for (const [text, written] of Object.entries(cases)) assert.equal(visible({ text }), written);
   for (const text of ['läuft', 'e\u0301', 'שלום', '日本', '<s>']) assert.equal(visible({ text }), text);
   assert.equal(visible({ text: 'x'.repeat(81) }), `${'x'.repeat(80)}…`);
+});
+
+test('a notice names every character that it quotes and that draws nothing', () => {
+  assert.equal(spelt('The model does not know “\u200b”.'), 'The model does not know “⟨U+200B⟩”.');
+  for (const text of HOSTILE) assert.doesNotMatch(spelt(text), /[\p{C}\p{Default_Ignorable_Code_Point}]/u);
 });
 
 test('a sentence keeps what it needs and loses what turns its line', () => {

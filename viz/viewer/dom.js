@@ -21,8 +21,10 @@ function fill(node, attributes, children) {
 }
 
 const LONGEST_TOKEN = 80; // characters; one of thousands would push everything else out of sight
-// What draws nothing, turns the line or breaks it: of a token all of it, of a sentence only what spoils its line.
-const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+// What draws nothing, turns the line or breaks it: of a token all of it but what joins or colours an emoji (the
+// group), of a sentence only what spoils its line.
+const UNSEEN =
+  /(\p{ExtPict}[\p{EMod}\uFE0F]{0,2}(?:\u200D\p{ExtPict}[\p{EMod}\uFE0F]{0,2})*)|[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]/gu;
 const UNRULY = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 // What a person reads of a token; a token of blanks alone would leave nothing to point at.
@@ -36,7 +38,7 @@ export function visible({ text }) {
 
 // A sentence of ours about characters, with those that draw nothing by their names.
 export function spelt(text) {
-  return text.replace(UNSEEN, nameOf);
+  return text.replace(UNSEEN, (character, emoji) => emoji ?? nameOf(character));
 }
 
 // A sentence whose line nothing in it can turn or break.

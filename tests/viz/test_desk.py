@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.attribution import rollout
+from model.curves import METRICS
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
 from model.probes import PROBES

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from model import Translator, list_models  # isort: skip  # before gradio: model/disk.py says why
+from viz import environment  # isort: skip  # before gradio: it says why
 import gradio as gr
 import tyro
 from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
-from model.errors import UserError
+from model.errors import UserError, shown
 from viz.answers import FROM_FILES, MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
 from viz.api import Api
 from viz.desk import UNEXPECTED, Desk
@@ -70,6 +71,11 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     translators: dict[str, Translator] = {}
     problems = [] if folder.is_dir() else [f"There is no folder {folder}; check --models."]
     for path in list_models(folder):
+        if not path.name.isprintable():  # half a line, a turned one or none: no message could name it
+            problems.append(
+                f"{shown(path.name)} is left out; give its directory a name of visible characters."
+            )
+            continue
         try:
             translators[path.name] = Translator.load(path)
         except UserError as error:
@@ -214,8 +220,9 @@ def _paragraphs(sentences: Sequence[str]) -> str:
     return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
-def _examples(model: str) -> list[str]:
-    return EXAMPLES.get(model) or [""]
+def _examples(model: object) -> list[str]:
+    """The sentences for a model; anything can be in the place of its name."""
+    return (EXAMPLES.get(model) if isinstance(model, str) else None) or [""]
 
 
 def _example_buttons(model: str) -> list[dict[str, Any]]:
@@ -350,8 +357,8 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
     """
     log_lines()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
-    port = port or int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
     try:
+        port = environment.port() if port is None else port
         check_address(host, port)
     except UserError as error:
         sys.exit(str(error))

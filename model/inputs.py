@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from model.checkpoint import Checkpoint, ModelInfo
 from model.decoding import SearchOptions
-from model.errors import TooLongError, UserError
+from model.errors import TooLongError, UserError, shown
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
 MAX_TOKENS = 128  # of a sentence to look at, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
+CHARACTERS_PER_TOKEN = 40  # a bound before tokenising: nothing within the token limit is longer
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
 
 
@@ -41,7 +42,9 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
         ids = list(target)
     for index in ids:
         if not 0 <= index < len(tokenizer) or index in (PAD_ID, BOS_ID):
-            raise UserError(f"A translation cannot hold the token {index}; give ids of the vocabulary.")
+            raise UserError(
+                f"A translation cannot hold the token {shown(index)}; give ids of the vocabulary."
+            )
     if EOS_ID in ids[:-1]:
         raise UserError("The given translation goes on behind its </s>; end it there.")
     if len(ids) > MAX_TARGET_TOKENS:
@@ -66,11 +69,11 @@ def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int)
 
 
 def _too_many_characters(text: str, max_tokens: int) -> UserError | None:
-    # A bound before tokenising: nothing within the token limit is longer than this.
-    if len(text) <= 40 * max_tokens:
+    most = CHARACTERS_PER_TOKEN * max_tokens
+    if len(text) <= most:
         return None
     return TooLongError(
-        f"The text has {len(text):,} characters; translate one sentence of at most "
+        f"The text has {len(text):,} characters; the limit is {most:,}. Translate one sentence of at most "
         f"{max_tokens} tokens at a time."
     )
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from model.attention import KeyValue, MultiHeadAttention
 from model.config import ModelConfig
-from model.errors import UserError
+from model.errors import UserError, shown
 from model.layers import DecoderLayer, Embedding, EncoderLayer
 from model.masks import causal_mask
 from model.record import KINDS, Head
@@ -47,11 +47,11 @@ class HeadGates(NamedTuple):
 def check_head(config: ModelConfig, head: Head) -> None:
     """Raise UserError when the model lacks this head."""
     if head.kind not in KINDS:
-        raise UserError(f"There is no kind {head.kind!r} of attention; give one of {', '.join(KINDS)}.")
+        raise UserError(f"There is no kind {shown(head.kind)} of attention; give one of {', '.join(KINDS)}.")
     layers = config.n_encoder_layers if head.kind == "encoder" else config.n_decoder_layers
     if not (0 <= head.layer < layers and 0 <= head.head < config.n_heads):
         raise UserError(
-            f"There is no {head.kind} head {head.head} in layer {head.layer}; "
+            f"There is no {head.kind} head {shown(head.head)} in layer {shown(head.layer)}; "
             f"layers go from 0 to {layers - 1} and heads from 0 to {config.n_heads - 1}."
         )
 

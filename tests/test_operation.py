@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -54,6 +55,18 @@ def test_a_port_in_use_is_one_sentence():
     assert run.returncode == 1
     assert run.stderr.startswith(f"Port {port} on 127.0.0.1 is in use")
     assert "--port" in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("port", ["eight", "1e3", "-1", "99999", ""])
+def test_a_port_that_is_none_is_one_sentence(port: str):
+    named = os.environ | {"GRADIO_SERVER_PORT": port}
+    command = [sys.executable, "app.py"]
+    run = subprocess.run(
+        command, cwd=ROOT, env=named, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 1
+    assert "from 1 to 65535" in run.stderr
     assert run.stderr.count("\n") == 1
 
 
@@ -159,6 +172,10 @@ def test_the_log_is_lines_without_sentences(server: Server):
     ask(server.visitor, do=secret)
     server.visitor.ask(f"/{secret}?{secret}")
     server.visitor.ask("/gradio_api/queue/join", {"data": secret, "fn_index": secret})
+    for name in ("translate", "_choose_model"):  # fields are missing, a model that is none
+        server.visitor.join(name, secret)
+        with server.visitor.stream() as messages:
+            assert any(each["msg"] == "process_completed" for each in messages)
     assert server.end() == 0
     assert len(server.log()) >= 6
     assert secret not in server.errors

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,10 +106,10 @@ class Server:
 
 
 @contextmanager
-def serving(*before: str, **environment: str) -> Iterator[Server]:
-    """app.py once it answers, run by `python BEFORE app.py`."""
+def serving(*before: str, after: Sequence[str] = (), **environment: str) -> Iterator[Server]:
+    """app.py once it answers, run by `python BEFORE app.py AFTER`."""
     port = free_port()
-    command = [sys.executable, *before, "app.py", "--port", str(port)]
+    command = [sys.executable, *before, "app.py", "--port", str(port), *after]
     settings, pipe = os.environ | environment, subprocess.PIPE  # no files: there is a test of a full disk
     with (
         ThreadPoolExecutor() as threads,
@@ -125,7 +125,7 @@ def serving(*before: str, **environment: str) -> Iterator[Server]:
 
 
 def _wait(server: Server) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while True:
         try:
             server.visitor.ask("/healthz")

@@ -18,7 +18,7 @@ import torch
 from model import Translation, Translator
 from model.attribution import rollout
 from model.curves import Curves, Row
-from model.errors import UserError
+from model.errors import UserError, shown
 from model.probes import PROBES, Probes
 from model.record import KINDS, Head, Word
 from viz import fields
@@ -52,7 +52,7 @@ class Question:
         model = fields.text(request, "model")
         if model not in translators:
             known = ", ".join(translators) or "none"
-            raise UserError(f"There is no model {model!r}; choose one of: {known}.")
+            raise UserError(f"There is no model {shown(model)}; choose one of: {known}.")
         return cls(
             translators[model],
             model,

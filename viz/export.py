@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import io
 from collections.abc import Mapping
@@ -13,45 +15,62 @@ import numpy as np
 from model.checkpoint import write_atomically
 from model.record import KINDS, Translation
 from viz.payload import to_json
-from viz.viewer import head
+from viz.viewer import script, style
 
 DOCUMENT = """<!doctype html>
 <html lang="en">
 <head>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'unsafe-inline'; img-src data:">
 <title>{title}</title>
 <link rel="icon" href="data:,">
-{head}</head>
+<style>{look}</style>
+<script>{code}</script>
+</head>
 <body class="headlight-file">
 <header class="hl-file-head"><strong><span class="hl-lamp"></span>Headlight</strong>
 <span>{model}</span></header>
 <main class="headlight"></main>
 <script type="application/json" id="payload">{payload}</script>
-<script>
+<script>{start}</script>
+</body>
+</html>
+"""
+START = """
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
 Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
   .show(document.getElementById('payload').textContent);
-</script>
-</body>
-</html>
 """
+# Only the file's own scripts and style, each known by its hash; img-src for the icon and the PNG picture.
+POLICY = (
+    "default-src 'none'; script-src {scripts}; style-src {style}; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 
 def document(payload: Mapping[str, Any], address: bool = True) -> str:
     """Return the whole file as text; `address` mirrors the view in its own address."""
+    look, code = style("viewer.css", "panels.css"), script()
+    start = START.format(address="true" if address else "false")
+    policy = POLICY.format(scripts=f"{_hash(code)} {_hash(start)}", style=_hash(look))
     return DOCUMENT.format(
-        address="true" if address else "false",
+        policy=policy,
+        look=look,
+        code=code,
+        start=start,
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
-        head=head("viewer.css", "panels.css"),
         payload=to_json(payload),
     )
+
+
+def _hash(content: str) -> str:
+    """Return an element's content as a content-security policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def write(payload: Mapping[str, Any], path: Path) -> None:

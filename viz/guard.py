@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import re
@@ -67,6 +68,7 @@ MAX_DEPTH = 32
 BODY_SECONDS = 20
 CLIENT_GONE = 499  # as nginx says it
 
+NOTHING = "There is nothing here; the page is at /."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, which no sentence needs; make it smaller."
 
 logger = logging.getLogger("headlight.requests")
@@ -128,7 +130,7 @@ class Guard:
     async def _admit(self, visit: Visit) -> None:
         """Raise RefusalError unless this is a request of the page's; read the body of one that has one."""
         if visit.pattern is None:
-            raise RefusalError(404, "There is nothing here; the page is at /.")
+            raise RefusalError(404, NOTHING)
         if not visit.pattern.startswith("POST "):
             return
         if self.workload.stopping and visit.is_work:
@@ -168,6 +170,8 @@ class Visit:
         if self._status is None:
             closing = {"Connection": "close"}  # there may be a body that nobody reads
             await JSONResponse({"detail": sentence}, status, closing)(self._scope, self.receive, self.send)
+        elif self.is_work and not self._answered:  # a stream, in which Gradio has told the error
+            await self.send({"type": "http.response.body", "body": b""})
 
     async def read(self) -> None:
         """Read the JSON of the body. Raises RefusalError."""
@@ -212,6 +216,8 @@ def _pattern(scope: Scope) -> str | None:
 
 def _blamed(visit: Visit, error: Exception) -> tuple[int, str]:
     """Whose mistake it was: Gradio looks up what a body names unchecked; our own work tells its errors."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return 404, NOTHING  # no file has such a name
     if visit.is_work and not isinstance(error, OSError | RuntimeError | MemoryError):
         return 400, "The page has nothing like that to ask; check what the request holds."
     return 500, "Something went wrong inside the server; its log says more."

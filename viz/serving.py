@@ -91,6 +91,8 @@ class Service:
 
 def check_address(host: str, port: int) -> None:
     """Raise UserError unless the page can listen there."""
+    if not 0 < port < 1 << 16:
+        raise UserError(f"There is no port {port}; choose one from 1 to 65535, as in --port 7860.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM
@@ -99,8 +101,8 @@ def check_address(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             probe.listen()
-    except (OSError, OverflowError) as error:
-        raise UserError(_refused(host, port, getattr(error, "errno", None))) from error
+    except OSError as error:
+        raise UserError(_refused(host, port, error.errno)) from error
 
 
 def _refused(host: str, port: int, reason: int | None) -> str:
@@ -139,3 +141,9 @@ def log_lines() -> None:
     uvicorn = logging.getLogger("uvicorn")  # has handlers of its own once it runs
     uvicorn.handlers.clear()
     uvicorn.propagate = True
+    traceback.print_exc = _log_exception
+
+
+def _log_exception(*_: object, **__: object) -> None:
+    """Log what Gradio's queue would print: with its own words, which repeat the fields of a request."""
+    logger.error("callback", exc_info=True)

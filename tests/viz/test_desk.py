@@ -16,53 +16,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.attribution import rollout
-from model.checkpoint import save_tokenizers
 from model.curves import METRICS
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
-from model.probes import PROBES, Pair, Probes, measure
+from model.probes import PROBES
 from model.record import KINDS, Head
 from model.tokenizer import EOS_ID
-from model.translator import Translator
-from tests.model.helpers import tiny_checkpoint
+from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
 from viz.answers import ANSWERS, BROKEN_TRAINING, NO_CURVES, NO_TRAINING, SLOW
 from viz.charts import INK
 from viz.desk import UNEXPECTED, Desk
 from viz.payload import decode, to_json
 
-TEXT = "Ein kleiner Hund läuft."
-TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
 DESK = Desk({"tiny": TRANSLATOR})
-IDS = list(TRANSLATOR.score(TEXT, "A small dog runs.").ids)  # forced: a random model would say something else
-COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
-# One good request of each kind.
-GOOD = {
-    "translate": {"prefix": IDS[:2]},
-    "target": {"ids": IDS},
-    "score": {"target": "A dog."},
-    "mute": {"ids": IDS, "heads": [["cross", 3, 1], ["encoder", 0, 2]]},
-    "importance": {"ids": IDS},
-    "values": {"ids": IDS, "mode": "norm"},
-    "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
-    "beams": {"beam_size": 3},
-    "training": {},
-    "training_step": {"step": 4, "sentence": 1},
-}
-PAIRS = (Pair("Ein kleiner Hund läuft.", "A small dog runs."), Pair("Die Tür ist heiß", "The door is hot"))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def trained(tmp_path_factory):
-    """The model's directory with the record of its training: probes at two steps, and two lines of curves."""
     directory = tmp_path_factory.mktemp("tiny")
-    checkpoint = TRANSLATOR.checkpoint
-    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-    probes.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}
-    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-    probes.save(directory)
-    rows = ({"step": 0, "train/loss": 7.5}, {"step": 4, "train/loss": 6.5})
-    (directory / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    TRANSLATOR.directory = directory
+    train(directory)
     return directory
 
 

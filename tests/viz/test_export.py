@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import io
 import json
@@ -40,6 +42,27 @@ def test_the_file_names_no_outside_address():
     page = export.document(payload.encode(random_translation(["a"], ["b"]), "x"))
     addresses = set(re.findall(r"(?:https?:)?//[a-z][a-z0-9.-]+\.[a-z]{2,}[^\s'\")]*", page))
     assert addresses <= {"http://www.w3.org/2000/svg", "https://bottosson.github.io/posts/oklab/"}
+
+
+def test_the_policy_of_the_file_lets_its_own_scripts_and_style_run_and_nothing_else():
+    page = export.document(payload.encode(random_translation(NASTY, ["b"]), "x"))
+    policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)[1]
+    rules = {words[0]: words[1:] for words in map(str.split, policy.split(";"))}
+    inline = {tag: re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL) for tag in ("script", "style")}
+    hashes = {tag: [hash_of(each) for each in found] for tag, found in inline.items()}
+    assert (len(hashes["script"]), len(hashes["style"])) == (2, 1)
+    assert rules == {
+        "default-src": ["'none'"],
+        "script-src": hashes["script"],
+        "style-src": hashes["style"],
+        "img-src": ["data:"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+
+
+def hash_of(content):
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def test_npz_holds_the_tensors_and_the_tokens_without_pickles():

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import viz.viewer
+from tests import hostile
 from tests.viz.fakes import random_translation
 from viz.payload import encode, to_json
 from viz.viewer.theme import FONTS
@@ -59,6 +60,7 @@ def test_arithmetic(tmp_path):
     record = {kind: getattr(translation.attention, kind).tolist() for kind in ("encoder", "decoder", "cross")}
     (tmp_path / "payload.json").write_text(to_json(encode(translation, "de-en")), "utf-8")
     (tmp_path / "weights.json").write_text(json.dumps(record), "utf-8")
+    (tmp_path / "hostile.json").write_text(json.dumps(hostile.STRINGS), "utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     shutil.copytree(viz.viewer.HERE, tmp_path / "viewer")
     shutil.copytree(HERE / "viewer", tmp_path / "tests")

@@ -5,6 +5,8 @@
 import { KINDS } from './payload.js';
 import { CHOICES, MODES, PANELS, REDUCTIONS, SCALES, SORTS } from './state.js';
 
+const LONGEST_ADDRESS = 64_000; // what the longest text and every head take, in percent signs
+const LONGEST_NAME = 255; // of a model's directory
 const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
@@ -73,7 +75,7 @@ export function taskOfAddress(address) {
   const text = words.get('text');
   const model = words.get('model');
   return {
-    model: model !== null && /^[\w.-]{1,100}$/.test(model) ? model : null,
+    model: model !== null && model.length <= LONGEST_NAME ? model : null,
     text: text !== null && text.length <= LONGEST_TEXT ? text : null,
     beam: Number.isInteger(number(words, 'beam', RANGES.beam)) ? number(words, 'beam', RANGES.beam) : null,
     alpha: number(words, 'alpha', RANGES.alpha),
@@ -81,7 +83,7 @@ export function taskOfAddress(address) {
 }
 
 function parse(address) {
-  return new URLSearchParams(address.replace(/^#/, ''));
+  return new URLSearchParams(address.length <= LONGEST_ADDRESS ? address.replace(/^#/, '') : '');
 }
 
 function index(words, name) {

@@ -1,6 +1,6 @@
 // The hypotheses of a sentence, and the tree of everything that beam search considered on the way to them.
 
-import { element, shape, tokenText, visible } from './dom.js';
+import { element, readable, shape, tokenText, visible } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { changeHome, homeOf, leave, visit } from './visit.js';
@@ -43,9 +43,9 @@ function drawList(store, ask, list, state) {
             class: 'hl-choice',
             'aria-pressed': String(ids.join() === shown),
             disabled: whyNot(state, ask, 'target') !== null,
-            onclick: () => showTarget(store, ask, ids, `hypothesis “${text}”`),
+            onclick: () => showTarget(store, ask, ids, `hypothesis “${readable(text)}”`),
           },
-          element('span', { dir: 'auto' }, text === '' ? '(nothing)' : text),
+          element('span', { dir: 'auto' }, text === '' ? '(nothing)' : readable(text)),
           scoreOf(score),
         ),
       ),

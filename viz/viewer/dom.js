@@ -20,9 +20,37 @@ function fill(node, attributes, children) {
   return node;
 }
 
+const LONGEST_TOKEN = 80; // characters; one of thousands would push everything else out of sight
+// What draws nothing, turns the line or breaks it: of a token all of it but what joins or colours an emoji (the
+// group), of a sentence only what spoils its line.
+const UNSEEN =
+  /(\p{ExtPict}[\p{EMod}\uFE0F]{0,2}(?:\u200D\p{ExtPict}[\p{EMod}\uFE0F]{0,2})*)|[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]/gu;
+const UNRULY = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
 // What a person reads of a token; a token of blanks alone would leave nothing to point at.
-export function visible(token) {
-  return token.text.trim() === '' ? '␣' : token.text;
+export function visible({ text }) {
+  const letters = [...text];
+  const short = letters.length > LONGEST_TOKEN ? `${letters.slice(0, LONGEST_TOKEN).join('')}…` : text;
+  const written = spelt(short);
+  if (written.trim() === '') return '␣';
+  return /^\p{M}/u.test(written) ? `◌${written}` : written;
+}
+
+// A sentence of ours about characters, with those that draw nothing by their names.
+export function spelt(text) {
+  return text.replace(UNSEEN, (character, emoji) => emoji ?? nameOf(character));
+}
+
+// A sentence whose line nothing in it can turn or break.
+export function readable(text) {
+  return text.replace(UNRULY, nameOf);
+}
+
+// A control character as its picture, any other as its number: ␀, ⟨U+202E⟩.
+function nameOf(character) {
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return code === 0x7f ? '␡' : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 }
 
 // A token in its own direction, so that a right-to-left word leaves its surroundings alone.

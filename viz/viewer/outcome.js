@@ -1,6 +1,6 @@
 // What silent heads change: the words of the translation, its log-probability, and each token's.
 
-import { element } from './dom.js';
+import { element, readable } from './dom.js';
 import { figure, fixed, largest, signed, signedBar, sum, tokenColumns } from './marks.js';
 
 // The translation before and after. Changed words are marked by their element too, not by colour alone.
@@ -10,7 +10,9 @@ export function wordsOf({ original_words: before, words: after }) {
 }
 
 function line(name, words, mark) {
-  const marked = words.flatMap(([text, changed]) => [element(changed ? mark : 'span', { dir: 'auto' }, text), ' ']);
+  const marked = words.flatMap(([text, changed]) => {
+    return [element(changed ? mark : 'span', { dir: 'auto' }, readable(text)), ' '];
+  });
   return element(
     'p',
     { class: 'hl-words' },

@@ -1,6 +1,6 @@
 // The view on screen as an SVG made from its data: text stays text, and nothing is loaded from anywhere.
 
-import { shape } from './dom.js';
+import { readable, shape, visible } from './dom.js';
 import { palette, stepOf } from './colour.js';
 import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from './grid.js';
 import { mapOf, shortValue } from './cells.js';
@@ -19,7 +19,7 @@ const INKS = {
 export function pictureOf(state) {
   const grid = shownGrid(state);
   const inks = INKS[state.theme];
-  const names = { rows: grid.rowGroups.map(rowName), columns: grid.columnGroups.map(({ token }) => token.text) };
+  const names = { rows: grid.rowGroups.map(rowName), columns: grid.columnGroups.map(({ token }) => visible(token)) };
   const left = MARGIN + LETTER * longest(names.rows) + 8;
   const slant = LETTER * longest(names.columns);
   const top = MARGIN + 32 + slant * 0.62 + 16;
@@ -33,7 +33,7 @@ export function pictureOf(state) {
     'font-size': 13,
   });
   svg.append(
-    shape('title', {}, `${titleOf(state)}: ${state.record.source_text}`),
+    shape('title', {}, `${titleOf(state)}: ${readable(state.record.source_text)}`),
     shape('defs', {}, hatch(inks)),
     shape('rect', { width, height, fill: inks.panel }),
     words(MARGIN, MARGIN + 14, titleOf(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
@@ -48,7 +48,12 @@ export function pictureOf(state) {
 }
 
 function rowName({ reads, token }) {
-  return reads ? `${reads.text} → ${token.text}` : token.text;
+  return reads ? `${apart(visible(reads))} → ${apart(visible(token))}` : visible(token);
+}
+
+// In isolates, so that two texts that run from right to left keep their places.
+function apart(text) {
+  return `\u2068${text}\u2069`;
 }
 
 function longest(names) {
@@ -113,7 +118,7 @@ function captions(state, y, inks) {
   const { record, pin } = state;
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
-    `${record.source_text} → ${record.text}`,
+    `${apart(readable(record.source_text))} → ${apart(readable(record.text))}`,
     `${record.model.title} · Headlight`,
   ];
   return lines

@@ -1,6 +1,6 @@
 // The strip: the translation, source tokens above, target tokens below, and arcs for the heads shown.
 
-import { element, tokenText, visible } from './dom.js';
+import { element, readable, spelt, tokenText, visible } from './dom.js';
 import { palette, stepOf } from './colour.js';
 import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from './state.js';
 import { gridChanged, shownGrid } from './grid.js';
@@ -58,9 +58,9 @@ function redraw(parts, state) {
 
 function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
   const { source, read, predicted } = record.tokens;
-  text.textContent = record.text === '' ? '(nothing)' : record.text;
+  text.textContent = record.text === '' ? '(nothing)' : readable(record.text);
   facts.replaceChildren(...factsOf(record));
-  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, notice)));
+  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, spelt(notice))));
   chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {

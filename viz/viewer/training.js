@@ -1,6 +1,6 @@
 // The training: curves of the model's own run, and its attention at saved steps, so that a head is seen forming.
 
-import { element } from './dom.js';
+import { element, readable } from './dom.js';
 import { differs } from './state.js';
 import { readRecord, request, whyNot } from './ask.js';
 import { visit } from './visit.js';
@@ -99,7 +99,9 @@ function createControls(store, ask) {
       const { steps, sentences } = state.training;
       const shown = stepShown(state);
       if (state.training !== before.training)
-        choice.replaceChildren(...sentences.map(({ source }, index) => element('option', { value: index }, source)));
+        choice.replaceChildren(
+          ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
+        );
       choice.value = sentenceShown(state);
       slider.max = steps.length - 1;
       slider.value = steps.indexOf(shown);

@@ -1,0 +1,44 @@
+"""A tiny model with the record of its training, and one good question of each kind about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from model.checkpoint import save_tokenizers
+from model.curves import METRICS
+from model.probes import Pair, Probes, measure
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+
+TEXT = "Ein kleiner Hund läuft."
+TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
+IDS = list(TRANSLATOR.score(TEXT, "A small dog runs.").ids)  # forced: a random model would say something else
+COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
+# One good request of each kind.
+GOOD: dict[str, dict[str, Any]] = {
+    "translate": {"prefix": IDS[:2]},
+    "target": {"ids": IDS},
+    "score": {"target": "A dog."},
+    "mute": {"ids": IDS, "heads": [["cross", 3, 1], ["encoder", 0, 2]]},
+    "importance": {"ids": IDS},
+    "values": {"ids": IDS, "mode": "norm"},
+    "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
+    "beams": {"beam_size": 3},
+    "training": {},
+    "training_step": {"step": 4, "sentence": 1},
+}
+PAIRS = (Pair("Ein kleiner Hund läuft.", "A small dog runs."), Pair("Die Tür ist heiß", "The door is hot"))
+
+
+def train(directory: Path) -> None:
+    """Give the model a directory with the record of its training: two probed steps, two lines of curves."""
+    checkpoint = TRANSLATOR.checkpoint
+    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}
+    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.save(directory)
+    rows = ({"step": 0, "train/loss": 7.5}, {"step": 4, "train/loss": 6.5})
+    (directory / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    TRANSLATOR.directory = directory

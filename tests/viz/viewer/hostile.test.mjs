@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { fromAddress, taskOfAddress, toAddress } from '../viewer/address.js';
+import { readable, spelt, visible } from '../viewer/dom.js';
+import { readAddress } from '../viewer/page.js';
+import { CHOICES } from '../viewer/state.js';
+import { opened, record } from './record.mjs';
+
+const HOSTILE = JSON.parse(readFileSync(new URL('../hostile.json', import.meta.url), 'utf-8'));
+const WORDS = 'model text beam alpha kind layer head heads mute mode reduce scale sort panel specials words threshold';
+const NAMES = [...WORDS.split(' '), 'row', 'column', 'pin', '__proto__', 'constructor', 'toString', ''];
+const NOTHING_ASKED = { model: null, text: null, beam: null, alpha: null };
+const FRAGMENTS = [
+  ...NAMES.flatMap((name) => [`#${name}`, `#${name}=`, `#${name}[]=1&${name}[x]=2`, `#${name}=1&${name}=2`]),
+  '#%',
+  '#%zz=%u0041&%ff=%c0%ae',
+  '##kind=cross',
+  '#?kind=cross',
+  '#kind=cross&layer=9007199254740993&head=1e309&row=-0&column=0x10&threshold=Infinity',
+  '#__proto__[hlCanary]=1&constructor[prototype][hlCanary]=1',
+  `#${'&'.repeat(50_000)}`,
+  `#kind=cross&heads=${'1.1,'.repeat(15_000)}`,
+  `#kind=cross&mute=${'cross.1.1,'.repeat(6_000)}`,
+];
+
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
+// Without the emoji that are drawn as one, however many characters they have.
+function withoutEmoji(text) {
+  return text.replace(/\p{RGI_Emoji}/gv, '');
+}
+
+function opens(address) {
+  const task = taskOfAddress(address);
+  assert.deepEqual(Object.keys(task), Object.keys(NOTHING_ASKED));
+  assert.ok((task.model ?? '').length <= 255 && (task.text ?? '').length <= 2000, address.slice(0, 80));
+  for (const name of ['beam', 'alpha']) assert.ok(task[name] === null || Number.isFinite(task[name]));
+  const store = opened();
+  store.change(fromAddress(address));
+  const { layer, head, selection, mutes, pin } = store.get();
+  const { layers, heads } = record.attention.cross;
+  assert.ok(layer >= 0 && layer < layers && (head === null || (head >= 0 && head < heads)), address.slice(0, 80));
+  assert.ok(selection.length <= layers * heads && mutes.length <= 3 * layers * heads);
+  assert.ok(pin === null || Number.isInteger(pin.row ?? pin.column));
+  assert.ok(toAddress(store.get()).length < 4000);
+  assert.equal({}.hlCanary, undefined);
+}
+
+test('whatever stands in an address, the viewer opens with what is valid of it', () => {
+  FRAGMENTS.forEach(opens);
+  for (const name of NAMES)
+    for (const text of HOSTILE) opens(`#kind=cross&${name}=${encodeURIComponent(text.toWellFormed())}`);
+});
+
+test('what is no address at all is nothing', () => {
+  for (const text of HOSTILE) opens(`#${text}`);
+});
+
+test('an address beyond any link is as if it were empty', () => {
+  const words = 'kind=encoder&layer=2&model=de-en&text=Hallo';
+  assert.equal(fromAddress(`#${words}`).layer, 1);
+  const long = `#${words}&x=${'a'.repeat(100_000)}`;
+  assert.deepEqual(fromAddress(long), {});
+  assert.deepEqual(taskOfAddress(long), NOTHING_ASKED);
+});
+
+test('the longest text and every head fit into a link', () => {
+  const store = opened();
+  store.change({ record: { ...record, source_text: '犬'.repeat(2000) } });
+  const every = Array.from({ length: 576 }, () => 'decoder.12.16').join(',');
+  const address = `${toAddress(store.get())}&heads=${every}&mute=${every}`;
+  assert.equal(taskOfAddress(address).text, '犬'.repeat(2000));
+  assert.notDeepEqual(fromAddress(address), {});
+});
+
+test('the name of a model is looked up and nothing else', () => {
+  globalThis.window = { addEventListener() {} };
+  const examples = JSON.parse('{"de-en": "Hallo", "<b>\\"": "Hund"}');
+  const widgets = ['typed', 'de-en', 1, 1];
+  const opening = { examples, most: { beam: 8, penalty: 2 }, captions: {} };
+  for (const name of HOSTILE) {
+    globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
+    assert.deepEqual(readAddress(opening, widgets).slice(0, 2), ['typed', 'de-en'], name);
+  }
+  globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}` };
+  assert.deepEqual(readAddress(opening, widgets), ['Hund', '<b>"', 1, 1]);
+});
+
+test('a token is short, visible and on its own line', () => {
+  for (const text of HOSTILE) {
+    const written = visible({ text });
+    assert.ok(written.trim() !== '' && written.length < 1000);
+    assert.doesNotMatch(written, /^\p{M}/u);
+    assert.doesNotMatch(withoutEmoji(written), UNSEEN);
+  }
+  const cases = { '\0': '␀', '\x7f': '␡', '\u200b': '⟨U+200B⟩', '\ufeff': '⟨U+FEFF⟩', ' ': '␣', '\u0301': '◌\u0301' };
+  for (const [text, written] of Object.entries(cases)) assert.equal(visible({ text }), written);
+  for (const text of ['läuft', 'e\u0301', 'שלום', '日本', '<s>', '👩‍👩‍👧', '❤️‍🔥']) assert.equal(visible({ text }), text);
+  assert.equal(visible({ text: 'x'.repeat(81) }), `${'x'.repeat(80)}…`);
+});
+
+test('a notice names every character that it quotes and that draws nothing', () => {
+  assert.equal(spelt('The model does not know “\u200b”.'), 'The model does not know “⟨U+200B⟩”.');
+  for (const text of HOSTILE) assert.doesNotMatch(withoutEmoji(spelt(text)), UNSEEN);
+});
+
+test('a sentence keeps what it needs and loses what turns its line', () => {
+  // What XML 1.0 allows, so that a picture with it can be read again.
+  for (const text of HOSTILE)
+    assert.match(readable(text), /^[\u{20}-\u{7e}\u{a0}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]*$/u);
+  assert.equal(readable('👩‍👧 می‌خواهم'), '👩‍👧 می‌خواهم');
+  assert.equal(readable('a\u202eb\nc'), 'a⟨U+202E⟩b␊c');
+});
+
+test('no choice of a fresh page comes from an address', () => {
+  assert.deepEqual(fromAddress('#kind=cross'), { ...CHOICES, kind: 'cross', layer: 0, head: 0, pin: null });
+});

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -122,7 +123,8 @@ class Guard:
         except RefusalError as refusal:
             await visit.answer(refusal.status, str(refusal))
         except Exception as error:
-            visit.failed(error)
+            if not isinstance(error.__cause__, HTTPException):  # else Gradio knows no such session
+                visit.failed(error)
             await visit.answer(*_blamed(visit, error))
         finally:
             visit.log()

@@ -265,6 +265,11 @@ def test_only_a_look_at_the_queue_is_left_out_of_the_log(lines: Any):
 # Gradio behind it
 
 
+def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient, lines: Any):
+    assert "404" in client.get("/gradio_api/queue/data?session_hash=nobody").text
+    assert [line["level"] for line in lines()] == ["INFO"]
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

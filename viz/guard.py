@@ -150,13 +150,15 @@ class Visit:
         self._started = time.monotonic()
         self._body: bytes | None = None  # read, and not yet handed on
         self._status: int | None = None
-        self._answered = False
+        self._answered = self._gone = False
         self._more: dict[str, Any] = {}
 
     async def receive(self) -> Message:
         """Hand the body on that has been read, then whatever comes."""
         if self._body is None:
-            return await self._receive()
+            message = await self._receive()
+            self._gone |= message["type"] == "http.disconnect" and not self._answered
+            return message
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -199,7 +201,7 @@ class Visit:
 
     def log(self) -> None:
         """Write one line about work, and about whatever went wrong."""
-        status = self._status if self._answered else CLIENT_GONE
+        status = self._status if self._answered and not self._gone else CLIENT_GONE
         if not self.is_work and (self._status is None or self._status < 400):
             return
         method, _, path = (self.pattern or "other other").partition(" ")

@@ -235,6 +235,16 @@ def test_who_went_away_before_the_end_is_one_line(lines: Any):
     assert [line["status"] for line in lines()] == [guard.CLIENT_GONE]
 
 
+def test_a_stream_that_ends_because_its_browser_went_is_no_answer(lines: Any):
+    async def looks_and_ends(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        assert (await receive())["type"] == "http.disconnect"
+        await send({"type": "http.response.body", "body": b""})
+
+    ask([{"type": "http.disconnect"}], "/gradio_api/queue/data", looks_and_ends, "GET")
+    assert [line["status"] for line in lines()] == [guard.CLIENT_GONE]
+
+
 def test_a_question_is_called_off_when_its_browser_goes(lines: Any):
     ended = []
 

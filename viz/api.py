@@ -67,7 +67,8 @@ class Api:
         self, do: str, text: str, model: str, beam_size: int = 1, length_penalty: float = 1.0, **more: Any
     ) -> dict[str, Any]:
         # As the browser writes 1.0, so that both share their answers.
-        penalty = int(length_penalty) if float(length_penalty).is_integer() else length_penalty
+        whole = isinstance(length_penalty, float) and length_penalty.is_integer()
+        penalty = int(length_penalty) if whole else length_penalty
         options = {"beam_size": beam_size, "length_penalty": penalty}
         request = {"do": do, "text": text, "model": model, **options, **more}
         answered: dict[str, Any] = json.loads(await self.lanes.ask(request))

@@ -45,6 +45,12 @@ def test_scores_and_mutes(served):
     assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)
 
 
+@pytest.mark.parametrize("penalty", ["1", None, float("nan"), float("inf"), 10**30, 1e308])
+def test_what_is_no_length_penalty_is_one_sentence(served, penalty):
+    with pytest.raises(UserError, match="length_penalty"):
+        run(served.attention(TEXT, "tiny", 2, penalty))
+
+
 def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
     with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
         run(served.score(TEXT, "A dog.", "xx"))

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import torch
@@ -54,6 +55,8 @@ class Lane:
 
     def __init__(self, at_once: int) -> None:
         self.turns = asyncio.Semaphore(at_once)  # in the order of arrival
+        # Few, since torch keeps helpers for every thread that ever computed, in each other's way.
+        self.threads = ThreadPoolExecutor(at_once)
         self.waiting: dict[str, None] = {}  # keys in that order
 
 
@@ -100,7 +103,7 @@ class Lanes:
     async def slowly(self, work: Callable[[], T]) -> T:
         """Run long work that is no request, when its turn comes among the slow ones."""
         async with self.slow_lane.turns:
-            return await asyncio.to_thread(self._sharing, work)
+            return await self._in_thread(self.slow_lane, work)
 
     def place(self, request: object) -> int | None:
         """Return the place of a request among those that wait, from 1; None when it is not among them."""
@@ -119,7 +122,7 @@ class Lanes:
         try:
             async with lane.turns:
                 del lane.waiting[key]  # from here on nobody can call it off
-                answer, is_answer = await asyncio.to_thread(self._sharing, work)
+                answer, is_answer = await self._in_thread(lane, work)
         finally:
             if self.running.get(key) is asyncio.current_task():  # not another one that was asked for since
                 del self.running[key]
@@ -127,15 +130,19 @@ class Lanes:
             self.kept.put(key, answer)
         return answer
 
-    def _sharing(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, lane: Lane, work: Callable[[], T]) -> T:
         """Work with a share of torch's threads; more than cores would wait for each other."""
-        mine = object()
-        self.at_work.add(mine)
-        try:
-            torch.set_num_threads(max(1, THREADS // len(self.at_work)))
-            return work()
-        finally:
-            self.at_work.discard(mine)
+
+        def sharing() -> T:
+            mine = object()
+            self.at_work.add(mine)
+            try:
+                torch.set_num_threads(max(1, THREADS // len(self.at_work)))
+                return work()
+            finally:
+                self.at_work.discard(mine)
+
+        return await asyncio.get_running_loop().run_in_executor(lane.threads, sharing)
 
 
 def _kind(request: object) -> str:

@@ -145,5 +145,5 @@ def log_lines() -> None:
 
 
 def _log_exception(*_: object, **__: object) -> None:
-    """Log what Gradio's queue would print: with its own words, which repeat the fields of a request."""
+    """Log what Gradio's queue would print with the error's own words, which repeat a request's fields."""
     logger.error("callback", exc_info=True)

@@ -196,7 +196,7 @@ def fairness(people: list[Person]) -> float:
     usual: dict[str, float] = {}
     print(f"{'wait, s':>12}{'number':>8}{'median':>9}{'95 %':>9}{'longest':>9}")
     for what in sorted({what for person in people for what in person.waits}):
-        waits = sorted(wait for person in people for wait in person.waits[what])
+        waits = sorted(wait for person in people for wait in person.waits.get(what, []))
         usual[what] = statistics.median(waits)
         late = waits[int(0.95 * (len(waits) - 1))]
         print(f"{what:>12}{len(waits):8,}{usual[what]:9.3f}{late:9.3f}{waits[-1]:9.3f}")

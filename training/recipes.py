@@ -36,7 +36,7 @@ TATOEBA_EN_FR = replace(
     title="English → French",
     source_language="en",
     target_language="fr",
-    max_steps=5000,
+    max_steps=7000,
 )
 """English-French from everyday sentences and image captions, in the same way."""
 

@@ -22,7 +22,9 @@ Answer = Callable[[object], dict[str, Any]]  # {"answer": …} or {"error": one 
 T = TypeVar("T")
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
-THREADS = torch.get_num_threads()  # that torch takes for one computation, and here for all that run at once
+# Torch's threads, for one of each. Together no more than cores: where there are more, those that share one
+# computation sleep whenever they wait for each other, and a translation takes four times as long.
+QUICK_THREADS, SLOW_THREADS = 1, max(1, torch.get_num_threads() - QUICK_AT_ONCE)
 MAX_WAITING = 256  # in one lane; who comes later is told to come back
 MAX_KEPT = 32 * 2**20  # bytes of answers: some hundred translations
 BUSY = "Many people are asking at once; try again in a moment."
@@ -51,13 +53,16 @@ class Kept:
 
 
 class Lane:
-    """Threads that work at once, and who waits for them."""
+    """Workers that compute at once, each with so many of torch's threads, and who waits for them."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, torch_threads: int) -> None:
         self.turns = asyncio.Semaphore(at_once)  # in the order of arrival
-        # Few, since torch keeps helpers for every thread that ever computed, in each other's way.
-        self.threads = ThreadPoolExecutor(at_once)
+        self.workers = ThreadPoolExecutor(at_once, initializer=_use_threads, initargs=(torch_threads,))
         self.waiting: dict[str, None] = {}  # keys in that order
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Work in a worker, which a turn makes free."""
+        return await asyncio.get_running_loop().run_in_executor(self.workers, work)
 
 
 class Lanes:
@@ -72,10 +77,10 @@ class Lanes:
         self.answer = answer
         self.slow = slow
         self.from_files = from_files
-        self.quick_lane, self.slow_lane = Lane(QUICK_AT_ONCE), Lane(SLOW_AT_ONCE)
+        self.quick_lane = Lane(QUICK_AT_ONCE, QUICK_THREADS)
+        self.slow_lane = Lane(SLOW_AT_ONCE, SLOW_THREADS)
         self.running: dict[str, asyncio.Task[bytes]] = {}
         self.askers: Counter[str] = Counter()
-        self.at_work: set[object] = set()
         self.kept = Kept(kept)
 
     async def ask(self, request: object) -> bytes:
@@ -103,7 +108,7 @@ class Lanes:
     async def slowly(self, work: Callable[[], T]) -> T:
         """Run long work that is no request, when its turn comes among the slow ones."""
         async with self.slow_lane.turns:
-            return await self._in_thread(self.slow_lane, work)
+            return await self.slow_lane.run(work)
 
     def place(self, request: object) -> int | None:
         """Return the place of a request among those that wait, from 1; None when it is not among them."""
@@ -122,7 +127,7 @@ class Lanes:
         try:
             async with lane.turns:
                 del lane.waiting[key]  # from here on nobody can call it off
-                answer, is_answer = await self._in_thread(lane, work)
+                answer, is_answer = await lane.run(work)
         finally:
             if self.running.get(key) is asyncio.current_task():  # not another one that was asked for since
                 del self.running[key]
@@ -130,19 +135,10 @@ class Lanes:
             self.kept.put(key, answer)
         return answer
 
-    async def _in_thread(self, lane: Lane, work: Callable[[], T]) -> T:
-        """Work with a share of torch's threads; more than cores would wait for each other."""
 
-        def sharing() -> T:
-            mine = object()
-            self.at_work.add(mine)
-            try:
-                torch.set_num_threads(max(1, THREADS // len(self.at_work)))
-                return work()
-            finally:
-                self.at_work.discard(mine)
-
-        return await asyncio.get_running_loop().run_in_executor(lane.threads, sharing)
+def _use_threads(number: int) -> None:
+    torch.get_num_threads()  # a thread's first use of torch would take the number that any thread set last
+    torch.set_num_threads(number)
 
 
 def _kind(request: object) -> str:

@@ -191,25 +191,22 @@ def test_a_full_queue_says_so_and_loses_nobody():
     assert run(crowd()) == [*({"answer": each} for each in answers), {"error": BUSY}]
 
 
-def test_what_runs_at_once_shares_the_threads(monkeypatch):
-    monkeypatch.setattr("viz.lanes.THREADS", 4)
-    before, both, found = torch.get_num_threads(), threading.Barrier(2), []
+def test_all_that_computes_at_once_has_no_more_threads_than_cores(monkeypatch):
+    monkeypatch.setattr("viz.lanes.SLOW_THREADS", 6)
+    before, together, found = torch.get_num_threads(), threading.Barrier(3), []
 
     def work(request: Any) -> dict[str, Any]:
-        first = torch.get_num_threads()
-        both.wait(60)
-        found.append(first)
+        together.wait(60)
+        found.append(torch.get_num_threads())
         return {"answer": None}
 
-    async def two() -> None:
-        lanes = Lanes(work, ())
-        await asyncio.gather(lanes.ask(quick("a")), lanes.ask(quick("b")))
+    async def three() -> None:
+        lanes = Lanes(work, {"beams"})
+        await asyncio.gather(*(lanes.ask(one) for one in (quick("a"), quick("b"), slow("c"))))
 
-    try:
-        run(two())
-    finally:
-        torch.set_num_threads(before)
-    assert sorted(found) == [2, 4]  # the one that came first had all of them
+    run(three())
+    assert sorted(found) == [1, 1, 6]
+    assert torch.get_num_threads() == before
 
 
 def test_who_goes_away_takes_the_answer_from_nobody():

@@ -79,7 +79,8 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
         try:
             translators[path.name] = Translator.load(path)
         except UserError as error:
-            problems.append(f"{path.name} is left out: {error}")
+            # The page tells everybody; where the folder lies on this machine is nobody's business.
+            problems.append(f"{path.name} is left out: {str(error).replace(f'{folder}{os.sep}', '')}")
     return translators, problems
 
 

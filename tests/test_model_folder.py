@@ -58,3 +58,4 @@ def test_broken_models_are_listed_with_their_reason_and_the_others_work(tmp_path
     assert [problem.split(" ")[0] for problem in problems] == sorted(BROKEN)
     for problem, (_, reason) in zip(problems, BROKEN.values(), strict=True):
         assert re.search(reason, problem)
+        assert str(tmp_path) not in problem

@@ -107,9 +107,10 @@ def check_address(host: str, port: int) -> None:
 
 def _refused(host: str, port: int, reason: int | None) -> str:
     if reason == errno.EADDRINUSE:
+        other = port + 1 if port < 65_535 else port - 1
         return (
             f"Port {port} on {host} is in use, perhaps by another Headlight: "
-            f"stop that program, or choose another port, as in --port {port + 1}."
+            f"stop that program, or choose another port, as in --port {other}."
         )
     if reason == errno.EACCES:
         return f"Port {port} is not for everybody; choose one above 1023, as in --port 7860."

@@ -95,8 +95,8 @@ def test_every_command_on_the_card_parses(shipped, monkeypatch):
         raise ParsedError
 
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(command_line, "Trainer", parsed)
-    monkeypatch.setattr(command_line, "evaluate", parsed)
+    for work in ("Trainer", "average_run", "publish", "evaluate"):
+        monkeypatch.setattr(command_line, work, parsed)
     blocks = "".join(re.findall(r"^```bash\n(.*?)^```$", text_of(shipped), re.M | re.S))
     commands = re.findall(r"^python -m training (.*)$", blocks.replace("\\\n", " "), re.M)
     assert {command.split()[0] for command in commands} >= {"train", "evaluate"}

@@ -79,8 +79,8 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
         try:
             translators[path.name] = Translator.load(path)
         except UserError as error:
-            # The page tells everybody; where the folder lies on this machine is nobody's business.
-            problems.append(f"{path.name} is left out: {str(error).replace(f'{folder}{os.sep}', '')}")
+            # The page tells everybody; where the model lies on this machine is nobody's business.
+            problems.append(f"{path.name} is left out: {str(error).replace(str(path), path.name)}")
     return translators, problems
 
 

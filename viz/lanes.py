@@ -22,8 +22,8 @@ Answer = Callable[[object], dict[str, Any]]  # {"answer": …} or {"error": one 
 T = TypeVar("T")
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
-# Torch's threads, for one of each. Together no more than cores: where there are more, those that share one
-# computation sleep whenever they wait for each other, and a translation takes four times as long.
+# Torch's threads for one computation. Together no more than cores, or one each where cores are few: among
+# more, those that share a computation sleep when they wait for each other, and it takes four times as long.
 QUICK_THREADS, SLOW_THREADS = 1, max(1, torch.get_num_threads() - QUICK_AT_ONCE)
 MAX_WAITING = 256  # in one lane; who comes later is told to come back
 MAX_KEPT = 32 * 2**20  # bytes of answers: some hundred translations

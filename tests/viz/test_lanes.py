@@ -191,7 +191,7 @@ def test_a_full_queue_says_so_and_loses_nobody():
     assert run(crowd()) == [*({"answer": each} for each in answers), {"error": BUSY}]
 
 
-def test_all_that_computes_at_once_has_no_more_threads_than_cores(monkeypatch):
+def test_each_lane_computes_with_its_own_number_of_threads(monkeypatch):
     monkeypatch.setattr("viz.lanes.SLOW_THREADS", 6)
     before, together, found = torch.get_num_threads(), threading.Barrier(3), []
 

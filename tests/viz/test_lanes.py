@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.viz.loop import run
-from viz.lanes import BUSY, MAX_WAITING, Kept, Lanes, key_of
+from viz.lanes import (
+    BUSY,
+    MAX_WAITING,
+    QUICK_AT_ONCE,
+    QUICK_THREADS,
+    SLOW_AT_ONCE,
+    SLOW_THREADS,
+    Kept,
+    Lanes,
+    key_of,
+)
 
 
 class Work:
@@ -207,6 +217,11 @@ def test_each_lane_computes_with_its_own_number_of_threads(monkeypatch):
     run(three())
     assert sorted(found) == [1, 1, 6]
     assert torch.get_num_threads() == before
+
+
+def test_all_that_computes_at_once_has_no_more_threads_than_cores_or_one_each():
+    at_once = QUICK_AT_ONCE * QUICK_THREADS + SLOW_AT_ONCE * SLOW_THREADS
+    assert at_once <= max(torch.get_num_threads(), QUICK_AT_ONCE + SLOW_AT_ONCE)
 
 
 def test_who_goes_away_takes_the_answer_from_nobody():

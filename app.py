@@ -15,22 +15,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model import Translator, list_models  # isort: skip  # before gradio: model/disk.py says why
-from viz import environment  # isort: skip  # before gradio: it says why
+from model import Translator, list_models  # isort: skip  # before gradio: model/tempdir.py says why
+from viz.server import environment  # isort: skip  # before gradio: it says why
 import gradio as gr
 import tyro
 from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
-from model.errors import UserError, shown
-from viz.answers import FROM_FILES, MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
-from viz.api import Api
-from viz.desk import UNEXPECTED, Desk
-from viz.lanes import Lanes
-from viz.serving import Service, check_address, log_lines
+from model.errors import UserError, quote_untrusted
+from viz.server.api import Api
+from viz.server.backend import UNEXPECTED, Desk
+from viz.server.component import viewer
+from viz.server.handlers import FROM_FILES, MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
+from viz.server.lifecycle import Service, check_address, log_lines
+from viz.server.scheduler import Lanes
+from viz.server.theme import theme
 from viz.viewer import style
-from viz.viewer.component import viewer
-from viz.viewer.theme import theme
 
 HERE = Path(__file__).parent
 MODELS = HERE / "assets" / "models"
@@ -73,7 +73,7 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     for path in list_models(folder):
         if not path.name.isprintable():  # half a line, a turned one or none: no message could name it
             problems.append(
-                f"{shown(path.name)} is left out; give its directory a name of visible characters."
+                f"{quote_untrusted(path.name)} is left out; give its directory a name of visible characters."
             )
             continue
         try:
@@ -368,7 +368,7 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
         logger.warning(problem)
     os.environ["no_proxy"] = "*"  # Gradio asks this very server whether it runs; nothing else is asked
     service, page = Service(translators), build(translators, problems)
-    service.heed_signals()
+    service.install_signal_handlers()
     page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
     log_lines()  # uvicorn's too, which has set up its own
     print(f"Headlight: http://{host}:{port}", flush=True)

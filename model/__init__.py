@@ -1,18 +1,18 @@
 """The Transformer and everything that runs it."""
 
-import model.disk  # noqa: F401  # isort: skip  # before torch
-from model.checkpoint import list_models
+import model.tempdir  # noqa: F401  # isort: skip  # before torch
 from model.errors import UserError
-from model.record import AttentionRecord, Head, HeadValues, Muted, Translation
-from model.transformer import HeadGates, Transformer
+from model.network.transformer import HeadGates, Transformer
+from model.results import AblationResult, AttentionRecord, Head, HeadValues, Translation
+from model.storage.checkpoint import list_models
 from model.translator import Translator
 
 __all__ = [
+    "AblationResult",
     "AttentionRecord",
     "Head",
     "HeadGates",
     "HeadValues",
-    "Muted",
     "Transformer",
     "Translation",
     "Translator",

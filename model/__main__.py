@@ -12,10 +12,10 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from model.checkpoint import find_model
-from model.decoding import SearchOptions
+from model.decoding.search import SearchOptions
 from model.errors import UserError
-from model.record import Hypothesis
+from model.results import Hypothesis
+from model.storage.checkpoint import find_model
 from model.translator import Translator
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from model.errors import UserError, shown
+from model.errors import UserError, quote_untrusted
 
 # Far more than the models of a page need, little enough that the shape of a model is soon laid out.
 LARGEST = {
@@ -45,7 +45,7 @@ class ModelConfig:
             value = getattr(self, name)
             smallest = 0 if name.endswith("vocabulary") else 1  # a recipe's is learned from its data
             if not smallest <= value <= largest:
-                raise UserError(f"{name} is {shown(value)}; give {smallest} to {largest:,}.")
+                raise UserError(f"{name} is {quote_untrusted(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads:
             raise UserError(f"d_model {self.d_model} must be a multiple of n_heads {self.n_heads}.")
         if self.d_model % 2:
@@ -53,7 +53,7 @@ class ModelConfig:
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout {self.dropout} must be at least 0 and below 1.")
         if self.norm not in ("pre", "post"):
-            raise UserError(f"norm is {shown(self.norm)}; it must be 'pre' or 'post'.")
+            raise UserError(f"norm is {quote_untrusted(self.norm)}; it must be 'pre' or 'post'.")
         if self.tied and self.source_vocabulary != self.target_vocabulary:
             raise UserError("Tied weights need one vocabulary for both languages; set tied to false.")
 
@@ -87,12 +87,12 @@ class ModelConfig:
         """The config that `to_json` wrote. Raises UserError on unknown or missing names and other types."""
         types = {field.name: _FROM_JSON.get(str(field.type), str) for field in fields(cls)}
         if unknown := sorted(set(values) - set(types)):
-            raise UserError(f"Unknown model settings: {', '.join(map(shown, unknown[:3]))}.")
+            raise UserError(f"Unknown model settings: {', '.join(map(quote_untrusted, unknown[:3]))}.")
         for name, value in values.items():
             wanted = types[name]
             if type(value) is not wanted:  # isinstance would take true for the number 1
                 raise UserError(
-                    f"The model's setting {name} is {shown(value)}; it must be {wanted.__name__}."
+                    f"The model's setting {name} is {quote_untrusted(value)}; it must be {wanted.__name__}."
                 )
         try:
             return cls(**values)

@@ -15,6 +15,6 @@ _short = reprlib.Repr()
 _short.maxstring = 80
 
 
-def shown(value: object) -> str:
+def quote_untrusted(value: object) -> str:
     """A value from somebody's file as a sentence can quote it: short, on one line, nothing invisible."""
     return _short.repr(value)

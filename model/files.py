@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from model.errors import UserError, shown
+from model.errors import UserError, quote_untrusted
 
 MAX_JSON_BYTES = 16 << 20  # the tokenizer of 8,000 pieces takes 0.3 MB, a configuration 1 kB
 MAX_TEXT_BYTES = 1 << 20
@@ -72,10 +74,48 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise ValueError(f"{shown(name)} stands there twice")
+            raise ValueError(f"{quote_untrusted(name)} stands there twice")
         values[name] = value
     return values
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number")
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, then put it in place of `path` in one step."""
+    _remove_leftovers(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(temporary)
+        temporary.chmod(0o644)  # safetensors creates files that only their owner can read
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete half files of `path` whose process was killed; one that still runs keeps its own."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        process = part.name.removeprefix(f".{path.name}.").removesuffix(".part")
+        if process.isdecimal() and not _lives(int(process)):
+            part.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # signal 0 only asks
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically."""
+    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))

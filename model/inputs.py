@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.checkpoint import Checkpoint, ModelInfo
-from model.decoding import SearchOptions
-from model.errors import TooLongError, UserError, shown
+from model.decoding.search import SearchOptions
+from model.errors import TooLongError, UserError, quote_untrusted
+from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
 MAX_TOKENS = 128  # of a sentence to look at, </s> included
@@ -43,7 +43,7 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
     for index in ids:
         if not 0 <= index < len(tokenizer) or index in (PAD_ID, BOS_ID):
             raise UserError(
-                f"A translation cannot hold the token {shown(index)}; give ids of the vocabulary."
+                f"A translation cannot hold the token {quote_untrusted(index)}; give ids of the vocabulary."
             )
     if EOS_ID in ids[:-1]:
         raise UserError("The given translation goes on behind its </s>; end it there.")

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import tokenizers
+import torch
+from jaxtyping import Int
 from tokenizers import models, pre_tokenizers, trainers
+from torch import Tensor
 
-from model.errors import UserError, shown
+from model.errors import UserError, quote_untrusted
 from model.files import read_json
-from model.record import Token
+from model.results import Token
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNK, BOS, EOS)
@@ -83,7 +86,7 @@ class Tokenizer:
             backend = tokenizers.Tokenizer.from_str(json.dumps(settings))
         except Exception as error:  # the library raises bare Exception
             raise UserError(
-                f"{path} is not a tokenizer file ({shown(str(error))}); copy it again."
+                f"{path} is not a tokenizer file ({quote_untrusted(str(error))}); copy it again."
             ) from error
         backend.encode_special_tokens = True
         return cls(backend)
@@ -208,3 +211,9 @@ def _word_indices(ids: Sequence[int], pieces: Sequence[str]) -> list[int | None]
 
 def _is_mark(character: str) -> bool:
     return character != "" and unicodedata.category(character)[0] in "PSZ"
+
+
+def pad(rows: Sequence[Sequence[int]], multiple: int = 1) -> Int[Tensor, "B S"]:
+    """Rows of ids as one tensor, <pad> on the right up to a multiple of `multiple` columns."""
+    width = -(-max(map(len, rows)) // multiple) * multiple
+    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])

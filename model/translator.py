@@ -12,29 +12,29 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.attribution import NormWeights, norm_weights
-from model.beam_tree import BeamTrees
-from model.cell import Cell, explain_cell
-from model.checkpoint import Checkpoint, load
-from model.decoding import Candidate, SearchOptions, encode, length_penalty, search
+from model.analysis.ablation import changed_words, importance
+from model.analysis.attribution import NormWeights, norm_weights
+from model.analysis.cell import Cell, explain_cell
+from model.decoding.beam_tree import BeamTrees
+from model.decoding.search import Candidate, SearchOptions, encode, length_penalty, search
+from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
 from model.errors import TooLongError, UserError
-from model.hub import OnHub
-from model.inference import lay_out_for_few_rows, product_dtype
 from model.inputs import MAX_TOKENS, language, source_ids, target_ids
-from model.muting import changed_words, importance
-from model.record import (
+from model.network.transformer import Encoded, HeadGates, Transformer
+from model.results import (
+    AblationResult,
     Alternative,
     AttentionRecord,
     BeamNode,
     Head,
     HeadValues,
     Hypothesis,
-    Muted,
     Token,
     Translation,
 )
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalise
-from model.transformer import Encoded, HeadGates, Transformer
+from model.storage.checkpoint import Checkpoint, load
+from model.storage.hub import OnHub
+from model.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
 
 BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
@@ -159,7 +159,7 @@ class Translator(OnHub):
         beam_size: int = 1,
         length_penalty: float = 1.0,
         target: str | Sequence[int] | None = None,
-    ) -> Muted:
+    ) -> AblationResult:
         """Translate with and without these heads, and score the former translation without them.
 
         `target` is what `score` takes and stands for the translation with all heads; None is the model's
@@ -177,7 +177,7 @@ class Translator(OnHub):
         before, after = changed_words(original.text, muted.text)
         pairs = zip(forced.log_probabilities, original.log_probabilities, strict=True)
         differences = tuple(silent - whole for silent, whole in pairs)
-        return Muted(heads, original, muted, before, after, differences)
+        return AblationResult(heads, original, muted, before, after, differences)
 
     def importance(self, text: str, target: str | Sequence[int] | None = None) -> HeadValues:
         """Change of the target's log-probability, in nats, when each head alone is silent.
@@ -188,7 +188,7 @@ class Translator(OnHub):
         return importance(self._model, self._source(text), torch.tensor([result.ids], device=self.device))
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
-        """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.attribution`."""
+        """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
         source, read = self._pair(text, target)
         return NormWeights(*(kind.cpu() for kind in norm_weights(self._model, source, read)))
 
@@ -312,7 +312,7 @@ class Translator(OnHub):
         self,
         sentence: Sentence,
         target: Sequence[int],
-        forced: int,
+        n_prefix: int,
         gates: HeadGates | None,
         alpha: float = 1.0,
     ) -> Translation:
@@ -322,7 +322,7 @@ class Translator(OnHub):
         total = sum(log_probabilities)
         penalised = total / length_penalty(len(target), alpha)
         own = self._hypothesis(Candidate(tuple(target), total, penalised, log_probabilities))
-        notices = self.notices(record.source, own) if forced < len(target) else ()
+        notices = self.notices(record.source, own) if n_prefix < len(target) else ()
         if UNK_ID in target:
             notices += ("The given translation has characters that the model reads as <unk>.",)
         info = self.checkpoint.info
@@ -336,7 +336,7 @@ class Translator(OnHub):
             alternatives=alternatives,
             hypotheses=(own,),
             notices=notices,
-            forced=forced,
+            n_prefix=n_prefix,
         )
 
     def _steps(
@@ -373,9 +373,3 @@ class Translator(OnHub):
         if isinstance(row, UserError):
             raise row
         return torch.tensor([row], device=self.device)
-
-
-def pad(rows: Sequence[Sequence[int]], multiple: int = 1) -> Int[Tensor, "B S"]:
-    """Rows of ids as one tensor, <pad> on the right up to a multiple of `multiple` columns."""
-    width = -(-max(map(len, rows)) // multiple) * multiple
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import app
-from model.record import KINDS
+from model.results import KINDS
 from tests import hostile
 from tests.hostile.models import serving_them
 from tests.viz.questions import COMMON, GOOD, IDS, TEXT
@@ -198,7 +198,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 def is_ours(frame: str) -> bool:
     """Whether a line of a traceback is code of ours; the guard, which hands every request on, aside."""
-    return any(f'File "{place}' in frame for place in OURS) and "viz/guard.py" not in frame
+    return any(f'File "{place}' in frame for place in OURS) and "viz/server/middleware.py" not in frame
 
 
 def assert_harmless(response: httpx.Response) -> None:

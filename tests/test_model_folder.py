@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app import load
-from model.checkpoint import save
+from model.storage.checkpoint import save
 from tests.model.helpers import tiny_checkpoint
 
 

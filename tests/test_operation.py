@@ -16,7 +16,7 @@ import pytest
 
 import app
 from tests.visitor import ROOT, TEXT, Server, Visitor, completed, serving
-from viz.guard import CLIENT_GONE
+from viz.server.middleware import CLIENT_GONE
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 6)
 ON_SCREEN = {"model": "de-en", "text": TEXT, "beam_size": 1, "length_penalty": 1, "prefix": [], "heads": []}

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import datasets
 import tyro
 
-from model.checkpoint import CARD, list_models
 from model.errors import UserError
 from model.inputs import MAX_TOKENS
+from model.storage.checkpoint import CARD, list_models
 from model.translator import Translator
-from training.align import Head, align_files
-from training.average import average_run
-from training.card import refresh
 from training.config import TrainConfig
-from training.evaluate import evaluate
-from training.publish import publish
+from training.evaluation.align import Head, align_files
+from training.evaluation.evaluate import evaluate
+from training.evaluation.study import study
 from training.recipes import RECIPES
-from training.study import study
+from training.run.average import average_run
+from training.run.card import refresh
+from training.run.publish import publish
 from training.trainer import Trainer
 
 MODELS = Path("assets/models")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from model.config import ModelConfig
-from model.decoding import SearchOptions
+from model.decoding.search import SearchOptions
 from model.errors import UserError
 from model.tokenizer import TokenizerKind
 from training.schedule import Schedule, learning_rate

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.masks import padding_mask
+from model.network.masks import padding_mask
+from model.network.transformer import Transformer
 from model.tokenizer import PAD_ID
-from model.transformer import Transformer
-from training.batching import Batch
+from training.corpus.batching import Batch
 
 CHUNK = 512  # tokens whose logits exist at one time
 

@@ -14,19 +14,21 @@ import torch
 from accelerate.utils import gather_object
 from tqdm import tqdm
 
-from model.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers, write_json
 from model.errors import UserError
-from model.transformer import Transformer
+from model.files import write_json
+from model.network.transformer import Transformer
+from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.translator import Translator
-from training.batching import Rows, TokenBatches, collate, padding_share
-from training.card import card
 from training.config import TrainConfig
-from training.data import Corpus, encode, lengths_of, read_corpus, train_tokenizers
+from training.corpus.batching import Rows, TokenBatches, collate, padding_share
+from training.corpus.encoding import encode, lengths_of, train_tokenizers
+from training.corpus.splits import Corpus, read_corpus
+from training.evaluation.metrics import Scores
+from training.evaluation.validation import Validator
+from training.hardware import StopSignal, disk_errors_as_user_errors, keep_freed_memory, start_accelerator
 from training.loss import SequenceLoss
-from training.machine import StopSignal, faults_of_the_disk, keep_freed_memory, start_accelerator
-from training.metrics import Scores
-from training.probes import Recorder
-from training.run_directory import (
+from training.run.card import card
+from training.run.directory import (
     BEST,
     EVALUATION,
     LATEST,
@@ -43,11 +45,11 @@ from training.run_directory import (
     precision_of,
     remove_snapshots,
 )
-from training.state import Progress, Snapshot, load_state, save_state, seed_step
-from training.validation import Validator
+from training.run.probes import Recorder
+from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 
 LOG_EVERY = 50  # steps
-EXPLODED = 3  # times the loss of a model that knows nothing, ln V
+DIVERGENCE_FACTOR = 3  # times the loss of a model that knows nothing, ln V
 
 
 class Trainer:
@@ -60,11 +62,11 @@ class Trainer:
         self.accelerator = start_accelerator(precision_of(output) if resume else None)
         self.main = self.accelerator.is_main_process
         # One process after the other: the others find what the first one has cached.
-        with self.accelerator.main_process_first(), faults_of_the_disk(output):
+        with self.accelerator.main_process_first(), disk_errors_as_user_errors(output):
             self._read(resume)
         torch.manual_seed(config.seed)
         source, target = map(len, self.tokenizers)
-        self.ignorance = math.log(target)  # nats per token
+        self.uniform_loss = math.log(target)  # nats per token
         self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
         self.optimizer = config.optimizer(self.model.parameters())
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
@@ -127,7 +129,7 @@ class Trainer:
         """
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with (
-            faults_of_the_disk(self.output),
+            disk_errors_as_user_errors(self.output),
             RunLog(self.output, self.progress.step) if self.main else nullcontext() as log,
         ):
             self._loop(deadline, log)
@@ -199,7 +201,7 @@ class Trainer:
                 value += self._backward(rows, tokens)
         norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
         loss = float(accelerator.reduce(value, "mean"))
-        exploded = progress.step >= self.config.warmup_steps and loss > EXPLODED * self.ignorance
+        exploded = progress.step >= self.config.warmup_steps and loss > DIVERGENCE_FACTOR * self.uniform_loss
         if exploded or not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
                 f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}; the state of "

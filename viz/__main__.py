@@ -10,12 +10,12 @@ from typing import Annotated
 import tyro
 
 from model import Translator
-from model.checkpoint import find_model
+from model.analysis.study import load_studies
 from model.errors import UserError
-from model.study import load_studies
+from model.storage.checkpoint import find_model
 from viz import export as exporter
 from viz.payload import encode
-from viz.study import PAGE, write_captions, write_page
+from viz.study.page import PAGE, write_captions, write_page
 
 
 def export(

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from model.checkpoint import write_atomically
-from model.record import KINDS, Translation
+from model.files import write_atomically
+from model.results import KINDS, Translation
 from viz.payload import to_json
 from viz.viewer import script, style
 

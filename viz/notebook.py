@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 
-from model.record import Translation
+from model.results import Translation
 from viz.export import document
 from viz.payload import encode
 

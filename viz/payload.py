@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.measures import ROLES, HeadMeasures, head_roles, measure_heads
-from model.record import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
+from model.analysis.measures import ROLES, HeadMeasures, head_roles, measure_heads
+from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
 VERSION = 2
 SCALE = 65535
@@ -53,7 +53,7 @@ def encode(
         "source_language": translation.source_language,
         "target_language": translation.target_language,
         "options": {"beam_size": beam_size, "length_penalty": length_penalty},
-        "forced": translation.forced,
+        "n_prefix": translation.n_prefix,
         "tokens": {
             "source": [asdict(token) for token in record.source],
             "read": [asdict(token) for token in record.read],
@@ -95,7 +95,7 @@ def decode(payload: Mapping[str, Any]) -> Translation:
         hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),
         notices=tuple(payload["notices"]),
         timings=dict(payload["timings"]),
-        forced=payload["forced"],
+        n_prefix=payload["n_prefix"],
     )
 
 

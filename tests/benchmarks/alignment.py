@@ -44,13 +44,21 @@ from typing import NamedTuple
 import torch
 import tyro
 
-from model.alignment import GoldAlignment, Link, alignment_error_rate, grow_diag, parse_pharaoh
-from model.attribution import norm_weights
+from model.analysis.alignment import GoldAlignment, Link, alignment_error_rate, grow_diag, parse_pharaoh
+from model.analysis.attribution import norm_weights
 from model.errors import UserError
 from model.tokenizer import BOS_ID
 from model.translator import Translator
-from training.align import Head, Strongest, best_head, cross_weights, read_gold, read_words, strongest
-from training.evaluate import read_pairs
+from training.evaluation.align import (
+    Head,
+    Strongest,
+    best_head,
+    cross_weights,
+    read_gold,
+    read_words,
+    strongest,
+)
+from training.evaluation.evaluate import read_pairs
 
 # Letters and digits with the hyphens and apostrophes between them, or one mark.
 WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")

@@ -32,13 +32,13 @@ from typing import NamedTuple
 
 import torch
 
-from model.checkpoint import Checkpoint, ModelInfo
+from model.analysis.ablation import importance
 from model.config import ModelConfig
-from model.decoding import Candidate, SearchOptions, search
-from model.inference import lay_out_for_few_rows, product_dtype
-from model.muting import importance
+from model.decoding.search import Candidate, SearchOptions, search
+from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
+from model.network.transformer import Transformer
+from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
-from model.transformer import Transformer
 from model.translator import Translator
 
 VOCABULARY = 8000

@@ -15,9 +15,9 @@ import torch
 from ctranslate2.specs import TransformerSpec
 from torch import nn
 
-from model.layers import DecoderLayer, EncoderLayer
+from model.network.layers import DecoderLayer, EncoderLayer
+from model.network.transformer import Transformer
 from model.tokenizer import Tokenizer
-from model.transformer import Transformer
 
 
 def specification(model: Transformer, tokenizer: Tokenizer) -> Any:

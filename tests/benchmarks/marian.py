@@ -20,8 +20,7 @@ from transformers import (
 )
 
 from model.config import ModelConfig
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from model.translator import pad
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, pad
 from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Race, Work
 

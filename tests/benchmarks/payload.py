@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bertviz import model_view
 
-from model.record import AttentionRecord
+from model.results import AttentionRecord
 from tests.benchmarks.decoding import Sentences, random_translator
 from viz.export import document
 from viz.payload import encode, to_json

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.layers import sinusoids
+from model.network.layers import sinusoids
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Work

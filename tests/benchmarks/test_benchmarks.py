@@ -10,9 +10,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from model.config import ModelConfig
-from model.decoding import SearchOptions, search
+from model.decoding.search import SearchOptions, search
+from model.network.transformer import Transformer
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
-from model.transformer import Transformer
 from tests.benchmarks import race
 from tests.benchmarks.alignment import eflomal, separate_marks
 from tests.benchmarks.arithmetic import training_flops, translation_flops
@@ -24,8 +24,8 @@ from tests.benchmarks.seeds import (
     SeedSettings,
     SeedTransformer,
 )
-from training.batching import Batch
 from training.config import TrainConfig
+from training.corpus.batching import Batch
 from training.loss import SequenceLoss
 
 TINY = ModelConfig(40, 40, d_model=16, d_ff=24, n_heads=2, n_encoder_layers=2, n_decoder_layers=3)

@@ -56,7 +56,7 @@ from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
 from training.config import TrainConfig
-from training.run_directory import Window
+from training.run.directory import Window
 from training.trainer import Trainer
 
 DEFAULT = TrainConfig("default", "The default shape", "de", "en")

@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import app
-from model.record import Translation
+from model.results import Translation
 from tests.viz.fakes import FakeTranslator
-from viz.desk import Desk
 from viz.payload import encode, to_json
+from viz.server.backend import Desk
 from viz.viewer import head
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"

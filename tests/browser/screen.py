@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from model.record import Translation
+from model.results import Translation
 from tests.browser.conftest import TRANSLATORS
 
 FIRST = "Der kleine Hund schläft heute unter dem alten Tisch."

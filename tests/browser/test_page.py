@@ -19,9 +19,9 @@ import app
 import viz
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
 from tests.browser.screen import FIRST, choose, point, readout, submit, translate
-from viz.answers import MAX_BEAM, MAX_LENGTH_PENALTY
-from viz.calls import curl_call, python_call
 from viz.payload import decode
+from viz.server.handlers import MAX_BEAM, MAX_LENGTH_PENALTY
+from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
-from model.measures import ROLES, head_roles, measure_heads
+from model.analysis.measures import ROLES, head_roles, measure_heads
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import FAIL, HOLD, RELEASE, number, open_panel, status
 from tests.browser.screen import FIRST, choose

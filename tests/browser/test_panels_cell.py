@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.record import Head
+from model.results import Head
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import TEXT, number, open_panel, tiny
 from tests.browser.screen import cell, choose

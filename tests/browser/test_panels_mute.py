@@ -6,7 +6,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.record import Head
+from model.results import Head
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import (
     DIFFERENT,

@@ -36,7 +36,7 @@ def expect_chips(page: Page, tokens) -> None:
 
 def pruned(step: int) -> int:
     """Return the place in the tree of the first hypothesis that this step left behind."""
-    return next(at for at, one in enumerate(TREE.beam_tree) if one.fate == "pruned" and one.step == step)
+    return next(at for at, one in enumerate(TREE.beam_tree) if one.status == "pruned" and one.step == step)
 
 
 def test_the_likeliest_tokens_of_each_step(page: Page):
@@ -90,7 +90,7 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
     expect(nodes).to_have_count(len(TREE.beam_tree))
     assert asked[-1] == {"do": "beams", "model": "tiny", "text": TEXT, "beam_size": 4, "length_penalty": 1}
     for fate in ("kept", "finished", "pruned"):
-        count = sum(node.fate == fate for node in TREE.beam_tree)
+        count = sum(node.status == fate for node in TREE.beam_tree)
         assert count > 0
         expect(panel.locator(f".hl-node.hl-{fate}")).to_have_count(count)
     place = pruned(step=2)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.record import Translation
+from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
 from tests.browser.screen import FIRST, choose, point
 from tests.viz.fakes import random_translation
-from viz import answers
+from viz.server import handlers
 
 pytestmark = pytest.mark.browser
 
@@ -29,22 +29,22 @@ CURVES = [
 def recorded(step: int, sentence: int) -> Translation:
     words = SENTENCES[sentence].split()
     found = random_translation(words, [word.upper() for word in words], seed=step + 1)
-    return replace(found, source_text=SENTENCES[sentence], forced=len(words) + 1)
+    return replace(found, source_text=SENTENCES[sentence], n_prefix=len(words) + 1)
 
 
-def training(question: answers.Question) -> dict[str, Any]:
+def training(question: handlers.Question) -> dict[str, Any]:
     sentences = [{"source": text, "target": text.upper()} for text in SENTENCES]
     return {"curves": CURVES, "steps": STEPS, "sentences": sentences, "notice": ""}
 
 
-def training_step(question: answers.Question) -> dict[str, Any]:
+def training_step(question: handlers.Question) -> dict[str, Any]:
     return question.payload(recorded(question.request["step"], question.request["sentence"]))
 
 
 @pytest.fixture(autouse=True)
 def _with_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(answers.ANSWERS, "training", training)
-    monkeypatch.setitem(answers.ANSWERS, "training_step", training_step)
+    monkeypatch.setitem(handlers.ANSWERS, "training", training)
+    monkeypatch.setitem(handlers.ANSWERS, "training_step", training_step)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ):
     broken = "3 lines of this training's log cannot be read; the curves go without."
-    monkeypatch.setitem(answers.ANSWERS, "training", lambda one: training(one) | {"notice": broken})
+    monkeypatch.setitem(handlers.ANSWERS, "training", lambda one: training(one) | {"notice": broken})
     panel = open_panel(page, "Training")
     expect(panel).to_contain_text(broken)
     expect(panel).to_contain_text("Step 1000 of 1000")
@@ -182,8 +182,8 @@ def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
 def test_a_model_without_a_record_says_so_and_is_not_asked_again(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
-    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": answers.NO_TRAINING}
-    monkeypatch.setitem(answers.ANSWERS, "training", lambda _: nothing)
+    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": handlers.NO_TRAINING}
+    monkeypatch.setitem(handlers.ANSWERS, "training", lambda _: nothing)
     panel = open_panel(page, "Training")
     expect(panel).to_have_text("This model came without a record of its training.")
     expect(panel.get_by_role("button")).to_have_count(0)

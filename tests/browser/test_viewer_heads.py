@@ -6,7 +6,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.measures import ROLES, head_roles, measure_heads
+from model.analysis.measures import ROLES, head_roles, measure_heads
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.screen import FIRST, choose, point
 

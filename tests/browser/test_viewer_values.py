@@ -8,8 +8,8 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.attribution import rollout
-from model.record import Token, Translation
+from model.analysis.attribution import rollout
+from model.results import Token, Translation
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.screen import FIRST, choose, drawn, point, readout
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from model.checkpoint import CONFIG, save
+from model.storage.checkpoint import CONFIG, save
 from tests.hostile.payloads import SET
 from tests.visitor import Server, serving
 from tests.viz.questions import TRANSLATOR, train

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.checkpoint import Checkpoint, ModelInfo
 from model.config import ModelConfig
 from model.errors import UserError
+from model.network.transformer import Transformer
+from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import Tokenizer, TokenizerKind
-from model.transformer import Transformer
 
 SENTENCES = (
     "Ein kleiner Hund läuft durch den Schnee.",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from model.__main__ import translate
-from model.checkpoint import save
 from model.errors import UserError
+from model.storage.checkpoint import save
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 

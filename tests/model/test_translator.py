@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from model import Translator, UserError
-from model.checkpoint import save
-from model.decoding import Candidate, SearchOptions, search
+from model.decoding.search import Candidate, SearchOptions, search
 from model.inputs import MAX_TOKENS
-from model.masks import causal_mask
-from model.tokenizer import BOS_ID, EOS_ID
-from model.transformer import HeadGates
-from model.translator import BATCH_TOKENS, pad
+from model.network.masks import causal_mask
+from model.network.transformer import HeadGates
+from model.storage.checkpoint import save
+from model.tokenizer import BOS_ID, EOS_ID, pad
+from model.translator import BATCH_TOKENS
 from tests.model.helpers import INFO, set_logits, tiny_checkpoint
 
 TEXT = "Ein kleiner Hund läuft."

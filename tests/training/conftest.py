@@ -34,7 +34,7 @@ def own_cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def same_arithmetic_everywhere(monkeypatch):
     """One thread and float32, so that runs compare bit for bit on any machine."""
-    monkeypatch.setattr("training.machine.bfloat16_pays", lambda: False)
+    monkeypatch.setattr("training.hardware.bfloat16_pays", lambda: False)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

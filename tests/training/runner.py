@@ -10,8 +10,8 @@ import torch
 
 from model.errors import UserError
 from tests.training.tiny import REVERSE, SHAPE
-from training import machine
-from training.run_directory import STATE
+from training import hardware
+from training.run.directory import STATE
 from training.trainer import Trainer
 
 KILLED = replace(REVERSE, max_steps=120, validate_every=9, save_every=1)
@@ -31,7 +31,7 @@ def main() -> None:
     """Train, or go on where a run was left."""
     name, data, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     torch.set_num_threads(1)
-    machine.bfloat16_pays = lambda: False
+    hardware.bfloat16_pays = lambda: False
     try:
         Trainer(CONFIGS[name], [data], output, resume=(output / STATE).is_file()).run()
     except UserError as error:

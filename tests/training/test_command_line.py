@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint import CARD, load, save
 from model.inputs import MAX_TOKENS
+from model.storage.checkpoint import CARD, load, save
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import logged, parallel_files, sentences, state_of, word_list, write_lines
 from training.__main__ import main
-from training.average import average_run
-from training.metrics import score
+from training.evaluation.metrics import score
 from training.recipes import RECIPES
-from training.run_directory import BEST, RUN
+from training.run.average import average_run
+from training.run.directory import BEST, RUN
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 WORDS = "reverse-words-small"

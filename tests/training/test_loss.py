@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from model.network.transformer import Transformer
 from model.tokenizer import PAD_ID
-from model.transformer import Transformer
 from tests.training.tiny import SHAPE
-from training.batching import Batch, collate
+from training.corpus.batching import Batch, collate
 from training.loss import CHUNK, SequenceLoss, token_loss
 
 CPU = torch.device("cpu")

@@ -17,15 +17,15 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from model.checkpoint import JOINT, load, save
 from model.errors import UserError
-from model.probes import Probes
+from model.storage.checkpoint import JOINT, load, save
+from model.storage.probes import Probes
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, run, word_list
-from training.data import read_corpus
-from training.metrics import score
-from training.run_directory import BEST, EVALUATION, LATEST, SAMPLES, Window
+from training.corpus.splits import read_corpus
+from training.evaluation.metrics import score
+from training.run.directory import BEST, EVALUATION, LATEST, SAMPLES, Window
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]

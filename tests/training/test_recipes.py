@@ -12,7 +12,8 @@ from model.errors import UserError
 from model.translator import Translator
 from tests.training.tiny import parallel_files, sentences, word_list
 from training.config import TrainConfig
-from training.data import MAX_LETTERS, read_corpus
+from training.corpus.sources import MAX_LETTERS
+from training.corpus.splits import read_corpus
 from training.recipes import RECIPES
 from training.trainer import Trainer
 

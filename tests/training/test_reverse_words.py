@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint, ModelInfo
+from model.network.transformer import Transformer
+from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from model.transformer import Transformer
 from model.translator import Translator
 from tests.training.tiny import REVERSE, SHAPE, word_list, words
-from training.batching import Batch, collate
-from training.data import read_corpus
+from training.corpus.batching import Batch, collate
+from training.corpus.splits import read_corpus
 from training.loss import SequenceLoss
 
 CPU = torch.device("cpu")

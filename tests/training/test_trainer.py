@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from model.checkpoint import CARD, WEIGHTS, load, load_tokenizers
 from model.errors import UserError
-from model.masks import padding_mask
+from model.network.masks import padding_mask
+from model.storage.checkpoint import CARD, WEIGHTS, load, load_tokenizers
 from model.tokenizer import PAD_ID
 from model.translator import Translator
 from tests.training.tiny import (
@@ -30,10 +30,10 @@ from tests.training.tiny import (
     state_of,
     word_list,
 )
-from training.batching import collate
-from training.data import read_corpus
-from training.metrics import score
-from training.run_directory import (
+from training.corpus.batching import collate
+from training.corpus.splits import read_corpus
+from training.evaluation.metrics import score
+from training.run.directory import (
     BEST,
     CURVES,
     EVALUATION,
@@ -81,7 +81,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, values: Sequence[float]) -> None:
     following = iter(values)
     any_scores = score(["a b c d"], ["a b c d"])
     monkeypatch.setattr(
-        "training.validation.score", lambda *_: replace(any_scores, exact_match=next(following))
+        "training.evaluation.validation.score", lambda *_: replace(any_scores, exact_match=next(following))
     )
 
 

@@ -12,9 +12,9 @@ from datasets import Dataset
 from safetensors import safe_open
 
 from model.config import ModelConfig
-from model.curves import METRICS
+from model.storage.training_log import METRICS
 from training.config import TrainConfig
-from training.run_directory import STATE
+from training.run.directory import STATE
 from training.trainer import Trainer
 
 SHAPE = ModelConfig(

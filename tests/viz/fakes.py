@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import torch
 
-from model.attribution import NormWeights
-from model.beam_tree import IN_BEAM
-from model.cell import Cell
+from model.analysis.ablation import changed_words
+from model.analysis.attribution import NormWeights
+from model.analysis.cell import Cell
+from model.decoding.beam_tree import IN_BEAM
 from model.errors import UserError
-from model.muting import changed_words
-from model.record import (
+from model.results import (
+    AblationResult,
     Alternative,
     AttentionRecord,
     BeamNode,
     Head,
     HeadValues,
     Hypothesis,
-    Muted,
     Token,
     Translation,
 )
@@ -111,19 +111,19 @@ class FakeTranslator(Translator):
             BeamNode(step, token, step - 1 if step else None, -float(step), -float(step), "kept", IN_BEAM)
             for step, token in enumerate(result.attention.predicted)
         )
-        return replace(result, forced=len(prefix), beam_tree=nodes if tree else ())
+        return replace(result, n_prefix=len(prefix), beam_tree=nodes if tree else ())
 
     def score(self, text: str, target: str | Sequence[int], gates=None) -> Translation:
         given = target.split() if isinstance(target, str) else [WORDS[i] for i in target if i != END.id]
         result = self._translation(text, given)
-        return replace(result, forced=len(result.ids))
+        return replace(result, n_prefix=len(result.ids))
 
-    def mute(self, text, heads, beam_size=1, length_penalty=1.0, target=None) -> Muted:
+    def mute(self, text, heads, beam_size=1, length_penalty=1.0, target=None) -> AblationResult:
         original = self.translate(text) if target is None else self.score(text, target)
         silent = self._translation(text, ["silent", *original.text.split()[1:]])
         before, after = changed_words(original.text, silent.text)
         differences = tuple(-0.5 * len(tuple(heads)) for _ in original.ids)
-        return Muted(tuple(heads), original, silent, before, after, differences)
+        return AblationResult(tuple(heads), original, silent, before, after, differences)
 
     def importance(self, text: str, target=None) -> HeadValues:
         size = torch.arange(float(self.layers * self.heads)).view(self.layers, self.heads)

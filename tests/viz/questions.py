@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint import save_tokenizers
-from model.curves import METRICS
-from model.probes import Pair, Probes, measure
+from model.storage.checkpoint import save_tokenizers
+from model.storage.probes import Pair, Probes, measure
+from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from model import measures
+from model.analysis import measures
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from tests.viz.fakes import random_translation
@@ -50,7 +50,7 @@ def test_a_translation_survives_the_round_trip():
 def test_a_given_target_and_its_hypotheses_survive_the_round_trip(joint):
     translation = joint.translate("Ein Hund läuft.", beam_size=3, n_best=3, prefix="A")
     back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "tiny", "", 3, 0.5))))
-    assert back.forced == translation.forced > 0
+    assert back.n_prefix == translation.n_prefix > 0
     assert back.ids == translation.ids
     assert len(back.hypotheses) == 3
     for found, original in zip(back.hypotheses, translation.hypotheses, strict=True):

@@ -7,76 +7,47 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
+from posixpath import dirname, normpath
 
 HERE = Path(__file__).parent
 
-# Each module comes after those that it imports.
-MODULES = (
-    "dom.js",
-    "payload.js",
-    "measures.js",
-    "colour.js",
-    "state.js",
-    "address.js",
-    "ask.js",
-    "visit.js",
-    "names.js",
-    "grid.js",
-    "values.js",
-    "readout.js",
-    "arcs.js",
-    "tokens.js",
-    "order.js",
-    "roles.js",
-    "thumbnails.js",
-    "atlas.js",
-    "cells.js",
-    "picture.js",
-    "takeaway.js",
-    "table.js",
-    "scale.js",
-    "matrix.js",
-    "toolbar.js",
-    "marks.js",
-    "next.js",
-    "outcome.js",
-    "headcard.js",
-    "cell.js",
-    "beams.js",
-    "reference.js",
-    "step.js",
-    "headmap.js",
-    "mute.js",
-    "curves.js",
-    "training.js",
-    "inspector.js",
-    "tour.js",
-    "help.js",
-    "keys.js",
-    "viewer.js",
-    "page.js",
-)
-_IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./([a-z]+\.js)';$", re.MULTILINE)
+_IMPORT = re.compile(r"^import (\{[^}]*\}) from '(\.[\w./]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+@cache
+def modules() -> dict[str, str]:
+    """Return the text of each module by its path in this folder; a module comes after those it imports."""
+    texts = {
+        path.relative_to(HERE).as_posix(): path.read_text("utf-8") for path in sorted(HERE.rglob("*.js"))
+    }
+    imports = {
+        name: [_resolve(name, found[2]) for found in _IMPORT.finditer(text)] for name, text in texts.items()
+    }
+    return {name: texts[name] for name in TopologicalSorter(imports).static_order()}
+
+
+def _resolve(module: str, path: str) -> str:
+    return normpath(f"{dirname(module)}/{path}" if dirname(module) else path)
 
 
 @cache
 def script() -> str:
     """Return all modules as one script that defines `window.Headlight`.
 
-    Each module becomes a function that is called at once and returns its exports, in the order of
-    MODULES; `tests/viz` checks that each import comes from an earlier module.
+    Each module becomes a function that is called at once and returns its exports.
     """
-    source = "\n".join(("const modules = {};", *map(_as_function, MODULES)))
-    face = "{ ...modules['viewer.js'], ...modules['page.js'] }"
-    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {face};\n}})();\n"
+    source = "\n".join(("const modules = {};", *(_as_function(*module) for module in modules().items())))
+    public = "{ ...modules['viewer.js'], ...modules['page.js'] }"
+    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {public};\n}})();\n"
 
 
-def _as_function(name: str) -> str:
-    text = (HERE / name).read_text("utf-8")
+def _as_function(name: str, text: str) -> str:
     exported = ", ".join(found[1] for found in _EXPORT.findall(text))
-    body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = modules['\2'];", text))
+    text = _IMPORT.sub(lambda found: f"const {found[1]} = modules['{_resolve(name, found[2])}'];", text)
+    body = _EXPORT.sub(r"\1", text)
     return f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 

@@ -1,6 +1,6 @@
 // The line of keys beneath the viewer, and the help that explains how to read it.
 
-import { element } from './dom.js';
+import { element } from './core/dom.js';
 
 const KEYS = [
   [['←', '→', '↑', '↓'], 'head, layer'],

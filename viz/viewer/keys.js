@@ -1,10 +1,10 @@
 // The keyboard. Arrows belong to the viewer only while it has the focus, so that the page scrolls as usual.
 
-import { KINDS } from './payload.js';
-import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './state.js';
-import { whyNot } from './ask.js';
-import { movePin } from './grid.js';
-import { nextMode } from './values.js';
+import { KINDS } from './core/payload.js';
+import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './core/store.js';
+import { whyNot } from './core/requests.js';
+import { movePin } from './core/grid.js';
+import { nextMode } from './core/modes.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const OWN_KEYS = 'input, textarea, select, [contenteditable]'; // where letters are text

@@ -1,7 +1,7 @@
 // What Gradio's widgets around the viewer do in the browser: the link that opened the page, menus, what is on screen.
 
-import { taskOfAddress } from './address.js';
-import { waitingText } from './ask.js';
+import { taskOfAddress } from './core/permalink.js';
+import { waitingText } from './core/requests.js';
 
 const LOOK_EVERY = 2000; // milliseconds between two looks at the queue
 const UNREACHABLE =
@@ -111,7 +111,7 @@ export function onScreen(state) {
   const ids = record.tokens.predicted.map((token) => token.id);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return [{ ...identity, ids, prefix: ids.slice(0, record.forced), heads: mutes, address, theme }];
+  return [{ ...identity, ids, prefix: ids.slice(0, record.n_prefix), heads: mutes, address, theme }];
 }
 
 export function toggleDisclosure(button, menu) {

@@ -1,10 +1,10 @@
 // The tour: a first visit in five steps, on the model that writes words backwards. Its card leaves the page usable.
 
-import { element } from './dom.js';
-import { matrixOf } from './payload.js';
-import { readRecord, request } from './ask.js';
-import { leave, visit } from './visit.js';
-import { pressable } from './marks.js';
+import { element } from './core/dom.js';
+import { matrixOf } from './core/payload.js';
+import { readRecord, request } from './core/requests.js';
+import { leave, visit } from './core/visit.js';
+import { pressable } from './core/widgets.js';
 
 const MODEL = 'reverse';
 const WORD = 'umbrella';

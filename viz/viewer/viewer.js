@@ -1,19 +1,19 @@
 // Puts the views together: one store, the keyboard, the address, the theme and the spoken summary.
 
-import { element } from './dom.js';
-import { decode } from './payload.js';
-import { currentTheme, watchTheme } from './colour.js';
-import { CHOICES, EMPTY, createStore, differs, sameSpot, show } from './state.js';
-import { fromAddress, toAddress } from './address.js';
-import { titleOf } from './names.js';
-import { watchValues } from './values.js';
-import { createStrip } from './tokens.js';
-import { createAtlas } from './atlas.js';
-import { createMatrix } from './matrix.js';
-import { createHeading, createToolbar } from './toolbar.js';
-import { openMenu } from './takeaway.js';
-import { createTable } from './table.js';
-import { createInspector } from './inspector.js';
+import { element } from './core/dom.js';
+import { decode } from './core/payload.js';
+import { currentTheme, watchTheme } from './core/colormap.js';
+import { CHOICES, EMPTY, createStore, differs, sameSpot, show } from './core/store.js';
+import { fromAddress, toAddress } from './core/permalink.js';
+import { titleOf } from './core/labels.js';
+import { watchValues } from './core/modes.js';
+import { createStrip } from './strip/strip.js';
+import { createAtlas } from './heads/overview.js';
+import { createMatrix } from './matrix/matrix.js';
+import { createHeading, createToolbar } from './matrix/toolbar.js';
+import { openMenu } from './matrix/save_menu.js';
+import { createTable } from './matrix/table.js';
+import { createInspector } from './inspector/inspector.js';
 import { createTour } from './tour.js';
 import { createHelp, createKeys } from './help.js';
 import { listenToKeys } from './keys.js';

@@ -12,8 +12,8 @@ import {
   shares,
   shownGrid,
   spotAt,
-} from '../viewer/grid.js';
-import { chooseKind, toggleAverage } from '../viewer/state.js';
+} from '../viewer/core/grid.js';
+import { chooseKind, toggleAverage } from '../viewer/core/store.js';
 import { opened, recordOf, token } from './record.mjs';
 
 const END = token('</s>', null);

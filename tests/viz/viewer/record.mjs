@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 
-import { decode } from '../viewer/payload.js';
-import { EMPTY, createStore, show } from '../viewer/state.js';
+import { decode } from '../viewer/core/payload.js';
+import { EMPTY, createStore, show } from '../viewer/core/store.js';
 
 export const record = await decode(readFileSync('payload.json', 'utf8'));
 export const weights = JSON.parse(readFileSync('weights.json', 'utf8'));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { fromAddress, taskOfAddress, toAddress } from '../viewer/address.js';
-import { movePin } from '../viewer/grid.js';
+import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/permalink.js';
+import { movePin } from '../viewer/core/grid.js';
 import {
   CHOICES,
   chooseHead,
@@ -16,7 +16,7 @@ import {
   toggleAverage,
   toggleMute,
   togglePin,
-} from '../viewer/state.js';
+} from '../viewer/core/store.js';
 import { opened, record } from './record.mjs';
 
 test('moves stay inside the model', () => {

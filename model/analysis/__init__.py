@@ -1,0 +1,1 @@
+"""What a translation says about the heads: measures, attribution, alignment, ablation."""

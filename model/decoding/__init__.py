@@ -1,0 +1,1 @@
+"""Greedy and beam search over a key-value cache."""

@@ -1,0 +1,1 @@
+"""Model directories and the files in them."""

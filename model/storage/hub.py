@@ -1,0 +1,72 @@
+"""Model directories on the Hugging Face hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from huggingface_hub import ModelHubMixin, snapshot_download
+
+from model.errors import UserError, quote_untrusted
+
+# All that a model directory holds; nothing else of a repository is fetched.
+FILES = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "source_tokenizer.json",
+    "target_tokenizer.json",
+    "README.md",
+    "metrics.jsonl",
+    "probes.safetensors",
+)
+
+CARD_TEMPLATE = """---
+{{ card_data }}
+---
+
+An encoder-decoder Transformer of Headlight's, which shows what each of its attention heads does:
+
+    from model import Translator
+    translator = Translator.from_pretrained("USER/NAME")
+"""
+
+T = TypeVar("T", bound="OnHub")  # typing.Self, which the check of shapes in the tests does not know
+
+
+class OnHub(
+    ModelHubMixin, library_name="headlight", pipeline_tag="translation", model_card_template=CARD_TEMPLATE
+):
+    """What a model directory is read into: `from_pretrained`, `save_pretrained` and `push_to_hub`."""
+
+    def __new__(cls: type[T], *args: Any, **kwargs: Any) -> T:
+        """Leave out what the mixin does here: it would keep the arguments as another config.json."""
+        return object.__new__(cls)
+
+    @classmethod
+    def load(cls: type[T], directory: Path) -> T:
+        """Read a model directory. Raises UserError when it is missing, broken or too new."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_pretrained(cls: type[T], pretrained_model_name_or_path: str | Path, **options: Any) -> T:
+        """Read a directory on this machine, without a network, or else a model of the hub, user/name.
+
+        The options are those of `huggingface_hub.snapshot_download`, such as revision and cache_dir. Raises
+        UserError when there is no such model, when it cannot be fetched and when it is broken.
+        """
+        # The mixin's own reads config.json unchecked and passes its entries to the constructor.
+        directory = Path(pretrained_model_name_or_path)
+        if not directory.is_dir():
+            directory = _fetched(str(pretrained_model_name_or_path), **options)
+        return cls.load(directory)
+
+
+def _fetched(name: str, **options: Any) -> Path:
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(FILES), **options))
+    except Exception as error:  # errors of network, name and cache have no common class
+        raise UserError(
+            f"There is no directory {quote_untrusted(name)}, and the Hugging Face hub gives no such model "
+            f"({type(error).__name__}); check the name and the network."
+        ) from error

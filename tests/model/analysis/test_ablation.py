@@ -1,0 +1,148 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model import Translator, UserError
+from model.analysis.ablation import changed_words, importance
+from model.network.transformer import HeadGates, Transformer
+from model.results import KINDS, Head, HeadValues
+from model.tokenizer import BOS_ID
+from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint
+
+TEXT = "Ein kleiner Hund läuft."
+HEADS = (Head("encoder", 0, 1), Head("cross", 3, 2))
+
+
+def log_probability(
+    model: Transformer, source: torch.Tensor, target: torch.Tensor, gates: HeadGates | None = None
+) -> float:
+    read = torch.cat((torch.full((1, 1), BOS_ID), target[:, :-1]), 1)
+    hidden = model.decode(read, model.encode(source, None, gates), None, gates).hidden
+    return float(model.output(hidden).log_softmax(-1).gather(2, target[..., None]).sum())
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("pass_tokens", [1, 100, 2048])
+@torch.no_grad()
+def test_importance_equals_muting_one_head_after_another(
+    norm: str, pass_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", pass_tokens)
+    model, source, target = random_model(norm=norm), random_tokens(1, 6), random_tokens(1, 5, seed=1)
+    values = importance(model, source, target)
+    whole = log_probability(model, source, target)
+    for kind, gate, value in zip(KINDS, HeadGates.open(model.config), values, strict=True):
+        assert value.shape == gate.shape
+        for layer, head in gate.nonzero().tolist():
+            gates = HeadGates.muting(model.config, [Head(kind, layer, head)])
+            expected = log_probability(model, source, target, gates) - whole
+            assert float(value[layer, head]) == pytest.approx(expected, abs=1e-4)
+            assert abs(expected) > 1e-4
+
+
+def test_heads_without_a_say_have_no_importance() -> None:
+    model = set_logits(random_model(tied=False), {7: 3.0})
+    for values in importance(model, random_tokens(1, 6), random_tokens(1, 5)):
+        assert bool((values == 0).all())
+
+
+def test_importance_of_the_translation_and_of_a_given_one(translator: Translator) -> None:
+    own = translator.importance(TEXT)
+    assert isinstance(own, HeadValues)
+    again = translator.importance(TEXT, translator.translate(TEXT).ids)
+    other = translator.importance(TEXT, "A dog.")
+    for left, right, different in zip(own, again, other, strict=True):
+        assert torch.equal(left, right)
+        assert not torch.equal(left, different)
+
+
+@torch.no_grad()
+def test_gates_of_a_batch_are_those_of_each_sentence() -> None:
+    model, source, target = random_model(), random_tokens(3, 6), random_tokens(3, 5)
+    gates = HeadGates(*(torch.rand(3, *gate.shape) for gate in HeadGates.open(model.config)))
+    together = model.decode(target, model.encode(source, None, gates), None, gates, explicit=True)
+    for row in range(3):
+        part = slice(row, row + 1)
+        own = HeadGates(*(gate[row] for gate in gates))
+        alone = model.decode(target[part], model.encode(source[part], None, own), None, own, explicit=True)
+        torch.testing.assert_close(together.hidden[part], alone.hidden, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(together.cross_weights[part], alone.cross_weights, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_mute_compares_both_translations(translator: Translator, beam_size: int) -> None:
+    muted = translator.mute(TEXT, HEADS, beam_size)
+    gates = HeadGates.muting(translator.checkpoint.model.config, HEADS)
+    assert muted.heads == HEADS
+    assert muted.original.ids == translator.translate(TEXT, beam_size).ids
+    assert muted.translation.ids == translator.translate(TEXT, beam_size, gates=gates).ids
+    assert (muted.original_words, muted.words) == changed_words(muted.original.text, muted.translation.text)
+    silent = translator.score(TEXT, muted.original.ids, gates).log_probabilities
+    for difference, after, before in zip(
+        muted.differences, silent, muted.original.log_probabilities, strict=True
+    ):
+        assert difference == after - before
+    assert any(muted.differences)
+
+
+def test_mute_scores_the_translation_that_it_is_given(translator: Translator) -> None:
+    given = translator.score(TEXT, "A dog.")
+    muted = translator.mute(TEXT, HEADS, target=given.ids)
+    gates = HeadGates.muting(translator.checkpoint.model.config, HEADS)
+    silent = translator.score(TEXT, given.ids, gates).log_probabilities
+    assert muted.original.ids == given.ids
+    assert muted.translation.ids == translator.translate(TEXT, gates=gates).ids
+    expected = [after - before for after, before in zip(silent, given.log_probabilities, strict=True)]
+    assert list(muted.differences) == expected
+
+
+def test_muting_nothing_changes_nothing(translator: Translator) -> None:
+    muted = translator.mute(TEXT, ())
+    assert muted.translation.text == muted.original.text
+    assert not any(word.changed for word in (*muted.original_words, *muted.words))
+    assert set(muted.differences) == {0.0}
+
+
+def test_muting_every_head_leaves_a_translation_that_ignores_the_source() -> None:
+    translator = Translator(tiny_checkpoint(seed=1))
+    config = translator.checkpoint.model.config
+    gates = HeadGates.open(config)
+    heads = [Head(k, *at) for k, gate in zip(KINDS, gates, strict=True) for at in gate.nonzero().tolist()]
+    first, second = (translator.mute(text, heads).translation for text in (TEXT, "Der Schnee ist da."))
+    length = min(len(first.ids), len(second.ids))  # the limit follows the source
+    assert first.ids[:length] == second.ids[:length]
+    assert translator.translate(TEXT).ids[:3] != translator.translate("Der Schnee ist da.").ids[:3]
+
+
+@pytest.mark.parametrize(
+    ("head", "sentence"),
+    [
+        (Head("encoder", 2, 0), "no encoder head 0 in layer 2; layers go from 0 to 1 and heads from 0 to 2"),
+        (Head("cross", 0, 3), "no cross head 3 in layer 0; layers go from 0 to 3"),
+        (Head("decoder", -1, 0), "no decoder head 0 in layer -1"),
+        (Head("self", 0, 0), "no kind 'self' of attention; give one of encoder, decoder, cross"),
+    ],
+)
+def test_head_that_does_not_exist_is_refused(translator: Translator, head: Head, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        translator.mute(TEXT, [head])
+
+
+def test_changed_words_by_hand() -> None:
+    before, after = changed_words("a small dog runs", "a dog runs home")
+    assert [word.text for word in before if word.changed] == ["small"]
+    assert [word.text for word in after if word.changed] == ["home"]
+    assert changed_words("", "x") == ((), (("x", True),))
+
+
+words = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
+
+
+@settings(max_examples=50, deadline=None)
+@given(words, words)
+def test_unchanged_words_are_the_same_in_the_same_order(left: str, right: str) -> None:
+    before, after = changed_words(left, right)
+    assert " ".join(word.text for word in before) == left
+    assert [w.text for w in before if not w.changed] == [w.text for w in after if not w.changed]
+    assert (left == right) == (not any(word.changed for word in (*before, *after)))

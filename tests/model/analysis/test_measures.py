@@ -1,0 +1,354 @@
+import math
+
+import jaxtyping
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from model.analysis.measures import (
+    ROLES,
+    HeadMeasures,
+    Positional,
+    confidence,
+    coverage,
+    entropy,
+    head_roles,
+    measure_heads,
+    positional,
+    rare_word_share,
+    sink_mass,
+    sink_tokens,
+    source_focus,
+)
+from model.network.masks import causal_mask
+from model.results import AttentionRecord, Token
+from model.tokenizer import EOS_ID
+from model.translator import Translator
+
+ROWS = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.1, 0.2, 0.3, 0.4], [1.0, 0.0, 0.0, 0.0]])
+SIZES = st.integers(2, 9)
+
+
+def random_rows(*shape: int, seed: int = 0) -> Tensor:
+    return (3 * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))).softmax(-1)
+
+
+def causal_rows(*shape: int, seed: int = 0) -> Tensor:
+    weights = random_rows(*shape, seed=seed).masked_fill(~causal_mask(*shape[-2:]), 0)
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def looking_at(*keys: int, width: int) -> Tensor:
+    """A head whose row q puts 0.6 on keys[q] and spreads the rest evenly."""
+    rows = torch.full((len(keys), width), 0.4 / (width - 1))
+    rows[torch.arange(len(keys)), torch.tensor(keys)] = 0.6
+    return rows
+
+
+def booleans(text: str) -> Tensor:
+    return torch.tensor([letter == "1" for letter in text])
+
+
+# Entropy
+
+
+def test_entropy_by_hand() -> None:
+    torch.testing.assert_close(entropy(ROWS), torch.tensor([1.5, 1.8464393, 0.0]))
+
+
+@given(SIZES, SIZES)
+def test_entropy_is_at_most_that_of_even_rows(queries: int, keys: int) -> None:
+    even = torch.full((queries, keys), 1 / keys)
+    torch.testing.assert_close(entropy(even), torch.full((queries,), math.log2(keys)))
+    assert bool((entropy(random_rows(2, 3, queries, keys)) <= math.log2(keys) + 1e-5).all())
+
+
+def test_entropy_of_masked_rows_has_no_nan() -> None:
+    assert entropy(torch.zeros(2, 3)).tolist() == [0, 0]
+    even = causal_mask(4, 4).float()
+    even = even / even.sum(-1, keepdim=True)
+    torch.testing.assert_close(entropy(even), torch.tensor([1.0, 2.0, 3.0, 4.0]).log2())
+
+
+# Confidence
+
+
+def test_confidence_by_hand() -> None:
+    """Rows 0 and 1 count, the last key does not: (0.5 + 0.3) / 2."""
+    assert float(confidence(ROWS, booleans("110"), booleans("1110"))) == pytest.approx(0.4)
+    assert float(confidence(ROWS, booleans("111"), booleans("1111"))) == pytest.approx(1.9 / 3)
+
+
+def test_confidence_without_a_real_token_is_zero() -> None:
+    assert float(confidence(ROWS, booleans("000"), booleans("1110"))) == 0
+
+
+# Position
+
+
+@pytest.mark.parametrize("offset", [-2, -1, 0, 1, 2])
+def test_a_positional_head_is_found_at_any_offset(offset: int) -> None:
+    """Rows at the edge cannot look outside the sentence: they look at the last word and do not count."""
+    inside = [q for q in range(6) if 0 <= q + offset < 6]
+    head = looking_at(*(q + offset if q in inside else 5 for q in range(6)), width=6)
+    found = positional(head)
+    assert int(found.offset) == offset
+    # With +2, row 3 is the last inside; with -2, two rows look at key 5.
+    assert int(found.queries) == len(inside) == 6 - abs(offset)
+    assert float(found.share) == 1
+
+
+def test_positional_share_by_hand() -> None:
+    """Offsets 2, -1, -1, 1, -1, 0: three of the five queries that have a previous token."""
+    found = positional(looking_at(2, 0, 1, 4, 3, 5, width=6))
+    assert int(found.offset) == -1
+    assert int(found.queries) == 5
+    assert float(found.share) == pytest.approx(3 / 5)
+
+
+def test_axes_of_position_are_query_then_key() -> None:
+    previous = looking_at(5, 0, 1, 2, 3, 4, width=6)
+    assert int(positional(previous).offset) == -1
+    assert int(positional(previous.T / previous.T.sum(-1, keepdim=True)).offset) == 1
+
+
+def test_rows_without_a_choice_do_not_count() -> None:
+    """The decoder's first row sees itself alone, which makes no head one that looks at the same token."""
+    mask = causal_mask(5, 5)
+    previous = looking_at(0, 0, 1, 2, 3, width=5) * mask
+    found = positional(previous, mask)
+    assert (int(found.offset), float(found.share), int(found.queries)) == (-1, 1, 4)
+    same = positional(looking_at(0, 1, 2, 3, 4, width=5) * mask, mask)
+    assert (int(same.offset), float(same.share), int(same.queries)) == (0, 1, 4)
+
+
+def test_an_offset_of_a_few_queries_is_no_position() -> None:
+    """Offset -4 is that of both queries that can have it and the only one twice; 0 is that of one in six."""
+    found = positional(looking_at(0, 0, 4, 4, 0, 1, width=6))
+    assert int(found.offset) == 0
+    assert float(found.share) == pytest.approx(1 / 6)
+
+
+def test_equally_common_offsets_are_decided_by_the_queries_that_can_have_them() -> None:
+    found = positional(looking_at(1, 2, 2, 3, width=4))
+    assert (int(found.offset), float(found.share)) == (0, 0.5)
+
+
+def test_a_fully_masked_row_has_no_position() -> None:
+    head = looking_at(0, 1, 2, 3, width=4)
+    head[1] = 0
+    assert float(positional(head).share) == pytest.approx(3 / 4)
+    assert float(positional(torch.zeros(3, 3)).share) == 0
+
+
+@given(SIZES, SIZES)
+def test_share_of_the_offset_recounted(queries: int, keys: int) -> None:
+    weights = random_rows(queries, keys, seed=queries * 10 + keys)
+    found = positional(weights)
+    offset = int(found.offset)
+    able = [q for q in range(queries) if 0 <= q + offset < keys]
+    there = [q for q in able if int(weights[q].argmax()) == q + offset]
+    assert int(found.queries) == len(able) >= min(queries, keys) / 2
+    assert float(found.share) == pytest.approx(len(there) / len(able))
+
+
+def test_one_row_and_one_key_are_measured_without_error() -> None:
+    assert float(positional(torch.ones(1, 1)).share) == 0
+    assert float(positional(torch.ones(1, 1), causal_mask(1, 1)).share) == 0
+
+
+# Sinks, rare words, coverage, focus
+
+
+def token(text: str, word: int | None = 0, special: bool = False) -> Token:
+    return Token(text, text, word, special)
+
+
+END = token("</s>", None, True)
+START = token("<s>", None, True)
+
+
+def test_sink_mass_by_hand() -> None:
+    """Keys 0 and 3: rows 0.5, 0.5 and 1."""
+    assert float(sink_mass(ROWS, booleans("1001"))) == pytest.approx(2 / 3)
+    assert float(sink_mass(ROWS, booleans("0000"))) == 0
+
+
+def test_sinks_are_specials_and_final_punctuation() -> None:
+    sentence = [START, token("Ja"), token(","), token("gut"), token("!"), token("”"), END]
+    assert sink_tokens(sentence).tolist() == [True, False, False, False, True, True, True]
+
+
+def test_an_unknown_word_is_no_sink() -> None:
+    sentence = [token("ist"), token("语", 1, special=True), END]
+    assert sink_tokens(sentence).tolist() == [False, False, True]
+
+
+def test_a_typed_special_or_symbol_is_a_word() -> None:
+    assert sink_tokens([token("</s>"), token("€")]).tolist() == [False, False]
+
+
+def test_sinks_of_tokens_read_are_those_of_a_sentence_begun() -> None:
+    assert sink_tokens([START, token("Well"), token(",")]).tolist() == [True, False, True]
+
+
+def test_rare_word_share_by_hand() -> None:
+    """The strongest keys are 0, 3 and 0."""
+    assert float(rare_word_share(ROWS, torch.tensor([90, 5, 7, 2]))) == pytest.approx(2 / 3)
+    assert float(rare_word_share(ROWS, torch.tensor([4, 5, 7, 90]))) == pytest.approx(1 / 3)
+    assert float(rare_word_share(ROWS, torch.tensor([4, 90, 7, 2]))) == 0
+
+
+def test_each_place_of_the_rarest_word_counts() -> None:
+    assert float(rare_word_share(ROWS, torch.tensor([90, 5, 7, 90]))) == 1
+
+
+def test_a_fully_masked_row_points_at_no_rare_word() -> None:
+    assert float(rare_word_share(torch.zeros(2, 3), torch.tensor([9, 1, 1]))) == 0
+
+
+def test_coverage_by_hand() -> None:
+    torch.testing.assert_close(coverage(ROWS), torch.tensor([1.6, 0.45, 0.55, 0.4]))
+
+
+@given(SIZES, SIZES)
+def test_coverage_adds_up_to_the_target(target: int, source: int) -> None:
+    covered = coverage(random_rows(2, 3, target, source))
+    torch.testing.assert_close(covered.sum(-1), torch.full((2, 3), float(target)))
+
+
+def test_source_focus_by_hand() -> None:
+    """Largest weights 1.0, 0.25 and 0.3 on the words, divided by 3 words."""
+    assert float(source_focus(ROWS, booleans("1110"))) == pytest.approx(1.55 / 3)
+
+
+def test_source_focus_of_perfect_lazy_and_even_heads() -> None:
+    words = booleans("1110")
+    assert float(source_focus(torch.eye(4)[[2, 0, 1]], words)) == 1
+    assert float(source_focus(torch.eye(4)[[1, 1, 1]], words)) == pytest.approx(1 / 3)
+    assert float(source_focus(torch.eye(4)[[3, 3, 3]], words)) == 0
+    assert float(source_focus(torch.full((3, 4), 0.25), words)) == pytest.approx(0.25)
+
+
+def test_source_focus_reaches_1_with_fewer_rows_than_words() -> None:
+    assert float(source_focus(torch.eye(4)[[2, 0]], booleans("1111"))) == 1
+
+
+# Roles
+
+
+def measured(kind: str = "encoder", **overrides: object) -> HeadMeasures:
+    """One head of no special role."""
+    cell = torch.full((1, 1), 0.3)
+    values = {"entropy": cell, "confidence": cell, "sink_mass": cell, "rare_share": cell}
+    values |= {"positional": at(-1, 0.3), "source_focus": cell if kind == "cross" else None}
+    return HeadMeasures(kind=kind, queries=9, **(values | overrides))
+
+
+def at(offset: int, share: float) -> Positional:
+    return Positional(torch.tensor([[offset]]), torch.tensor([[share]]), torch.tensor([[8]]))
+
+
+def role(measures: HeadMeasures) -> str:
+    return ROLES[int(head_roles(measures))]
+
+
+@pytest.mark.parametrize(
+    ("offset", "name"), [(-1, "previous token"), (0, "same token"), (1, "next token"), (2, "mixed")]
+)
+def test_role_by_position(offset: int, name: str) -> None:
+    assert role(measured(positional=at(offset, 0.9))) == name
+    assert role(measured("decoder", positional=at(offset, 0.95), rare_share=None)) == name
+    assert role(measured(positional=at(offset, 0.89))) == "mixed"
+    assert role(measured("cross", positional=at(offset, 1.0))) == "mixed"
+
+
+def test_role_by_each_threshold() -> None:
+    half, less = torch.full((1, 1), 0.5), torch.full((1, 1), 0.49)
+    for name, field in (
+        ("separator sink", "sink_mass"),
+        ("rare word", "rare_share"),
+        ("aligned", "source_focus"),
+    ):
+        assert role(measured("cross", **{field: half})) == name
+        assert role(measured("cross", **{field: less})) == "mixed"
+
+
+def test_the_first_role_that_applies_is_taken() -> None:
+    full = torch.ones(1, 1)
+    everything = {"sink_mass": full, "rare_share": full, "source_focus": full}
+    assert role(measured(positional=at(0, 1.0), sink_mass=full, rare_share=full)) == "same token"
+    assert role(measured("cross", **everything)) == "separator sink"
+    assert role(measured("cross", **everything | {"sink_mass": 0 * full})) == "rare word"
+
+
+# The whole table
+
+
+def a_record() -> AttentionRecord:
+    """German 'Gut gemacht !' read by 2 layers, English 'Well done !' by 4; 3 heads each."""
+    source = (token("Gut", 0), token("gemacht", 1), token("!", 2), END)
+    words = (token("Well", 0), token("done", 1), token("!", 2))
+    return AttentionRecord(
+        encoder=random_rows(2, 3, 4, 4),
+        decoder=causal_rows(4, 3, 4, 4),
+        cross=random_rows(4, 3, 4, 4, seed=1),
+        source=source,
+        read=(START, *words),
+        predicted=(*words, END),
+    )
+
+
+def test_table_of_a_record_is_what_the_functions_say_head_by_head() -> None:
+    record = a_record()
+    rarity = torch.tensor([7, 90, 5, 3])
+    table = measure_heads(record, rarity)
+    words, no_end = booleans("1110"), booleans("1110")
+    everything, last_two, first_or_last = booleans("1111"), booleans("0011"), booleans("1001")
+    for layer, head in ((1, 2), (0, 1)):
+        here = (layer, head)
+        rows = record.encoder[here]
+        encoder = table["encoder"]
+        assert encoder.entropy[here] == pytest.approx(float(entropy(rows).mean()))
+        assert encoder.confidence[here] == pytest.approx(float(confidence(rows, words, no_end)))
+        assert encoder.sink_mass[here] == pytest.approx(float(sink_mass(rows, last_two)))
+        assert encoder.rare_share[here] == rare_word_share(rows, rarity)
+        assert [field[here] for field in encoder.positional] == list(positional(rows))
+        rows = record.decoder[here]
+        decoder = table["decoder"]
+        assert decoder.confidence[here] == pytest.approx(float(confidence(rows, words, everything)))
+        assert decoder.sink_mass[here] == pytest.approx(float(sink_mass(rows, first_or_last)))
+        assert [field[here] for field in decoder.positional] == list(positional(rows, causal_mask(4, 4)))
+        rows = record.cross[here]
+        cross = table["cross"]
+        assert cross.confidence[here] == pytest.approx(float(confidence(rows, words, no_end)))
+        assert cross.sink_mass[here] == pytest.approx(float(sink_mass(rows, last_two)))
+        assert cross.rare_share[here] == rare_word_share(rows, rarity)
+        assert cross.source_focus[here] == pytest.approx(float(source_focus(rows, words)))
+        assert [field[here] for field in cross.positional] == list(positional(rows))
+
+
+def test_table_of_a_translation(translator: Translator) -> None:
+    text = "Ein kleiner Hund läuft durch den Schnee."
+    record = translator.translate(text).attention
+    ids = torch.tensor([*translator.checkpoint.source_tokenizer.encode(text), EOS_ID])
+    table = measure_heads(record, ids)
+    assert list(table) == ["encoder", "decoder", "cross"]
+    for kind, measures in table.items():
+        shape = getattr(record, kind).shape[:2]
+        assert measures.queries == getattr(record, kind).shape[2]
+        shares = [measures.confidence, measures.sink_mass, measures.positional.share]
+        shares += [share for share in (measures.rare_share, measures.source_focus) if share is not None]
+        for share in shares:
+            assert share.shape == shape
+            assert bool(((share >= 0) & (share <= 1)).all())
+        assert head_roles(measures).shape == shape
+    assert table["decoder"].rare_share is None
+    assert [kind for kind in table if table[kind].source_focus is not None] == ["cross"]
+
+
+def test_rarity_of_another_sentence_is_refused_while_the_tests_run() -> None:
+    with pytest.raises(jaxtyping.TypeCheckError):
+        measure_heads(a_record(), torch.tensor([1, 2, 3]))

@@ -1,0 +1,139 @@
+"""The fast decoder against the readable one."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.decoding.search import BFLOAT16_TOLERANCE, SearchOptions, encode, search
+from model.decoding.step_decoder import (
+    BFLOAT16_ROWS,
+    FIRST_CAPACITY,
+    IncrementalDecoder,
+    _bfloat16_pays,
+    lay_out_for_few_rows,
+    product_dtype,
+)
+from model.network.transformer import HeadGates, Transformer
+from model.tokenizer import BOS_ID, PAD_ID
+from tests.model.helpers import random_model, random_tokens
+
+lengths_of_sources = st.lists(st.integers(1, 7), min_size=1, max_size=4)
+
+
+def run(decoder: IncrementalDecoder, tokens: Tensor) -> Tensor:
+    """Logits of every step over given tokens [R, T]."""
+    return torch.stack([decoder.step(column) for column in tokens.unbind(1)], 1)
+
+
+def padded(lengths: list[int], seed: int) -> Tensor:
+    source = random_tokens(len(lengths), max(lengths), seed=seed)
+    for row, length in enumerate(lengths):
+        source[row, length:] = PAD_ID
+    return source
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    lengths=lengths_of_sources,
+    beam_size=st.integers(1, 3),
+    norm=st.sampled_from(["pre", "post"]),
+    tied=st.booleans(),
+    gated=st.booleans(),
+)
+@torch.no_grad()
+def test_steps_equal_one_pass_of_the_transformer(
+    seed: int, lengths: list[int], beam_size: int, norm: str, tied: bool, gated: bool
+) -> None:
+    model = random_model(seed, norm=norm, tied=tied)
+    source, rows = padded(lengths, seed), len(lengths) * beam_size
+    gates = HeadGates(*map(torch.rand_like, HeadGates.open(model.config))) if gated else None
+    target = torch.cat((torch.full((rows, 1), BOS_ID), random_tokens(rows, 5, seed=seed + 1)), 1)
+    steps = run(IncrementalDecoder(model, encode(model, source, gates), beam_size, gates), target)
+    each = encode(model, source.repeat_interleave(beam_size, 0), gates)
+    expected = model.output(model.decode(target, each, None, gates).hidden)
+    torch.testing.assert_close(steps, expected, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+@torch.no_grad()
+def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
+    model, source = random_model(), padded([3, 6, 2], 0)
+    encoded = encode(model, source)
+    first, second = random_tokens(3 * beam_size, 4), random_tokens(2 * beam_size, 3, seed=1)
+    kept = torch.tensor([2, 0])  # sentences; their hypotheses change places
+    rows = (kept[:, None] * beam_size + torch.arange(beam_size).flip(0)).view(-1)
+    decoder = IncrementalDecoder(model, encoded, beam_size)
+    run(decoder, first)
+    decoder.select(rows, kept)
+    after = run(decoder, second)
+    again = IncrementalDecoder(model, encode(model, source[kept]), beam_size)
+    expected = run(again, torch.cat((first[rows], second), 1))[:, 4:]
+    torch.testing.assert_close(after, expected, atol=1e-4, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_cache_grows_behind_its_first_capacity() -> None:
+    model, source = random_model(), random_tokens(2, 4)
+    target = random_tokens(2, 2 * FIRST_CAPACITY + 3)
+    steps = run(IncrementalDecoder(model, encode(model, source)), target)
+    torch.testing.assert_close(steps, model(source, target), atol=1e-4, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_weights_are_those_of_the_model_at_this_moment() -> None:
+    model, source = random_model(), random_tokens(1, 4)
+    target = random_tokens(1, 3)
+    before = run(IncrementalDecoder(model, encode(model, source)), target)
+    model.decoder[0].feed_forward.inner.weight.mul_(2)
+    after = run(IncrementalDecoder(model, encode(model, source)), target)
+    assert not torch.equal(after, before)
+    torch.testing.assert_close(after, model(source, target), atol=1e-4, rtol=1e-5)
+
+
+# Layout and type of the products
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@torch.no_grad()
+def test_layout_for_few_rows_changes_no_value(tied: bool) -> None:
+    model, source, target = random_model(tied=tied), random_tokens(2, 4), random_tokens(2, 3)
+    before, weights = model(source, target), {n: p.clone() for n, p in model.named_parameters()}
+    lay_out_for_few_rows(model)
+    torch.testing.assert_close(model(source, target), before, atol=1e-5, rtol=1e-5)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, weights[name])
+    assert model.decoder[0].feed_forward.inner.weight.t().is_contiguous()
+    assert model.source_embedding.tokens.weight.is_contiguous()
+    assert (model.output.weight is model.source_embedding.tokens.weight) == tied
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@torch.no_grad()
+def test_bfloat16_products_stay_within_the_stated_tolerance(beam_size: int) -> None:
+    config = ModelConfig(200, 200, 64, 128, 4, 2, 2)
+    model, source = Transformer(config).eval(), random_tokens(6, 9, vocabulary=200)
+    source[0, 5:] = PAD_ID
+    for row, found in enumerate(search(model, source, SearchOptions(beam_size), dtype=torch.bfloat16)):
+        alone = source[row : row + 1][source[row : row + 1] != PAD_ID][None]
+        for candidate in found:
+            scores = model(alone, torch.tensor([[BOS_ID, *candidate.ids[:-1]]])).log_softmax(-1)[0]
+            exact = scores[torch.arange(len(candidate.ids)), torch.tensor(candidate.ids)]
+            assert candidate.log_probabilities == pytest.approx(exact.tolist(), abs=BFLOAT16_TOLERANCE)
+            assert candidate.log_probabilities != pytest.approx(exact.tolist(), abs=1e-5)
+
+
+def test_few_rows_and_other_devices_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.decoding.step_decoder._bfloat16_pays", lambda: True)
+    assert product_dtype(BFLOAT16_ROWS - 1, torch.device("cpu")) == torch.float32
+    assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.bfloat16
+    assert product_dtype(BFLOAT16_ROWS, torch.device("cuda")) == torch.float32
+    monkeypatch.setattr("model.decoding.step_decoder._bfloat16_pays", lambda: False)
+    assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.float32
+
+
+def test_trial_of_bfloat16_gives_an_answer() -> None:
+    assert _bfloat16_pays() in (True, False)

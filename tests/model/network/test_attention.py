@@ -1,0 +1,125 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.network.attention import KeyValue, MultiHeadAttention, explicit_attention, fused_attention
+from model.network.masks import causal_mask
+
+BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 4, 5, 6
+PADDING = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]).bool()[:, None, None, :]
+MASKS = {
+    "none": None,
+    "padding": PADDING,
+    "causal": causal_mask(QUERIES, KEYS),
+    "both": PADDING & causal_mask(QUERIES, KEYS),
+    "one row forbids all": PADDING & torch.tensor([1, 0, 1, 1]).bool()[:, None],
+}
+
+
+def random_heads(requires_grad: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    query = torch.randn(BATCH, HEADS, QUERIES, WIDTH) * 2
+    key, value = torch.randn(2, BATCH, HEADS, KEYS, WIDTH) * 2
+    return tuple(x.clone().requires_grad_(requires_grad) for x in (query, key, value))
+
+
+def attend(path: str, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    if path == "explicit":
+        return explicit_attention(query, key, value, mask)[0]
+    return fused_attention(query, key, value, mask)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_explicit_equals_fused(mask: Tensor | None) -> None:
+    heads = random_heads()
+    torch.testing.assert_close(
+        attend("explicit", *heads, mask), attend("fused", *heads, mask), atol=1e-5, rtol=0
+    )
+
+
+def test_equation_1_cell_by_cell() -> None:
+    query, key, value = random_heads()
+    mask = MASKS["both"]
+    output, weights = explicit_attention(query, key, value, mask)
+    for b in range(BATCH):
+        for q in range(QUERIES):
+            allowed = [k for k in range(KEYS) if mask[b, 0, q, k]]
+            powers = [math.exp(query[b, 1, q] @ key[b, 1, k] / math.sqrt(WIDTH)) for k in allowed]
+            expected = {k: power / sum(powers) for k, power in zip(allowed, powers, strict=True)}
+            for k in range(KEYS):
+                assert float(weights[b, 1, q, k]) == pytest.approx(expected.get(k, 0.0), abs=1e-5)
+            mean = sum(weight * value[b, 1, k] for k, weight in expected.items())
+            torch.testing.assert_close(output[b, 1, q], mean, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_rows_sum_to_one_and_forbidden_cells_are_exactly_zero(mask: Tensor | None) -> None:
+    _, weights = explicit_attention(*random_heads(), mask)
+    allowed = torch.ones(weights.shape).bool() if mask is None else mask.expand(weights.shape)
+    sums = weights.sum(-1)
+    torch.testing.assert_close(sums, allowed.any(-1).float(), atol=1e-5, rtol=0)
+    assert bool((weights[~allowed] == 0).all())
+    assert bool((weights[allowed] > 0).all())
+
+
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+def test_fully_masked_row_gives_zeros_and_finite_gradients(path: str) -> None:
+    heads = random_heads(requires_grad=True)
+    output = attend(path, *heads, MASKS["one row forbids all"])
+    assert bool((output[:, :, 1] == 0).all())
+    assert bool((output[:, :, 0] != 0).any())
+    output.sum().backward()
+    for x in heads:
+        assert x.grad is not None
+        assert bool(x.grad.isfinite().all())
+
+
+def test_bfloat16_on_a_cpu_takes_the_explicit_arithmetic() -> None:
+    heads = [x.bfloat16() for x in random_heads()]
+    mask = MASKS["both"]
+    assert torch.equal(attend("fused", *heads, mask), attend("explicit", *heads, mask))
+
+
+def test_true_means_may_attend_where_torch_says_true_means_ignore() -> None:
+    ours = MultiHeadAttention(12, 3)
+    theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True)
+    theirs.in_proj_weight, theirs.in_proj_bias = ours.project.weight, ours.project.bias
+    theirs.out_proj = ours.output
+    x, memory = torch.randn(BATCH, QUERIES, 12), torch.randn(BATCH, KEYS, 12)
+    output, weights = ours(ours.queries(x), ours.keys_values(memory), PADDING, explicit=True)
+    expected = theirs(x, memory, memory, key_padding_mask=~PADDING[:, 0, 0], average_attn_weights=False)
+    torch.testing.assert_close(output, expected[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(weights, expected[1], atol=1e-5, rtol=0)
+
+
+def test_projecting_apart_equals_projecting_at_once() -> None:
+    attention = MultiHeadAttention(12, 3)
+    torch.nn.init.normal_(attention.project.bias)
+    x = torch.randn(BATCH, QUERIES, 12)
+    query, (key, value) = attention.queries_keys_values(x)
+    torch.testing.assert_close(attention.queries(x), query, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attention.keys_values(x), KeyValue(key, value), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("explicit", [True, False])
+def test_gate_scales_its_head_alone(explicit: bool) -> None:
+    attention = MultiHeadAttention(12, 3)
+    x = torch.randn(BATCH, QUERIES, 12)
+    query, memory = attention.queries_keys_values(x)
+
+    def output(*gate: float) -> Tensor:
+        return attention(query, memory, gate=torch.tensor(gate), explicit=explicit)[0]
+
+    closed = output(0.0, 0.0, 0.0)
+    torch.testing.assert_close(closed, attention.output.bias.expand(closed.shape))
+    alone = [output(1.0, 0.0, 0.0), output(0.0, 1.0, 0.0), output(0.0, 0.0, 1.0)]
+    mixed = closed + 0.5 * (alone[0] - closed) + 0.25 * (alone[2] - closed)
+    torch.testing.assert_close(output(0.5, 0.0, 0.25), mixed, atol=1e-6, rtol=1e-5)
+
+
+def test_weights_come_back_only_on_the_explicit_path() -> None:
+    attention = MultiHeadAttention(12, 3)
+    heads = attention.queries_keys_values(torch.randn(BATCH, QUERIES, 12))
+    assert attention(*heads, explicit=False)[1] is None
+    assert attention(*heads, explicit=True)[1].shape == (BATCH, 3, QUERIES, QUERIES)

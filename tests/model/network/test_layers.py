@@ -1,0 +1,216 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model.network.attention import MultiHeadAttention
+from model.network.layers import (
+    DecoderLayer,
+    Dropout,
+    Embedding,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    sinusoids,
+)
+from model.network.masks import causal_mask
+from tests.model.helpers import tiny_config
+
+BATCH, SOURCE, TARGET = 3, 5, 4
+PADDING = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool()[:, None, None, :]
+
+
+# Equal to torch's layers
+
+
+def copy(theirs: nn.Module, ours: nn.Module) -> None:
+    theirs.load_state_dict(ours.state_dict())
+
+
+def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(ours.project.weight)
+        theirs.in_proj_bias.copy_(ours.project.bias)
+    copy(theirs.out_proj, ours.output)
+
+
+def randomise(module: nn.Module) -> None:
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+
+
+def torch_layer(kind: type[nn.Module], norm: str) -> nn.Module:
+    config = tiny_config()
+    layer = kind(
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        dropout=0.0,
+        activation="relu",
+        batch_first=True,
+        norm_first=norm == "pre",
+    )
+    return layer.train()  # with dropout 0: in eval mode torch may take another path, with other padding
+
+
+@pytest.mark.parametrize("explicit", [True, False], ids=["explicit", "fused"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_encoder_layer_equals_torch(norm: str, explicit: bool) -> None:
+    ours = EncoderLayer(tiny_config(norm=norm)).eval()
+    randomise(ours)
+    theirs = torch_layer(nn.TransformerEncoderLayer, norm)
+    copy_attention(theirs.self_attn, ours.self_attention)
+    copy(theirs.norm1, ours.self_residual.norm)
+    copy(theirs.norm2, ours.feed_forward_residual.norm)
+    copy(theirs.linear1, ours.feed_forward.inner)
+    copy(theirs.linear2, ours.feed_forward.outer)
+    x = torch.randn(BATCH, SOURCE, 12)
+    output, _ = ours(x, PADDING, explicit=explicit)
+    expected = theirs(x, src_key_padding_mask=~PADDING[:, 0, 0])
+    torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("explicit", [True, False], ids=["explicit", "fused"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_decoder_layer_equals_torch(norm: str, explicit: bool) -> None:
+    ours = DecoderLayer(tiny_config(norm=norm)).eval()
+    randomise(ours)
+    theirs = torch_layer(nn.TransformerDecoderLayer, norm)
+    copy_attention(theirs.self_attn, ours.self_attention)
+    copy_attention(theirs.multihead_attn, ours.cross_attention)
+    copy(theirs.norm1, ours.self_residual.norm)
+    copy(theirs.norm2, ours.cross_residual.norm)
+    copy(theirs.norm3, ours.feed_forward_residual.norm)
+    copy(theirs.linear1, ours.feed_forward.inner)
+    copy(theirs.linear2, ours.feed_forward.outer)
+    x, source = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12)
+    causal = causal_mask(TARGET, TARGET)
+    memory = ours.cross_attention.keys_values(source)
+    step = ours(x, None, causal, memory, PADDING, explicit=explicit)
+    expected = theirs(x, source, tgt_mask=~causal, memory_key_padding_mask=~PADDING[:, 0, 0])
+    torch.testing.assert_close(step.x, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_decoder_layer_hands_on_keys_and_values_of_all_positions() -> None:
+    layer = DecoderLayer(tiny_config()).eval()
+    x, source = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12)
+    memory = layer.cross_attention.keys_values(source)
+    whole = layer(x, None, causal_mask(TARGET, TARGET), memory, PADDING, explicit=True)
+    first = layer(x[:, :3], None, causal_mask(3, 3), memory, PADDING)
+    last = layer(x[:, 3:], first.past, None, memory, PADDING, explicit=True)
+    torch.testing.assert_close(last.past, whole.past)
+    torch.testing.assert_close(last.x, whole.x[:, 3:])
+    torch.testing.assert_close(last.self_weights, whole.self_weights[:, :, 3:])
+    torch.testing.assert_close(last.cross_weights, whole.cross_weights[:, :, 3:])
+
+
+def test_feed_forward_is_equation_2_at_each_position_alone() -> None:
+    block = FeedForward(12, 20)
+    x = torch.randn(BATCH, SOURCE, 12)
+    hidden = (x @ block.inner.weight.T + block.inner.bias).clamp(min=0)
+    expected = hidden @ block.outer.weight.T + block.outer.bias
+    torch.testing.assert_close(block(x), expected)
+    torch.testing.assert_close(block(x[:, 2:3]), expected[:, 2:3])
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_residual_adds_the_sublayer_and_normalises_on_its_side(norm: str) -> None:
+    residual = Residual(tiny_config(norm=norm)).eval()
+    randomise(residual)
+    x, y = torch.randn(2, BATCH, SOURCE, 12)
+    normalised = residual.norm
+    torch.testing.assert_close(residual.pre(x), normalised(x) if norm == "pre" else x)
+    torch.testing.assert_close(residual.post(x, y), x + y if norm == "pre" else normalised(x + y))
+
+
+# Embedding and positions
+
+
+@pytest.mark.parametrize("d_model", [2, 12, 64, 256])
+@pytest.mark.parametrize("start", [0, 7])
+def test_sinusoids_follow_section_3_5(d_model: int, start: int) -> None:
+    table = sinusoids(start, 50, d_model)
+    assert table.shape == (50, d_model)
+    for row in range(50):
+        for i in range(d_model // 2):
+            angle = (start + row) / 10000 ** (2 * i / d_model)
+            assert float(table[row, 2 * i]) == pytest.approx(math.sin(angle), abs=5e-5)
+            assert float(table[row, 2 * i + 1]) == pytest.approx(math.cos(angle), abs=5e-5)
+
+
+def test_embedding_is_tokens_times_root_of_width_plus_positions() -> None:
+    embedding = Embedding(nn.Embedding(13, 16), dropout=0.5).eval()
+    tokens = torch.tensor([[4, 4, 9]])
+    expected = embedding.tokens.weight[tokens] * 4 + sinusoids(0, 3, 16)
+    torch.testing.assert_close(embedding(tokens), expected)
+
+
+@pytest.mark.parametrize("start", [0, 1, 250, 256, 700])
+def test_positions_go_on_beyond_the_first_table(start: int) -> None:
+    embedding = Embedding(nn.Embedding(13, 16), dropout=0.0)
+    first_table = embedding.positions.clone()
+    tokens = torch.randint(13, (2, 20))
+    positions = embedding(tokens, start) - embedding.tokens.weight[tokens] * 4
+    torch.testing.assert_close(positions[0], sinusoids(start, 20, 16), atol=1e-5, rtol=0)
+    torch.testing.assert_close(embedding.positions[:256], first_table)
+
+
+def test_positions_are_no_part_of_the_state() -> None:
+    assert set(Embedding(nn.Embedding(13, 16), 0.1).state_dict()) == {"tokens.weight"}
+
+
+# Dropout
+
+
+def test_dropout_is_identity_in_eval_mode_and_at_rate_0() -> None:
+    x = torch.randn(7, 11)
+    assert torch.equal(Dropout(0.5).eval()(x), x)
+    assert torch.equal(Dropout(0.0).train()(x), x)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
+def test_dropout_keeps_rate_and_mean(rate: float) -> None:
+    n = 400_003  # no multiple of the four elements that one draw decides
+    output = Dropout(rate).train()(torch.ones(n))
+    deviation = math.sqrt(rate * (1 - rate) / n)
+    for part in (output, output[0::4], output[1::4], output[2::4], output[3::4]):
+        bound = 5 * deviation * math.sqrt(n / len(part))
+        assert float((part == 0).float().mean()) == pytest.approx(rate, abs=bound)
+        assert float(part.mean()) == pytest.approx(1, abs=bound / (1 - rate))
+    torch.testing.assert_close(
+        output[output != 0], torch.tensor(1 / (1 - rate)).expand(int((output != 0).sum()))
+    )
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3, 4])
+def test_dropout_decides_each_element_on_its_own(distance: int) -> None:
+    n, rate = 400_000, 0.3
+    dropped = Dropout(rate).train()(torch.ones(n)) == 0
+    both = (dropped[:-distance] & dropped[distance:]).float().mean()
+    assert float(both) == pytest.approx(rate**2, abs=6 * rate / math.sqrt(n))
+
+
+def test_dropout_passes_gradients_where_it_passed_values() -> None:
+    x = torch.ones(5, 7, 3, requires_grad=True)
+    output = Dropout(0.4).train()(x)
+    output.sum().backward()
+    assert torch.equal(x.grad, output.detach())
+    assert 0 < int((output == 0).sum()) < x.numel()
+
+
+def test_dropout_follows_the_seed() -> None:
+    def drawn(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        return Dropout(0.5).train()(torch.ones(1000))
+
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+
+
+def test_dropout_keeps_shape_and_type() -> None:
+    for shape in [(), (3,), (2, 3, 5), (2, 0)]:
+        for dtype in (torch.float32, torch.bfloat16):
+            output = Dropout(0.5).train()(torch.ones(shape, dtype=dtype))
+            assert output.shape == shape
+            assert output.dtype == dtype

@@ -1,0 +1,249 @@
+"""Probes: what comes back is what the model computed, and no file of a stranger does harm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import model.storage.probes
+from model.errors import UserError
+from model.results import KINDS
+from model.storage.checkpoint import save_tokenizers
+from model.storage.probes import LEVELS, PROBES, Pair, Probes, measure, quantise
+from model.tokenizer import EOS_ID
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+
+PAIRS = (
+    Pair("Ein kleiner Hund läuft.", "A small dog runs."),
+    Pair("Die Tür ist heiß", "The door is hot, very hot"),
+)
+
+
+def probed(translator: Translator, directory: Path, steps: tuple[int, ...] = (0, 3)) -> Probes:
+    """Probes of a model that is another one at each step, and their file."""
+    checkpoint = translator.checkpoint
+    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    for step in steps:
+        with torch.no_grad():
+            for parameter in checkpoint.model.parameters():
+                parameter.mul_(1 + step / 10)
+        probes.measured[step] = tuple(measure(translator, pair) for pair in PAIRS)
+    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes.save(directory)
+    return probes
+
+
+@pytest.fixture
+def directory(joint: Translator, tmp_path: Path) -> Path:
+    """A directory with probes."""
+    probed(joint, tmp_path)
+    return tmp_path
+
+
+# What is stored is what the model computed
+
+
+def test_records_are_the_models_weights_within_a_level_and_their_rows_sum_to_1(
+    translator: Translator, tmp_path: Path
+) -> None:
+    probed(translator, tmp_path)  # the model stays as it was at the last step
+    found = Probes.load(tmp_path)
+    assert (found.steps, found.sentences) == ((0, 3), PAIRS)
+    for place, pair in enumerate(PAIRS):
+        ids = [*translator.checkpoint.target_tokenizer.encode(pair.target), EOS_ID]
+        wanted, scores = translator.record(pair.source, ids)
+        record, earlier = found.record(3, place), found.record(0, place)
+        for kind in KINDS:
+            weights, own = getattr(record, kind), getattr(wanted, kind)
+            assert weights.dtype == torch.float32
+            assert (weights - own).abs().max() < 1 / LEVELS
+            assert torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-5)
+            assert (weights[own == 0] == 0).all()
+            assert not weights.equal(getattr(earlier, kind))
+        assert (record.source, record.read, record.predicted) == (
+            wanted.source,
+            wanted.read,
+            wanted.predicted,
+        )
+        chosen = scores[torch.arange(len(ids)), torch.tensor(ids)].tolist()
+        assert found.log_probabilities(3, place) == tuple(chosen)
+        assert found.log_probabilities(0, place) != tuple(chosen)
+
+
+def test_a_score_of_the_pair_says_the_same(joint: Translator, tmp_path: Path) -> None:
+    probed(joint, tmp_path)
+    scored = joint.score(*PAIRS[0])
+    assert Probes.load(tmp_path).log_probabilities(3, 0) == pytest.approx(scored.log_probabilities, abs=1e-5)
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 50), min_size=7, max_size=7), min_size=1, max_size=5), st.integers(0, 6)
+)
+def test_codes_of_any_row_sum_to_their_levels(scores: list[list[float]], forbidden: int) -> None:
+    masked = torch.tensor(scores)
+    masked[:, :forbidden] = -torch.inf
+    weights = masked.softmax(-1)
+    codes = quantise(weights)
+    assert codes.sum(-1).tolist() == [LEVELS] * len(scores)
+    assert (codes.double() / LEVELS - weights).abs().max() < 1 / LEVELS + 1e-6
+    assert not codes[:, :forbidden].any()
+
+
+def test_a_row_that_may_look_nowhere_stays_zero() -> None:
+    assert not quantise(torch.zeros(2, 5)).any()
+
+
+def test_a_second_save_writes_the_same_bytes(directory: Path) -> None:
+    before = (directory / PROBES).read_bytes()
+    Probes.load(directory).save(directory)
+    assert (directory / PROBES).read_bytes() == before
+
+
+def test_a_failed_save_leaves_the_file_whole(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, names = (directory / PROBES).read_bytes(), sorted(directory.iterdir())
+    probes = Probes.load(directory)
+
+    def full(tensors: object, path: Path, metadata: object) -> None:
+        path.write_bytes(b"half a file")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(model.storage.probes, "save_file", full)
+    with pytest.raises(OSError, match="No space"):
+        probes.save(directory)
+    assert (directory / PROBES).read_bytes() == before
+    assert sorted(directory.iterdir()) == names
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [((1, 0), "no probe of step 1; choose one of 0, 3\\."), ((0, 2), "no sentence 2; .* 0 to 1")],
+)
+def test_what_was_not_probed_is_said(directory: Path, place: tuple[int, int], sentence: str) -> None:
+    probes = Probes.load(directory)
+    with pytest.raises(UserError, match=sentence):
+        probes.record(*place)
+    with pytest.raises(UserError, match=sentence):
+        probes.log_probabilities(*place)
+
+
+# Files that are none of ours
+
+
+Change = Callable[[dict[str, Tensor], dict[str, Any]], object]
+
+
+def rewrite(directory: Path, change: Change) -> None:
+    """Change the file's tensors and header in place."""
+    path = directory / PROBES
+    with safe_open(path, framework="pt") as stream:
+        header = json.loads(stream.metadata()["probes"])
+    tensors = load_file(path)
+    change(tensors, header)
+    save_file(tensors, path, {"probes": json.dumps(header)})
+
+
+def put(name: str, change: Callable[[Tensor], Tensor]) -> Change:
+    """A change of one tensor."""
+    return lambda tensors, _: tensors.update({name: change(tensors[name]).contiguous()})
+
+
+CHANGES: dict[str, Change] = {
+    "version": lambda _, header: header.update(version=2),
+    "no steps": lambda _, header: header.pop("steps"),
+    "steps missing": lambda _, header: header.update(steps=[0]),
+    "steps too many": lambda _, header: header.update(steps=[0, 3, 4]),
+    "steps descending": lambda _, header: header.update(steps=[3, 0]),
+    "steps twice": lambda _, header: header.update(steps=[3, 3]),
+    "steps no numbers": lambda _, header: header.update(steps=["0", "3"]),
+    "steps true and false": lambda _, header: header.update(steps=[False, True]),
+    "steps negative": lambda _, header: header.update(steps=[-1, 3]),
+    "steps not a list": lambda _, header: header.update(steps=2),
+    "empty": lambda _, header: header.update(steps=[], sentences=[]),
+    "sentences no pairs": lambda _, header: header.update(sentences=["a", "b"]),
+    "sentences no texts": lambda _, header: header["sentences"][0].update(source=1),
+    "another sentence": lambda _, header: header["sentences"][0].update(source="Hund"),
+    "endless sentence": lambda _, header: header["sentences"][0].update(source="Hund " * 1000),
+    "one sentence less": lambda _, header: header["sentences"].pop(),
+    "unknown entry": lambda _, header: header["sentences"][0].update(more="text"),
+    "tensor missing": lambda tensors, _: tensors.pop("1.cross"),
+    "tensor too many": lambda tensors, _: tensors.update({"2.cross": tensors["1.cross"].clone()}),
+    "first tensor missing": lambda tensors, _: tensors.pop("0.encoder"),
+    "other type": put("0.cross", Tensor.float),
+    "other rank": put("0.cross", Tensor.flatten),
+    "one layer less": put("1.decoder", lambda each: each[:, 1:]),
+    "one head less": put("0.encoder", lambda each: each[:, :, 1:]),
+    "axes swapped": put("0.cross", lambda each: each.transpose(-1, -2)),
+    "no heads": lambda tensors, _: tensors.update(
+        {n: t[:, :, :0].contiguous() for n, t in tensors.items() if t.ndim == 5}
+    ),
+    "rows of no attention": put("1.encoder", lambda each: each // 2),
+    "log-probability above 0": put("1.log_probabilities", lambda each: -each),
+    "log-probability of no number": put("1.log_probabilities", lambda each: each * torch.nan),
+    "log-probability endless": put("1.log_probabilities", lambda each: each * torch.inf),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_changed_file_is_refused_in_a_sentence(directory: Path, change: Change) -> None:
+    rewrite(directory, lambda *_: None)
+    Probes.load(directory)  # what follows is refused for the change alone
+    rewrite(directory, change)
+    with pytest.raises(UserError, match="cannot be used .*; copy it from its run again"):
+        Probes.load(directory)
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, {"other": "{}"}, {"probes": "{"}, {"probes": "[]"}, {"probes": "[" * 10**5}]
+)
+def test_a_file_without_our_header_is_refused(directory: Path, metadata: dict[str, str] | None) -> None:
+    save_file(load_file(directory / PROBES), directory / PROBES, metadata)
+    with pytest.raises(UserError, match="cannot be used"):
+        Probes.load(directory)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_file_cut_short_is_refused(directory: Path, share: float) -> None:
+    whole = (directory / PROBES).read_bytes()
+    (directory / PROBES).write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(UserError, match="cannot be used"):
+        Probes.load(directory)
+
+
+def test_a_file_beyond_all_measure_is_refused_unread(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (directory / PROBES).open("ab") as stream:
+        stream.truncate(65 << 20)  # sparse
+    monkeypatch.delattr(model.storage.probes, "safe_open")
+    with pytest.raises(UserError, match="more than 64 MiB"):
+        Probes.load(directory)
+
+
+def test_shapes_are_refused_before_a_tensor_is_read(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrite(directory, CHANGES["one layer less"])
+    monkeypatch.setattr(model.storage.probes, "_check_values", lambda _: pytest.fail("tensors were read"))
+    with pytest.raises(UserError, match="its shapes are not those of its sentences"):
+        Probes.load(directory)
+
+
+def test_other_tokenizers_are_refused(directory: Path) -> None:
+    checkpoint = tiny_checkpoint(tied=False)
+    save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    with pytest.raises(UserError, match="its shapes are not those of its sentences"):
+        Probes.load(directory)
+
+
+def test_a_model_without_probes_is_told_apart_from_a_broken_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no probes.safetensors; this model's training was not probed"):
+        Probes.load(tmp_path)

@@ -1,0 +1,77 @@
+"""Curves: what a run logged comes back, and a broken line costs itself alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from model.errors import UserError
+from model.storage.training_log import METRICS, Curves
+
+ROWS = (
+    {"step": 50, "train/loss": 5.25, "train/learning_rate": 1e-4},
+    {"step": 100, "validation/loss": 4.5, "validation/bleu": 1, "validation/bleu_signature": "tok:13a"},
+    {"step": 100, "train/loss": 4.75},
+)
+BROKEN = (
+    b"",
+    b"{",
+    b"7",
+    b"[]",
+    b"null",
+    b'{"train/loss": 1.0}',
+    b'{"step": "50"}',
+    b'{"step": 1.5}',
+    b'{"step": true}',
+    b'{"step": -1}',
+    b'{"step": 50, "train/loss": NaN}',
+    b'{"step": 50, "train/loss": 1e999}',
+    b'{"step": 50, "train/loss": ' + b"1" * 400 + b"}",
+    b'{"step": 50, "train/loss": ' + b"1" * 5000 + b"}",
+    b'{"step": 50, "train/loss": true}',
+    b'{"step": 50, "train/loss": [1.0]}',
+    b'{"step": 50, "train/loss": null}',
+    b'{"step": 50, "sample": "\xff"}',
+    b"[" * 100_000,
+)
+
+
+def write(directory: Path, lines: list[bytes]) -> None:
+    (directory / METRICS).write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+def test_rows_come_back_in_order(tmp_path: Path) -> None:
+    write(tmp_path, [json.dumps(row).encode() for row in ROWS])
+    curves = Curves.load(tmp_path)
+    assert curves == Curves(ROWS, 0)
+    assert curves.points("train/loss") == [(50, 5.25), (100, 4.75)]
+    assert curves.points("validation/bleu") == [(100, 1.0)]
+    assert curves.points("validation/bleu_signature") == curves.points("unheard of") == []
+
+
+@pytest.mark.parametrize("line", BROKEN, ids=lambda line: line[:40].decode(errors="replace"))
+def test_a_broken_line_is_counted_and_the_others_stay(tmp_path: Path, line: bytes) -> None:
+    first, *others = (json.dumps(row).encode() for row in ROWS)
+    write(tmp_path, [first, line, *others])
+    assert Curves.load(tmp_path) == Curves(ROWS, 1)
+
+
+def test_a_line_cut_short_is_counted(tmp_path: Path) -> None:
+    (tmp_path / METRICS).write_text('{"step": 50, "train/loss": 5.25}\n{"step": 100, "tra', encoding="utf-8")
+    curves = Curves.load(tmp_path)
+    assert (len(curves.rows), curves.skipped) == (1, 1)
+
+
+def test_a_model_without_a_log_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no metrics.jsonl; this model's training left no curves"):
+        Curves.load(tmp_path)
+
+
+def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / METRICS).open("wb") as stream:
+        stream.truncate(65 << 20)  # sparse
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("the file was read"))
+    with pytest.raises(UserError, match="more than 64 MiB"):
+        Curves.load(tmp_path)

@@ -1,0 +1,371 @@
+"""Sources, the split and what is encoded: nothing is lost, what is held out stays out."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import os
+import unicodedata
+
+import datasets
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import UserError
+from model.tokenizer import UNK_ID, Tokenizer
+from tests.training.tiny import (
+    PARALLEL,
+    REVERSE,
+    as_dataset,
+    pairs_of,
+    parallel_files,
+    sentences,
+    word_list,
+    words,
+    write_lines,
+)
+from training.corpus.cleaning import clean
+from training.corpus.encoding import BLOCK, TOKENIZER_PAIRS, _sample, encode, lengths_of, train_tokenizers
+from training.corpus.sources import read_hub, read_parallel
+from training.corpus.splits import read_corpus
+from training.hardware import TOKENIZER_THREADS
+
+LANGUAGES = ("de", "en")
+OWN_VALIDATION = dataclasses.replace(PARALLEL, test_rows=0)
+
+
+# Parallel files
+
+
+def test_line_n_of_both_files_is_a_pair(tmp_path):
+    pairs = sentences(30)
+    assert pairs_of(read_parallel(parallel_files(tmp_path, pairs), ("train",), LANGUAGES)) == pairs
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    for pairs in (sentences(5), sentences(6)):
+        parallel_files(tmp_path, pairs)
+        assert pairs_of(read_parallel(tmp_path, ("train",), LANGUAGES)) == pairs
+
+
+def test_several_directories_are_read_one_after_the_other(tmp_path):
+    pairs = sentences(60)
+    folders = [parallel_files(tmp_path / "a", pairs[:40]), parallel_files(tmp_path / "b", pairs[40:])]
+    parallel_files(folders[1], sentences(3), "dev")  # only one of them has its own
+    corpus = read_corpus(OWN_VALIDATION, folders)
+    assert pairs_of(corpus.train) == pairs
+    assert pairs_of(corpus.validation) == sentences(3)
+
+
+def test_a_recipe_may_train_on_further_parts_where_a_folder_has_them(tmp_path):
+    pairs = sentences(60)
+    folders = [parallel_files(tmp_path / "a", pairs[:20]), parallel_files(tmp_path / "b", pairs[20:40])]
+    parallel_files(folders[1], pairs[40:], "extra")
+    parallel_files(folders[0], sentences(3), "dev")
+    config = dataclasses.replace(OWN_VALIDATION, train_parts=("train", "extra"))
+    assert pairs_of(read_corpus(config, folders).train) == pairs
+    assert pairs_of(read_corpus(OWN_VALIDATION, folders).train) == pairs[:40]
+    (folders[0] / "train.de").unlink()
+    (folders[0] / "train.en").unlink()
+    with pytest.raises(UserError, match="has no train"):
+        read_corpus(config, folders)
+
+
+def test_files_of_different_length_are_refused_with_both_counts(tmp_path):
+    parallel_files(tmp_path, sentences(12))
+    write_lines(tmp_path / "train.en", ["one"] * 11)
+    with pytest.raises(UserError, match=r"train\.de has 12 lines .*train\.en has 11"):
+        read_corpus(PARALLEL, [tmp_path])
+
+
+def test_a_missing_directory_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere does not exist"):
+        read_corpus(PARALLEL, [tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_a_missing_side_is_named(tmp_path, name):
+    parallel_files(tmp_path)
+    parallel_files(tmp_path, name=name)
+    (tmp_path / f"{name}.en").unlink()
+    with pytest.raises(UserError, match=rf"{name}\.en is missing beside {name}\.de"):
+        read_corpus(PARALLEL, [tmp_path])
+
+
+def test_missing_training_files_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"no train\.de and train\.en"):
+        read_corpus(PARALLEL, [tmp_path])
+
+
+def test_no_data_at_all_says_what_to_give():
+    with pytest.raises(UserError, match=r"--data DIR with train\.de and train\.en"):
+        read_corpus(PARALLEL, [])
+
+
+def test_too_small_a_corpus_to_hold_anything_out_is_refused(tmp_path):
+    with pytest.raises(UserError, match="has 10 pairs, but 10 are to be held out"):
+        read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(10))])
+
+
+def test_files_without_a_pair_or_a_word_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"nothing to read in train\.de and train\.en"):
+        read_corpus(PARALLEL, [parallel_files(tmp_path / "empty", [])])
+    with pytest.raises(UserError, match=r"nothing to read in words\.txt"):
+        read_corpus(REVERSE, [word_list(tmp_path / "numbers", ["1", "22", "x"])])
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r", "\ufeff"])
+def test_only_the_line_feed_ends_a_line(tmp_path, odd):
+    pairs = sentences(6)
+    source, target = pairs[2]
+    odd_pair = (f"{source}{odd}{source}", target)
+    found = pairs_of(
+        read_parallel(parallel_files(tmp_path, [*pairs[:2], odd_pair, *pairs[3:]]), ("train",), LANGUAGES)
+    )
+    assert [pair for i, pair in enumerate(found) if i != 2] == [*pairs[:2], *pairs[3:]]
+    assert found[2][1] == target
+
+
+def test_windows_line_ends_and_a_last_line_without_an_end_are_fine(tmp_path):
+    (tmp_path / "train.de").write_bytes(b"eins\r\nzwei\r\ndrei")
+    (tmp_path / "train.en").write_bytes(b"one\ntwo\nthree\n")
+    found = pairs_of(read_parallel(tmp_path, ("train",), LANGUAGES))
+    assert found == [("eins", "one"), ("zwei", "two"), ("drei", "three")]
+
+
+def test_composed_and_decomposed_letters_become_the_same_text(tmp_path):
+    words = ["schöne Grüße", "  schöne \t Grüße "]
+    decomposed = [unicodedata.normalize("NFD", word) for word in words]
+    parallel_files(tmp_path, [(word, "kind regards") for word in [*words, *decomposed]])
+    found = read_parallel(tmp_path, ("train",), LANGUAGES)
+    assert set(found["source"]) == {"schöne Grüße"}
+
+
+# The split
+
+
+def test_training_validation_and_test_are_disjoint_and_complete(tmp_path):
+    corpus = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(50))])
+    parts = [pairs_of(part) for part in (corpus.train, corpus.validation, corpus.test)]
+    assert [len(part) for part in parts] == [40, 6, 4]
+    assert sorted(itertools.chain(*parts)) == sorted(sentences(50))
+    for part, name in zip(parts[1:], ("validation", "test"), strict=True):
+        assert part == [sentences(50)[row] for row in corpus.split[name]]
+
+
+def test_the_split_follows_from_data_and_seed_alone(tmp_path):
+    parallel_files(tmp_path, sentences(50))
+    corpora = [read_corpus(dataclasses.replace(PARALLEL, seed=seed), [tmp_path]) for seed in (1, 1, 2)]
+    assert corpora[0].split == corpora[1].split
+    assert corpora[0].split["validation"] != corpora[2].split["validation"]
+
+
+def test_the_split_tells_other_data_apart(tmp_path):
+    one = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(50))]).split
+    other = read_corpus(PARALLEL, [parallel_files(tmp_path, [*sentences(49), ("ende", "end")])]).split
+    assert one != other
+
+
+def test_the_corpus_own_validation_part_is_taken_whole(tmp_path):
+    parallel_files(tmp_path, sentences(50))
+    parallel_files(tmp_path, sentences(7), "val")
+    corpus = read_corpus(OWN_VALIDATION, [tmp_path])
+    assert pairs_of(corpus.validation) == sentences(7)
+    assert pairs_of(corpus.train) == sentences(50)
+    assert corpus.test is None
+
+
+def test_tokenizers_know_the_words_of_the_training_part_alone(tmp_path):
+    """Every pair has a word of its own, so what was held out must be unknown."""
+    pairs = [(f"satz{letters}", f"line{letters}") for letters in map(chr, range(0x4E00, 0x4E00 + 50))]
+    corpus = read_corpus(PARALLEL, [parallel_files(tmp_path, pairs)])
+    source, target = train_tokenizers(PARALLEL, corpus.train)
+    for part, known in ((corpus.train, True), (corpus.validation, False), (corpus.test, False)):
+        for text, tokenizer in ((part["source"], source), (part["target"], target)):
+            assert all((UNK_ID not in ids) is known for ids in tokenizer.encode_batch(list(text)))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_models_share_one_tokenizer_and_others_keep_the_languages_apart(tied, tmp_path):
+    config = dataclasses.replace(PARALLEL, model=dataclasses.replace(PARALLEL.model, tied=tied))
+    corpus = read_corpus(config, [parallel_files(tmp_path)])
+    source, target = train_tokenizers(config, corpus.train)
+    assert (source is target) is tied
+    assert (UNK_ID in source.encode("one")) is not tied
+    assert UNK_ID not in source.encode("eins")
+    assert UNK_ID not in target.encode("one")
+
+
+def test_validation_pairs_with_an_empty_side_are_left_out(tmp_path):
+    parallel_files(tmp_path, sentences(50))
+    parallel_files(tmp_path, [("", "one"), ("eins", " "), ("zwei", "two")], "dev")
+    assert pairs_of(read_corpus(OWN_VALIDATION, [tmp_path]).validation) == [("zwei", "two")]
+
+
+@given(st.integers(0, 10 * TOKENIZER_PAIRS))
+def test_a_vocabulary_is_learned_from_as_many_pairs_as_allowed_from_all_over_the_corpus(rows):
+    blocks = [start / BLOCK for start in _sample(rows)]
+    whole = math.ceil(rows / BLOCK)
+    assert len(blocks) == min(whole, TOKENIZER_PAIRS / BLOCK)
+    assert all(0 <= block < whole and block.is_integer() for block in blocks)
+    gaps = np.diff([*blocks, whole])  # the first block is always among them
+    assert sum(gaps) == whole
+    assert not rows or (min(gaps) >= 1 and max(gaps) - min(gaps) <= 1)
+
+
+def test_a_vocabulary_knows_every_pair_of_a_corpus_that_is_small_enough(monkeypatch):
+    rows = [(f"satz{letter}", f"line{letter}") for letter in map(chr, range(0x4E00, 0x4E00 + 25))]
+    monkeypatch.setattr("training.corpus.encoding.BLOCK", 10)
+    for allowed, wanted in ((30, range(25)), (10, range(10))):
+        monkeypatch.setattr("training.corpus.encoding.TOKENIZER_PAIRS", allowed)
+        tokenizer, _ = train_tokenizers(PARALLEL, as_dataset(rows))
+        known = [place for place, row in enumerate(rows) if UNK_ID not in tokenizer.encode(" ".join(row))]
+        assert known == list(wanted)
+
+
+# Encoding
+
+
+@pytest.mark.parametrize(("entries", "width"), [(2**16, "uint16"), (2**16 + 1, "int32")])
+def test_ids_take_two_bytes_where_that_is_enough_and_come_back_whole(entries, width):
+    large = Tokenizer.train(words("abcdefghijklmnop", [4]), "word", entries)  # 2**16 words
+    small = Tokenizer.train(["ja", "nein"], "word", 10)
+    assert len(large) == entries
+    last = large.pieces([entries - 1])[0]
+    for tokenizers, pair in (((large, small), (last, "ja")), ((small, large), ("ja", last))):
+        encoded, _ = encode(as_dataset([pair, *sentences(2)]), tokenizers, 100)
+        assert {encoded.features[side].feature.dtype for side in ("source", "target")} == {width}
+        ids = [encoded[0][side] for side in ("source", "target")]
+        assert ids == [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, pair, strict=True)]
+        assert [entries - 1] in ids
+
+
+@pytest.mark.parametrize(("processes", "threads"), [(None, None), (2, "false")])
+def test_tokenizers_use_one_thread_each_where_several_processes_encode(monkeypatch, processes, threads):
+    whole_map, found = datasets.Dataset.map, []
+
+    def noted_map(*arguments, num_proc, **options):
+        found.append((num_proc, os.environ.get(TOKENIZER_THREADS)))
+        return whole_map(*arguments, **options)
+
+    monkeypatch.delenv(TOKENIZER_THREADS, raising=False)
+    monkeypatch.setattr("training.corpus.encoding.worker_processes", lambda rows: processes)
+    monkeypatch.setattr(datasets.Dataset, "map", noted_map)
+    data = as_dataset(sentences(20))
+    assert len(encode(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
+    assert found == [(processes, threads)]
+
+
+def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_named():
+    long = " ".join(["eins"] * 500)
+    data = as_dataset([(long, "one"), *sentences(20), ("eins", long)])
+    kept, rows = encode(data, train_tokenizers(PARALLEL, data), max_tokens=3)
+    assert rows.tolist() == list(range(1, 21))
+    assert len(kept) == 20
+    assert max(map(max, lengths_of(kept))) == 3
+
+
+def test_a_pair_as_long_as_the_limit_is_kept():
+    data = as_dataset(sentences(20))
+    tokenizers = train_tokenizers(PARALLEL, data)
+    assert [len(encode(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
+
+
+def test_encoding_keeps_the_text_and_its_length():
+    data = as_dataset(sentences(20))
+    tokenizers = train_tokenizers(PARALLEL, data)
+    encoded, _ = encode(data, tokenizers, 100)
+    for side, tokenizer, lengths in zip(("source", "target"), tokenizers, lengths_of(encoded), strict=True):
+        assert [tokenizer.decode(ids) for ids in encoded[side]] == list(data[side])
+        assert lengths.tolist() == [len(ids) for ids in encoded[side]]
+
+
+# Hub data sets
+
+
+HUB = datasets.Features({"translation": datasets.Translation(languages=["de", "en"])})
+ROWS = [{"translation": {"de": source, "en": target}} for source, target in sentences(30)]
+
+
+def hub_directory(directory, kind: str, **parts) -> str:
+    directory.mkdir(exist_ok=True)
+    for name, rows in parts.items():
+        data = datasets.Dataset.from_list(rows, features=HUB)
+        if kind == "parquet":
+            data.to_parquet(directory / f"{name}.parquet")
+        else:
+            data.to_json(directory / f"{name}.jsonl", force_ascii=False)
+    return str(directory)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_hub_rows_become_pairs_and_a_validation_part_is_used(tmp_path, kind):
+    path = hub_directory(tmp_path / "data", kind, train=ROWS[:25], validation=ROWS[25:])
+    train, validation = read_hub(path, None, LANGUAGES)
+    assert pairs_of(train) == sentences(30)[:25]
+    assert pairs_of(validation) == sentences(30)[25:]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_hub_data_without_a_validation_part_has_none(tmp_path, kind):
+    train, validation = read_hub(hub_directory(tmp_path / "data", kind, train=ROWS), None, LANGUAGES)
+    assert pairs_of(train) == sentences(30)
+    assert validation is None
+
+
+def test_hub_languages_may_be_turned_round(tmp_path):
+    train, _ = read_hub(hub_directory(tmp_path / "data", "parquet", train=ROWS), None, ("en", "de"))
+    assert pairs_of(train) == [(target, source) for source, target in sentences(30)]
+
+
+def test_hub_texts_are_normalised_and_missing_ones_count_as_empty(tmp_path):
+    rows = [
+        {"translation": {"de": unicodedata.normalize("NFD", " schöne\u2028Grüße "), "en": "regards"}},
+        {"translation": {"de": None, "en": "nothing"}},
+    ]
+    train, _ = read_hub(hub_directory(tmp_path / "data", "jsonl", train=rows), None, LANGUAGES)
+    assert pairs_of(train) == [("schöne Grüße", "regards"), ("", "nothing")]
+    assert clean(train)[1]["empty"] == 1
+
+
+def test_hub_recipes_split_off_what_the_data_set_lacks(tmp_path):
+    path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
+    config = dataclasses.replace(PARALLEL, hub=(path, "default"))
+    corpora = [read_corpus(config, []) for _ in range(2)]
+    parts = [pairs_of(part) for part in (corpora[0].train, corpora[0].validation, corpora[0].test)]
+    assert sorted(itertools.chain(*parts)) == sorted(sentences(30))
+    assert corpora[0].split["validation"] == corpora[1].split["validation"]
+
+
+def test_local_files_stand_in_for_the_hub(tmp_path):
+    config = dataclasses.replace(PARALLEL, hub=("nobody/nothing", "de-en"))
+    assert len(read_corpus(config, [parallel_files(tmp_path)]).train) == 30
+
+
+def test_hub_data_that_is_missing_lacks_a_language_or_a_training_part_is_named(tmp_path):
+    with pytest.raises(UserError, match="could not be loaded .* or give --data DIR"):
+        read_hub(str(tmp_path / "absent"), None, LANGUAGES)
+    path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
+    with pytest.raises(UserError, match="has no fr sentences"):
+        read_hub(path, None, ("de", "fr"))
+    path = hub_directory(tmp_path / "untrained", "parquet", validation=ROWS)
+    with pytest.raises(UserError, match="has no training part"):
+        read_hub(path, None, LANGUAGES)
+
+
+# Word lists
+
+
+def test_a_directory_without_a_word_list_says_what_to_give(tmp_path):
+    for directories in ([], [tmp_path], [tmp_path / "nowhere"]):
+        with pytest.raises(UserError, match=r"a \.txt file, one word a line"):
+            read_corpus(REVERSE, directories)
+
+
+def test_word_lists_are_joined_without_repeats(tmp_path):
+    folders = [word_list(tmp_path / "a"), word_list(tmp_path / "b")]
+    one, both = (read_corpus(REVERSE, some) for some in (folders[:1], folders))
+    assert len(one.train) == len(both.train)

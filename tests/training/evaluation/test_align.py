@@ -1,0 +1,355 @@
+"""Word alignment of files: the right words, the right head, the right half, and nothing raised."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.analysis.alignment import align_record, grow_diag, parse_gold, parse_pharaoh
+from model.errors import UserError
+from model.inputs import MAX_TOKENS
+from model.storage.checkpoint import save
+from model.tokenizer import EOS_ID, TokenizerKind, normalise
+from model.translator import Translator
+from tests.model.helpers import SENTENCES, tiny_checkpoint, tiny_config, trained
+from tests.training.tiny import write_lines
+from training.__main__ import main
+from training.evaluation.align import (
+    Head,
+    Sentence,
+    Strongest,
+    align_files,
+    align_pairs,
+    all_heads,
+    best_head,
+    cross_weights,
+    read_gold,
+    read_words,
+    strongest,
+)
+
+# Without marks inside, our words are those between spaces. Their lengths differ, so that batches are padded.
+SOURCES = ["Ein kleiner Hund", "die Äpfel kosten", "Öffne", "es ist heiß sehr heiß", ""]
+TARGETS = ["A small dog runs", "The apples", "open the door", "it going through the snow today", ""]
+GOLD = ["1-1 2-2 3-3 3p4", "2-1 3-2", "1-1", "1-1 2-2 3-3 4-4 5-5", ""]
+HEADS = [Head(layer, head, shifted) for layer in (0, 3) for head in (0, 2) for shifted in (False, True)]
+
+
+@pytest.fixture(params=[True, False], ids=["joint", "separate"])
+def translator(request) -> Translator:
+    return Translator(tiny_checkpoint(request.param, seed=1))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Source, target and gold."""
+    for name, lines in (("de", SOURCES), ("en", TARGETS), ("talp", GOLD)):
+        write_lines(tmp_path / f"test.{name}", lines)
+    return tuple(tmp_path / f"test.{name}" for name in ("de", "en", "talp"))
+
+
+# The words of a line
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "character"])
+def test_tokens_know_the_word_between_spaces_that_they_came_from(kind: TokenizerKind):
+    line = "How's it, (pro Kilo)! 2,50 Euro"
+    tokenizer = trained(kind)
+    sentence = read_words(tokenizer, line)
+    assert sentence.ids == [*tokenizer.encode(line), EOS_ID]
+    assert sentence.words[-1] is None
+    spelled = ["" for _ in line.split(" ")]
+    for token, word in zip(tokenizer.source_tokens(line)[:-1], sentence.words[:-1], strict=True):
+        spelled[word] += token.text.strip()
+    assert spelled == line.split(" ")
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "character"])
+@given(words=st.lists(st.text("aÄe\u0301.,'x2 \u00a0\u2581語", max_size=5), max_size=6))
+def test_every_word_that_leaves_a_trace_gets_tokens_in_order(kind: TokenizerKind, words: list[str]):
+    line = " ".join(words)
+    kept = [word for word in line.split(" ") if word]
+    found = read_words(trained(kind), line).words[:-1]
+    assert found == sorted(found)
+    assert set(found) == {index for index, word in enumerate(kept) if normalise(word)}
+
+
+def test_a_word_with_a_space_of_another_kind_inside_is_one_word():
+    assert read_words(trained("character"), "a\u00a0b  c").words == [0, 0, 0, 1, 1, None]
+
+
+def test_a_word_of_nothing_visible_keeps_its_number():
+    words = read_words(trained("word"), "Ein \u2581 Hund").words
+    assert words == [0, 2, None]
+
+
+# Weights of given targets
+
+
+def test_weights_of_a_padded_batch_are_those_of_each_pair_alone(translator):
+    checkpoint = translator.checkpoint
+    checkpoint.model.train()  # the weights must come from eval mode all the same
+    pairs = [
+        (read_words(checkpoint.source_tokenizer, source), read_words(checkpoint.target_tokenizer, target))
+        for source, target in zip(SOURCES[:4], TARGETS[:4], strict=True)
+    ]
+    for text, (_, target), cross in zip(SOURCES, pairs, cross_weights(checkpoint.model, pairs), strict=False):
+        record, _ = translator.record(text, target.ids)
+        torch.testing.assert_close(cross, record.cross, atol=1e-5, rtol=1e-5)
+
+
+def test_alignment_is_that_of_the_record(translator):
+    """The words are ours too in these sentences, so both ways must agree, for all heads and each one."""
+    aligned = align_pairs(translator, SOURCES, TARGETS)
+    for place in range(4):
+        ids = [*translator.checkpoint.target_tokenizer.encode(TARGETS[place]), EOS_ID]
+        record, _ = translator.record(SOURCES[place], ids)
+        assert aligned[place].sources.tolist() == [
+            align_record(record, shifted).tolist() for shifted in (False, True)
+        ]
+    for head in HEADS:
+        for each, one in zip(aligned, align_pairs(translator, SOURCES, TARGETS, head), strict=True):
+            assert all(map(torch.equal, one, each.of(head)))
+
+
+def test_each_side_chooses_by_its_own_words():
+    """Source words 0 and 1 of a token each, target words 0 of two tokens and 1 of one; then </s>.
+
+    Unshifted, target word 0 has rows 0 and 1, their means 0.3 and 0.45, and word 1 row 2; source
+    word 0 has 0.6 for target word 0 and 0.8 for word 1, source word 1 has 0.9 and 0.1. Shifted,
+    target word 0 has rows 1 and 2, means 0.45 and 0.4, and word 1 row 3.
+    """
+    cross = torch.tensor([[[[0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.8, 0.1, 0.1], [0.3, 0.6, 0.1]]]])
+    source, target = Sentence([5, 6, EOS_ID], [0, 1, None]), Sentence([7, 8, 9, EOS_ID], [0, 0, 1, None])
+    found = strongest(cross, source, target)
+    assert found.sources.tolist() == [[[[1, 0]]], [[[0, 1]]]]
+    assert found.targets.tolist() == [[[[1, 0]]], [[[0, 0]]]]
+    shifted = found.of(Head(0, 0, True))
+    assert shifted.forward() == {(0, 0), (1, 1)}
+    assert shifted.backward() == {(0, 0), (1, 0)}
+    assert shifted.links(symmetrise=False) == shifted.forward()
+    assert shifted.links(symmetrise=True) == {(0, 0), (1, 0), (1, 1)}
+
+
+# Choosing a head
+
+
+def test_best_head_is_chosen_on_odd_lines_alone():
+    """One head is right on lines 1 and 3, another on lines 2 and 4, where there is more to be had."""
+    odd, even = Head(2, 1, True), Head(1, 2, False)
+    references = [parse_gold(line) for line in ("1-2", "1-1 2-2 3-3", "2-1", "3-1 2-2 1-3")]
+    answers = ([-1, 0], [0, 1, 2], [1], [2, 1, 0])
+    aligned = []
+    for number, answer in enumerate(answers, start=1):
+        words = torch.full((2, 4, 3, len(answer)), 5)
+        head = odd if number % 2 else even
+        words[int(head.shifted), head.layer, head.head] = torch.tensor(answer)
+        aligned.append(Strongest(words, words))
+    heads = all_heads(tiny_config())
+    assert best_head(heads, aligned, references) == odd
+    assert best_head(heads, aligned[1:], references[1:]) == even
+    heads.remove(odd)
+    assert best_head(heads, aligned, references) == heads[0]  # the others are all as wrong
+
+
+def test_symmetrised_lines_are_chosen_and_joined_from_both_sides(translator, files):
+    found = align_files(translator, *files, symmetrise=True)
+    pairs = align_pairs(translator, SOURCES, TARGETS, found.head)
+    joined = [grow_diag(pair.forward(), pair.backward()) for pair in pairs]
+    assert [parse_pharaoh(line) for line in found.lines] == joined
+    for head in HEADS:
+        lines = align_files(translator, *files[:2], head=head, symmetrise=True).lines
+        assert error_rate(lines[::2], GOLD[::2]) >= found.error_rates["odd"]
+
+
+def error_rate(lines: list[str], gold: list[str]) -> float:
+    hits = total = 0
+    for line, reference in zip(lines, map(parse_gold, gold), strict=True):
+        found = parse_pharaoh(line)
+        hits += len(found & reference.sure) + len(found & reference.possible)
+        total += len(found) + len(reference.sure)
+    return 1 - hits / total
+
+
+def test_rates_are_those_of_their_lines_and_no_head_is_better_on_the_odd_ones(translator, files):
+    found = align_files(translator, *files)
+    assert found.error_rates == pytest.approx(
+        {
+            "all": error_rate(found.lines, GOLD),
+            "odd": error_rate(found.lines[::2], GOLD[::2]),
+            "even": error_rate(found.lines[1::2], GOLD[1::2]),
+        }
+    )
+    for head in HEADS:
+        lines = align_files(translator, *files[:2], head=head).lines
+        assert error_rate(lines[::2], GOLD[::2]) >= found.error_rates["odd"]
+
+
+def test_a_named_head_is_scored_on_all_lines(translator, files):
+    found = align_files(translator, *files, head=HEADS[1])
+    assert found.head == HEADS[1]
+    assert found.error_rates == pytest.approx({"all": error_rate(found.lines, GOLD)})
+
+
+# Sentences that do not fit
+
+
+def test_a_pair_too_long_for_the_model_is_an_empty_line(translator, files):
+    expected = align_files(translator, *files[:2], head=HEADS[0])
+    for side in (0, 1):
+        lines = [*(SOURCES, TARGETS)[side]]
+        lines[1] = "Hund " * MAX_TOKENS
+        write_lines(files[side], lines)
+        found = align_files(translator, *files[:2], head=HEADS[0])
+        assert found.skipped == 1
+        assert found.lines == [expected.lines[0], "", *expected.lines[2:]]
+        write_lines(files[side], (SOURCES, TARGETS)[side])
+    assert expected.skipped == 0
+
+
+def test_limit_is_the_translators(translator, tmp_path):
+    """With </s> 128 tokens fit and 129 do not."""
+    encode = translator.checkpoint.source_tokenizer.encode
+    word = next(word for word in " ".join(SENTENCES).split() if len(encode(f"{word} {word}")) == 2)
+    source, target = tmp_path / "a", tmp_path / "b"
+    write_lines(source, [" ".join([word] * (MAX_TOKENS - 1)), " ".join([word] * MAX_TOKENS)])
+    write_lines(target, ["A", "A"])
+    found = align_files(translator, source, target, head=HEADS[0])
+    assert found.skipped == 1
+    assert found.lines[0]
+    assert not found.lines[1]
+
+
+def test_nothing_that_fits_is_all_missed(translator, files):
+    write_lines(files[0], ["Hund " * MAX_TOKENS] * 5)
+    found = align_files(translator, *files)
+    assert found.lines == [""] * 5
+    assert found.skipped == 5
+    assert found.error_rates == {"all": 1, "odd": 1, "even": 1}
+
+
+# What is refused
+
+
+def test_files_must_pair_up(translator, files):
+    write_lines(files[1], TARGETS[:3])
+    with pytest.raises(UserError, match="line n of both"):
+        align_files(translator, *files)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (GOLD[:4], "has 4 lines for 5 pairs"),
+        (["1-1", "1-1", "2-1", "", ""], "Line 3 of .* links words 2 and 1 of sentences of 1 and 3 words"),
+        (["1-5", "1-1", "", "", ""], "Line 1 of .* links words 1 and 5 of sentences of 3 and 4 words"),
+        (["", "", "", "0-1", ""], "Line 4 of .*: “0-1” names word 0"),
+        (["", "x", "", "", ""], "Line 2 of .*: “x” is no link"),
+    ],
+)
+def test_gold_that_cannot_be_of_these_pairs_is_refused(files, lines, message):
+    write_lines(files[2], lines)
+    with pytest.raises(UserError, match=message):
+        read_gold(files[2], SOURCES, TARGETS)
+
+
+@pytest.mark.parametrize(
+    "head", [Head(4, 0, False), Head(0, 3, False), Head(-1, 0, False), Head(0, -1, True)]
+)
+def test_a_head_that_is_not_there_is_refused(translator, files, head):
+    with pytest.raises(UserError, match="the decoder has 4 layers of 3 heads"):
+        align_files(translator, *files, head=head)
+
+
+def test_a_head_is_named_or_chosen_by_gold(translator, files, tmp_path):
+    with pytest.raises(UserError, match="Name a layer and a head"):
+        align_files(translator, *files[:2])
+    short = [tmp_path / name for name in "abc"]
+    for path, lines in zip(short, (SOURCES, TARGETS, GOLD), strict=True):
+        write_lines(path, lines[:1])
+    with pytest.raises(UserError, match="at least two lines"):
+        align_files(translator, *short)
+
+
+# The command
+
+
+@pytest.fixture
+def align(monkeypatch, capsys, files, tmp_path, translator):
+    """Run the command on the files and return what it wrote to standard output and error."""
+    save(translator.checkpoint, tmp_path / "model")
+    places = [str(tmp_path / "model"), "--source", str(files[0]), "--target", str(files[1])]
+
+    def run(*options: str | Path) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["training", "align", *places, *map(str, options)])
+        main()
+        return capsys.readouterr()
+
+    return run
+
+
+def test_command_writes_a_line_for_each_pair(align, files, tmp_path):
+    output, errors = align("--layer", 4, "--head", 3, "--shifted")
+    loaded = Translator.load(tmp_path / "model")
+    expected = align_files(loaded, *files[:2], head=Head(3, 2, True)).lines
+    assert output == "".join(f"{line}\n" for line in expected)
+    assert "layer 4, head 3" in errors
+    assert "AER" not in errors
+
+
+def test_command_chooses_by_gold_and_tells_the_error_apart_from_the_lines(align, files, tmp_path):
+    found = align_files(Translator.load(tmp_path / "model"), *files)
+    output, errors = align("--gold", files[2])
+    assert output.split("\n")[:-1] == found.lines
+    for name, rate in found.error_rates.items():
+        assert f"{100 * rate:.1f} %  {name} lines" in errors
+
+
+def test_command_writes_json(align, files, tmp_path):
+    found = align_files(Translator.load(tmp_path / "model"), *files)
+    output, errors = align("--gold", files[2], "--json")
+    assert json.loads(output) == {
+        "layer": found.head.layer + 1,
+        "head": found.head.head + 1,
+        "shifted": found.head.shifted,
+        "skipped": 0,
+        "aer": found.error_rates,
+        "lines": found.lines,
+    }
+    assert errors == ""
+
+
+def test_command_symmetrises(align, files, tmp_path):
+    output, _ = align("--layer", 1, "--head", 3, "--symmetrise")
+    loaded = Translator.load(tmp_path / "model")
+    lines = align_files(loaded, *files[:2], head=Head(0, 2, False), symmetrise=True).lines
+    assert output.splitlines() == lines
+    assert lines != align_files(loaded, *files[:2], head=Head(0, 2, False)).lines
+
+
+def test_command_counts_what_it_skipped_on_standard_error(align, files):
+    write_lines(files[0], ["Hund " * MAX_TOKENS, *SOURCES[1:]])
+    output, errors = align("--layer", 1, "--head", 1)
+    assert output.startswith("\n")
+    assert f"1 of 5 pairs, of more than {MAX_TOKENS} tokens" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layer", 1], "--layer and --head go together"),
+        (["--head", 1], "--layer and --head go together"),
+        (["--shifted"], "--shifted needs"),
+        (["--layer", 0, "--head", 1], "There is no layer 0"),
+        ([], "Name a layer and a head"),
+    ],
+)
+def test_command_ends_in_one_sentence_on_a_mistake(align, options, message):
+    with pytest.raises(SystemExit, match=message):
+        align(*options)

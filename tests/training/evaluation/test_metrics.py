@@ -1,0 +1,80 @@
+"""Scores: the right way round, over the corpus, with the signature that names the metric."""
+
+from __future__ import annotations
+
+import pytest
+
+from training.evaluation.metrics import score
+
+REFERENCES = [
+    "A small dog runs through the snow.",
+    "Two women are reading the newspaper in a café.",
+    "It's five o'clock, isn't it?",
+]
+
+
+def test_identical_texts_are_perfect():
+    scores = score(REFERENCES, REFERENCES)
+    assert scores.bleu == pytest.approx(100)
+    assert scores.chrf == pytest.approx(100)
+    assert (scores.wer, scores.cer, scores.exact_match) == (0, 0, 100)
+
+
+def test_unrelated_texts_are_hopeless():
+    scores = score(["zzz zzz", "qqq", "xxx"], REFERENCES)
+    assert scores.bleu < 1
+    assert scores.exact_match == 0
+    assert scores.wer == pytest.approx(1)
+
+
+def test_hypotheses_come_first():
+    """A short hypothesis deletes words; the other way round it would insert them."""
+    short, long = ["a dog"], ["a dog runs through snow"]
+    assert score(short, long).wer == pytest.approx(3 / 5)
+    assert score(long, short).wer == pytest.approx(3 / 2)
+    assert score(short, long).cer < 1 < score(long, short).cer
+
+
+def test_bleu_punishes_what_is_missing_by_brevity():
+    half = [" ".join(line.split()[:5]) for line in REFERENCES]
+    assert score(half, REFERENCES).bleu < 70  # every n-gram is right
+
+
+def test_case_and_spaces_before_punctuation_count():
+    lower = score([line.lower() for line in REFERENCES], REFERENCES)
+    assert lower.bleu < 100
+    assert lower.exact_match == 0
+    spaced = score([line.replace(".", " .") for line in REFERENCES], REFERENCES)
+    assert spaced.exact_match == pytest.approx(100 / 3)
+    assert spaced.wer > 0
+
+
+def test_bleu_is_over_the_corpus_not_a_mean_of_sentences():
+    hypotheses = [REFERENCES[0], "five"]
+    references = [REFERENCES[0], REFERENCES[2]]
+    singles = [score([h], [r]).bleu for h, r in zip(hypotheses, references, strict=True)]
+    assert score(hypotheses, references).bleu != pytest.approx(sum(singles) / 2, abs=1)
+
+
+def test_signatures_name_tokens_case_and_version():
+    scores = score(REFERENCES, REFERENCES)
+    for part in ("tok:13a", "case:mixed", "nrefs:1", "version:"):
+        assert part in scores.bleu_signature
+    assert "nc:6" in scores.chrf_signature
+
+
+def test_texts_must_pair_up():
+    with pytest.raises(ValueError, match="argument"):
+        score(REFERENCES[:2], REFERENCES)
+
+
+def test_an_empty_translation_is_scored_as_missing():
+    scores = score(["", *REFERENCES[1:]], REFERENCES)
+    assert 0 < scores.bleu < 100
+    assert scores.wer == pytest.approx(7 / 21)
+
+
+def test_an_empty_reference_is_scored_too():
+    scores = score(REFERENCES, ["", *REFERENCES[1:]])
+    assert 0 < scores.bleu < 100
+    assert scores.wer > 0

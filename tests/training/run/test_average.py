@@ -1,0 +1,59 @@
+"""Averaging: the mean of what was asked for, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.errors import UserError
+from model.storage.checkpoint import load
+from model.translator import Translator
+from tests.training.tiny import REVERSE, run, state_of
+from training.run.average import average_run
+from training.run.directory import SNAPSHOTS
+
+
+@pytest.fixture
+def finished(tmp_path, data):
+    run(replace(REVERSE, validate_every=3, keep_last=3), data, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("choice", [{"last": 3, "best": 0}, {"last": 0, "best": 2}], ids=["last", "best"])
+def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, choice):
+    every = state_of(finished)[1]["snapshots"]
+    if choice["last"]:
+        wanted = every[-3:]
+    else:
+        wanted = sorted(sorted(every, key=lambda each: -each["score"])[:2], key=lambda each: each["step"])
+    found = average_run(finished, **choice, output=tmp_path / "mean")
+    assert [each.step for each in found] == [each["step"] for each in wanted]
+    models = [load(finished / SNAPSHOTS / each.name).model for each in found]
+    mean = dict(load(tmp_path / "mean").model.named_parameters())
+    for name, parameter in mean.items():
+        stacked = torch.stack([dict(model.named_parameters())[name] for model in models])
+        torch.testing.assert_close(parameter, stacked.mean(0), rtol=1e-3, atol=1e-4)
+        assert not stacked[0].equal(stacked[1])
+    assert Translator.load(tmp_path / "mean").translate("abc").text
+
+
+def test_the_mean_of_one_snapshot_is_that_snapshot(finished, tmp_path):
+    (only,) = average_run(finished, 1, 0, tmp_path / "mean")
+    one, other = load(tmp_path / "mean").model, load(finished / SNAPSHOTS / only.name).model
+    assert all(a.equal(b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("last", "best"), [(0, 0), (2, 2), (-1, 0)])
+def test_one_number_must_be_given(finished, tmp_path, last, best):
+    with pytest.raises(UserError, match="either --last N or --best N"):
+        average_run(finished, last, best, tmp_path / "mean")
+
+
+def test_what_is_not_there_is_said(finished, tmp_path):
+    with pytest.raises(UserError, match="no run in"):
+        average_run(tmp_path, 2, 0, tmp_path / "mean")
+    with pytest.raises(UserError, match="keeps its last 3 and its best 5"):
+        average_run(finished, 50, 0, tmp_path / "mean")
+    assert not (tmp_path / "mean").exists()

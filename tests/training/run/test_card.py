@@ -1,0 +1,235 @@
+"""The cards of the shipped models are true, and `python -m training cards` fills what the model decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from huggingface_hub import RepoCard
+
+from model.errors import UserError
+from model.storage.checkpoint import CARD, list_models, save
+from model.translator import Translator
+from tests.model.helpers import SENTENCES, tiny_checkpoint
+from tests.training.tiny import write_lines
+from training import __main__ as command_line
+from training.run.card import cells, describe, file_of, refresh, translate_everyday
+
+ROOT = Path(__file__).resolve().parents[3]
+SHIPPED = {path.name: path for path in list_models(ROOT / "assets" / "models")}
+EVERYDAY = json.loads((ROOT / "assets" / "everyday.json").read_text(encoding="utf-8"))
+LICENCES = {  # what a card has to say of its data
+    "tatoeba": "CC BY 2.0 FR",
+    "multi30k": "non-commercial research and education",
+    "xdailydialog": "non-commercial",
+    "pinocchio": "public domain",
+    "english-words": "Unlicense",
+}
+NON_COMMERCIAL = {"multi30k", "xdailydialog"}
+# How far figures move between processors that multiply in bfloat16 and others: see
+# model.decoding.search.BFLOAT16_TOLERANCE. The trial which of them this one is depends on its load.
+TOLERANCE = {"BLEU": 0.2, "chrF": 0.2, "WER": 0.004, "CER": 0.004, "exact": 0.3}
+
+
+@pytest.fixture(params=SHIPPED)
+def shipped(request) -> Path:
+    return SHIPPED[request.param]
+
+
+def text_of(directory: Path) -> str:
+    return (directory / CARD).read_text(encoding="utf-8")
+
+
+def part(text: str, name: str) -> str:
+    found = re.search(rf"<!-- begin {name} -->\n(.*?)<!-- end {name} -->", text, re.DOTALL)
+    assert found, f"the card has no part {name}"
+    return found[1]
+
+
+def table(text: str) -> list[list[str]]:
+    header, _, *rows = [cells(line) for line in text.splitlines() if line.startswith("|")]
+    return [header, *rows]
+
+
+def run(monkeypatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["training", *words])
+    command_line.main()
+
+
+# The cards that are shipped
+
+
+def test_front_matter_tells_languages_data_and_licence(shipped):
+    data = RepoCard.load(shipped / CARD).data
+    info = Translator.load(shipped).checkpoint.info
+    words = info.source_language == "word"
+    assert data.language == (["en"] if words else [info.source_language, info.target_language])
+    assert data.pipeline_tag == ("text2text-generation" if words else "translation")
+    assert {"headlight", "transformer"} <= set(data.tags)
+    assert set(data.datasets) <= set(LICENCES)
+    assert data.license == ("other" if NON_COMMERCIAL & set(data.datasets) else "apache-2.0")
+    assert data.license != "other" or data.license_name
+
+
+def test_the_card_names_the_licence_of_its_data(shipped):
+    card = RepoCard.load(shipped / CARD)
+    assert card.data.datasets
+    text = " ".join(card.text.split())
+    assert [name for name in card.data.datasets if LICENCES[name] not in text] == []
+
+
+def test_size_and_shape_are_the_models(shipped):
+    assert part(text_of(shipped), "model") == describe(Translator.load(shipped), shipped)
+
+
+def test_every_command_on_the_card_parses(shipped, monkeypatch):
+    class ParsedError(Exception):
+        pass
+
+    def parsed(*_: object) -> None:
+        raise ParsedError
+
+    monkeypatch.chdir(ROOT)
+    for work in ("Trainer", "average_run", "publish", "evaluate"):
+        monkeypatch.setattr(command_line, work, parsed)
+    blocks = "".join(re.findall(r"^```bash\n(.*?)^```$", text_of(shipped), re.M | re.S))
+    commands = re.findall(r"^python -m training (.*)$", blocks.replace("\\\n", " "), re.M)
+    assert {command.split()[0] for command in commands} >= {"train", "evaluate"}
+    for command in commands:
+        with pytest.raises(ParsedError):
+            run(monkeypatch, *shlex.split(command, comments=True))
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_there_are_twenty_everyday_sentences(name):
+    assert len(set(EVERYDAY[name])) == len(EVERYDAY[name]) == 20
+
+
+@pytest.mark.parametrize("name", sorted(set(EVERYDAY) & set(SHIPPED)))
+def test_everyday_translations_are_the_models(name):
+    told = part(text_of(SHIPPED[name]), "everyday")
+    assert told == translate_everyday(Translator.load(SHIPPED[name]), EVERYDAY[name])
+
+
+@pytest.mark.slow
+def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
+    """HEADLIGHT_DATA names the folders of the test sets, as PATH does: the corpora, and that of the runs."""
+    corpora = [Path(folder) for folder in os.environ.get("HEADLIGHT_DATA", "").split(os.pathsep)]
+    info = Translator.load(shipped).checkpoint.info
+    figures = part(text_of(shipped), "figures")
+    header, *rows = table(figures)
+    assert rows
+    for row in rows:
+        told = dict(zip(header, row, strict=True))
+        names = [
+            f"{told['test set'].strip('`')}.{language}"
+            for language in (info.source_language, info.target_language)
+        ]
+        try:
+            files = [file_of(name, corpora) for name in names]
+        except UserError:
+            pytest.skip(f"{told['test set']} is not here; name its folder in HEADLIGHT_DATA")
+        assert told["sentences"] == f"{len(files[1].read_text(encoding='utf-8').splitlines()):,}"
+        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", told["beam"]]
+        run(monkeypatch, "evaluate", str(shipped), *words)
+        printed = {
+            line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()
+        }
+        for name in TOLERANCE.keys() & told.keys():
+            value, rest = printed[name]
+            assert float(told[name]) == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
+            assert name not in ("BLEU", "chrF") or f"{name} `{rest}`" in figures
+
+
+# Filling a card
+
+TEMPLATE = """By hand.
+
+<!-- begin model -->
+<!-- end model -->
+<!-- begin figures -->
+| test set | beam | sentences | BLEU |
+|---|---|---|---|
+| `set/test` | 1 |
+| `other/set/test` | 2 | 7 | 99.99 |
+<!-- end figures -->
+<!-- begin everyday -->
+old
+<!-- end everyday -->
+By hand, too.
+"""
+
+
+@pytest.fixture
+def directory(tmp_path) -> Path:
+    directory = tmp_path / "model"
+    save(tiny_checkpoint(seed=1), directory, TEMPLATE)
+    for folder in (tmp_path / "set", tmp_path / "more" / "other" / "set"):
+        for language in ("German", "English"):
+            write_lines(folder / f"test.{language}", SENTENCES[:3])
+    return directory
+
+
+@pytest.fixture
+def corpora(tmp_path) -> list[Path]:
+    return [tmp_path, tmp_path / "more"]
+
+
+def test_refresh_fills_its_parts_and_leaves_the_rest(directory, corpora):
+    refresh(directory, corpora, SENTENCES[:2])
+    text = text_of(directory)
+    assert text.startswith("By hand.\n\n<!-- begin model -->\n| | |")
+    assert text.endswith("<!-- end everyday -->\nBy hand, too.\n")
+    header, *rows = table(part(text, "figures"))
+    assert header == ["test set", "beam", "sentences", "BLEU"]
+    assert [row[:3] for row in rows] == [["`set/test`", "1", "3"], ["`other/set/test`", "2", "3"]]
+    assert all(0 <= float(row[3]) < 99 for row in rows)
+    assert "BLEU `nrefs:1" in part(text, "figures")
+    assert [row[0] for row in table(part(text, "everyday"))[1:]] == list(SENTENCES[:2])
+    refresh(directory, corpora, SENTENCES[:2])
+    assert text_of(directory) == text
+
+
+def test_a_part_that_the_card_lacks_stays_away(directory, corpora):
+    (directory / CARD).write_text("Nothing to fill.\n", encoding="utf-8")
+    refresh(directory, corpora, SENTENCES)
+    assert text_of(directory) == "Nothing to fill.\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(("BLEU |", "COMET |"), "no figure 'COMET'"), (("set/test", "set/missing"), "no file .*missing")],
+)
+def test_a_mistake_on_the_card_is_one_sentence_and_changes_nothing(directory, corpora, change, message):
+    wrong = TEMPLATE.replace(*change)
+    (directory / CARD).write_text(wrong, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        refresh(directory, corpora, SENTENCES)
+    assert text_of(directory) == wrong
+
+
+def test_a_model_without_a_card_is_refused(directory, corpora):
+    (directory / CARD).unlink()
+    with pytest.raises(UserError, match="write the card first"):
+        refresh(directory, corpora, SENTENCES)
+
+
+def test_cards_refreshes_every_model_of_a_folder(directory, tmp_path, monkeypatch, capsys):
+    write_lines(tmp_path / "everyday.json", [json.dumps({"model": SENTENCES[:1]})])
+    options = [
+        "--data",
+        tmp_path,
+        tmp_path / "more",
+        "--models",
+        tmp_path,
+        "--everyday",
+        tmp_path / "everyday.json",
+    ]
+    run(monkeypatch, "cards", *map(str, options))
+    assert capsys.readouterr().out == f"{directory / CARD}\n"
+    assert SENTENCES[0] in part(text_of(directory), "everyday")

@@ -1,0 +1,330 @@
+"""Runs that are stopped, killed and refused a disk go on as if nothing had happened, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate.state import AcceleratorState
+from safetensors import SafetensorError
+
+import model.storage.checkpoint
+import training.run.resume
+from model.errors import UserError
+from model.network.transformer import Transformer
+from model.storage.checkpoint import WEIGHTS, load
+from model.storage.probes import PROBES, Probes
+from model.translator import Translator
+from tests.training.runner import KILLED
+from tests.training.tiny import REVERSE, assert_same_run, logged, metrics, run, state_of, write_lines
+from training.run.directory import BEST, LATEST, SNAPSHOTS, STATE
+from training.run.resume import load_state
+from training.trainer import Trainer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class CrashError(Exception):
+    """The machine goes down."""
+
+
+def crash_at(trainer: Trainer, step: int) -> None:
+    """Make the trainer fail in place of this step."""
+    train = trainer._step
+
+    def crash(batches, window):
+        if trainer.progress.step + 1 == step:
+            raise CrashError
+        train(batches, window)
+
+    trainer._step = crash
+
+
+@pytest.mark.parametrize("stop", [1, 4, 5, 7])
+def test_a_run_resumed_after_its_last_step_equals_one_without_a_stop(tmp_path, data, stop):
+    run(REVERSE, data, tmp_path / "whole")
+    run(replace(REVERSE, max_steps=stop), data, tmp_path / "halves")
+    run(REVERSE, data, tmp_path / "halves", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "halves")
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("crash", [5, 7, 12])
+def test_a_run_resumed_after_a_crash_equals_one_without_it(tmp_path, data, crash, accumulate):
+    config = replace(REVERSE, accumulate=accumulate, keep_last=2, keep_best=1)
+    run(config, data, tmp_path / "whole")
+    trainer = Trainer(config, [data], tmp_path / "crashed")
+    crash_at(trainer, crash)
+    with pytest.raises(CrashError):
+        trainer.run()
+    assert state_of(tmp_path / "crashed")[1]["step"] == {5: 4, 7: 5, 12: 10}[crash]
+    run(config, data, tmp_path / "crashed", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "crashed")
+    assert snapshots(tmp_path / "crashed") == snapshots(tmp_path / "whole")
+    assert logged(tmp_path / "crashed", "validation/loss") == [5, 10, 12]
+    assert [e["validation/loss"] for e in metrics(tmp_path / "crashed")] == [
+        e["validation/loss"] for e in metrics(tmp_path / "whole")
+    ]
+
+
+def snapshots(output: Path) -> tuple[list, list[str]]:
+    return state_of(output)[1]["snapshots"], sorted(path.name for path in (output / SNAPSHOTS).iterdir())
+
+
+def test_runs_cross_epochs_and_resume_inside_one(tmp_path, data):
+    """A stop at every step of the first two epochs comes back to the very next batch."""
+    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    per_epoch = len(trainer.batches.epoch(0))
+    batches = trainer._batches()
+    whole = [next(batches).tolist() for _ in range(2 * per_epoch + 2)]
+    for stop in range(1, 2 * per_epoch + 1):
+        trainer.progress.epoch = trainer.progress.batch = 0
+        before = trainer._batches()
+        for _ in range(stop):
+            next(before)
+        assert next(trainer._batches()).tolist() == whole[stop]
+    assert sorted(row for batch in whole[:per_epoch] for row in batch) == list(range(len(trainer.train)))
+
+
+def test_minutes_stop_the_run_and_save_it(tmp_path, data):
+    config = replace(REVERSE, max_steps=10**6, validate_every=10**6, save_every=10**6)
+    trainer = Trainer(config, [data], tmp_path / "run")
+    trainer.run(minutes=0.005)
+    step = state_of(tmp_path / "run")[1]["step"]
+    assert 0 < step < config.max_steps
+    assert step == trainer.progress.step
+    assert logged(tmp_path / "run", "validation/loss") == [step]
+    Translator.load(tmp_path / "run" / LATEST)
+    Translator.load(tmp_path / "run" / BEST)
+
+
+def test_resuming_a_finished_run_adds_nothing(tmp_path, data):
+    run(REVERSE, data, tmp_path / "run")
+    before, lines = state_of(tmp_path / "run")[0], metrics(tmp_path / "run")
+    run(REVERSE, data, tmp_path / "run", resume=True)
+    after = state_of(tmp_path / "run")[0]
+    assert all(before[name].equal(after[name]) for name in before)
+    assert metrics(tmp_path / "run") == lines
+
+
+def test_a_resumed_run_keeps_the_precision_it_began_with(tmp_path, data, monkeypatch):
+    run(REVERSE, data, tmp_path / "run")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    monkeypatch.setattr("training.hardware.bfloat16_pays", lambda: True)
+    trainer = Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+    assert trainer.accelerator.mixed_precision == "no"
+
+
+@pytest.fixture
+def bfloat16_pays(monkeypatch):
+    """Set whether this machine is one where runs begin in mixed precision, as if in a new process."""
+
+    def new_process(pays: bool) -> None:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        monkeypatch.setattr("training.hardware.bfloat16_pays", lambda: pays)
+
+    yield new_process
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_a_run_in_bfloat16_resumes_bit_for_bit(tmp_path, data, bfloat16_pays):
+    bfloat16_pays(False)
+    run(REVERSE, data, tmp_path / "float32")
+    bfloat16_pays(True)
+    run(REVERSE, data, tmp_path / "whole")
+    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    crash_at(trainer, 7)
+    with pytest.raises(CrashError):
+        trainer.run()
+    bfloat16_pays(False)  # a resumed run keeps the precision that it began with
+    trainer = Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+    trainer.run()
+    assert trainer.accelerator.mixed_precision == "bf16"
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    other, mixed = (state_of(tmp_path / name)[0] for name in ("float32", "run"))
+    assert {tensor.dtype for tensor in mixed.values()} == {torch.float32}
+    assert not all(other[name].equal(mixed[name]) for name in mixed)
+    losses = [metrics(tmp_path / name)[-1]["validation/loss"] for name in ("float32", "run")]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
+def test_resuming_on_other_data_is_refused(tmp_path, data):
+    run(replace(REVERSE, max_steps=1), data, tmp_path / "run")
+    write_lines(data / "more.txt", ["another", "word"])
+    with pytest.raises(UserError, match="corpus differs"):
+        Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+
+
+def test_a_run_is_not_overwritten_and_nothing_is_resumed_from_nowhere(tmp_path, data):
+    run(replace(REVERSE, max_steps=1), data, tmp_path / "run")
+    before = (tmp_path / "run" / STATE).read_bytes()
+    with pytest.raises(UserError, match="add --resume"):
+        Trainer(REVERSE, [data], tmp_path / "run")
+    assert (tmp_path / "run" / STATE).read_bytes() == before
+    with pytest.raises(UserError, match="no run to resume"):
+        Trainer(REVERSE, [data], tmp_path / "other", resume=True)
+
+
+# Processes that are killed or may not write
+
+
+def start(name: str, data: Path, output: Path, wrapper: Sequence[str] = ()) -> subprocess.Popen:
+    """A run, new or resumed, in a process of its own."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [*wrapper, sys.executable, "-m", "tests.training.runner", name, str(data), str(output)]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def step_of(output: Path) -> int:
+    try:
+        return state_of(output)[1]["step"]
+    except (FileNotFoundError, SafetensorError):  # before the first save
+        return 0
+
+
+def wait_for(process: subprocess.Popen, output: Path, step: int) -> None:
+    """Until the run has saved this step or has ended."""
+    while process.poll() is None and step_of(output) < step:
+        time.sleep(0.002)
+
+
+def kill_some_steps_later(data: Path, output: Path, moments: random.Random) -> bool:
+    """Start or resume a run in a process of its own and kill it; whether that came before its end."""
+    goal = step_of(output) + moments.randint(1, 12)
+    with start("killed", data, output) as process:
+        wait_for(process, output, goal)
+        for _ in range(moments.randint(0, 30)):  # not always just behind a save
+            step_of(output)
+        process.kill()
+        message = process.stderr.read().decode()
+    assert process.returncode in (0, -signal.SIGKILL), message
+    return process.returncode != 0
+
+
+def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
+    killed = kill_some_steps_later(data, output, moments)
+    Probes.load(output)
+    Translator.load(output / LATEST).translate("abc")
+    if (output / BEST / WEIGHTS).is_file():
+        Translator.load(output / BEST).translate("abc")
+    net = Transformer(load(output / LATEST).model.config)
+    assert load_state(output / STATE, net, torch.optim.AdamW(net.parameters())).step > 0
+    return killed
+
+
+def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tmp_path, data):
+    output, moments = tmp_path / "killed", random.Random(4)
+    kills = sum(kill_and_check(data, output, moments) for _ in range(3))
+    assert kills >= 2
+    run(KILLED, data, output, resume=True)
+    run(replace(KILLED, save_every=1000), data, tmp_path / "whole")
+    assert_same_run(output, tmp_path / "whole")
+    assert state_of(output)[1]["best"] == state_of(tmp_path / "whole")[1]["best"]
+    assert snapshots(output) == snapshots(tmp_path / "whole")
+    assert (output / PROBES).read_bytes() == (tmp_path / "whole" / PROBES).read_bytes()
+    assert not list(output.rglob("*.part"))  # what a kill left half written
+    for name in ("validation/loss", "train/loss"):
+        assert logged(output, name) == logged(tmp_path / "whole", name)
+        assert max(Counter(logged(output, name)).values()) == 1
+
+
+@pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_asked_to_end_saves_and_says_so(tmp_path, data, request_to_end):
+    output = tmp_path / "run"
+    with start("endless", data, output) as process:
+        wait_for(process, output, 4)
+        process.send_signal(request_to_end)
+        message = process.stderr.read().decode()
+    assert process.returncode == 1
+    assert "Traceback" not in message
+    assert f"Stopped at step {step_of(output)}; add --resume" in message.splitlines()[-1]
+
+
+# What a full disk looks like: no file of the process may grow beyond 20 KiB; the state has 70.
+FULL = ("bash", "-c", 'ulimit -f 20; exec "$@"', "bash")
+# Root then obeys a folder's permissions, as everyone else does.
+READ_ONLY = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv of util-linux to take root's powers away")
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_a_disk_that_takes_no_more_ends_in_a_sentence_and_the_old_checkpoint_stays(tmp_path, data, fault):
+    output = tmp_path / "run"
+    run(replace(KILLED, max_steps=8), data, output)
+    state = (output / STATE).read_bytes()
+    folders = [output, output / LATEST, output / SNAPSHOTS]
+    for folder in folders if fault == "read-only" else []:
+        folder.chmod(0o555)
+    with start("killed", data, output, FULL if fault == "full" else READ_ONLY) as process:
+        message = process.stderr.read().decode()
+    for folder in folders:
+        folder.chmod(0o755)
+    assert process.returncode == 1
+    assert "Traceback" not in message
+    assert "have room and may be written to" in message.splitlines()[-1]
+    assert (output / STATE).read_bytes() == state
+    for name in (LATEST, BEST):
+        Translator.load(output / name).translate("abc")
+    run(KILLED, data, output, resume=True)
+    run(KILLED, data, tmp_path / "whole")
+    assert_same_run(output, tmp_path / "whole")
+
+
+def test_the_state_is_the_last_that_a_save_writes(tmp_path, data, monkeypatch):
+    """So that whatever it names is there, when the machine goes down between any two writes."""
+    config = replace(REVERSE, validate_every=4, keep_last=1, keep_best=0)
+    run(config, data, tmp_path / "whole")
+    run(replace(config, max_steps=4), data, tmp_path / "run")
+    trainer = Trainer(config, [data], tmp_path / "run", resume=True)
+
+    def crash(*_):
+        raise CrashError
+
+    monkeypatch.setattr("training.trainer.save_state", crash)
+    with pytest.raises(CrashError):
+        trainer.run()
+    monkeypatch.undo()
+    progress = state_of(tmp_path / "run")[1]
+    assert (progress["step"], trainer.progress.step) == (4, 8)
+    latest = load(tmp_path / "run" / LATEST).model
+    for saved, parameter in zip(latest.parameters(), trainer.model.parameters(), strict=True):
+        assert saved.half().equal(parameter.half())
+    for snapshot in progress["snapshots"]:
+        load(tmp_path / "run" / SNAPSHOTS / f"step-{snapshot['step']:08d}")
+    run(config, data, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.parametrize("module", [model.storage.checkpoint, training.run.resume], ids=["model", "state"])
+def test_a_save_that_fails_half_way_leaves_a_run_to_resume(tmp_path, data, module):
+    run(REVERSE, data, tmp_path / "whole")
+    output, saves, write = tmp_path / "run", Counter(), module.save_file
+
+    def full_after_two(tensors, path, *rest):
+        saves["count"] += 1
+        if saves["count"] > 2:
+            Path(path).write_bytes(b"half a file")
+            raise OSError("No space left on device")
+        write(tensors, path, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "save_file", full_after_two)
+        with pytest.raises(UserError, match="No space left .* --resume"):
+            run(replace(REVERSE, save_every=2), data, output)
+    Translator.load(output / LATEST)
+    assert 0 < state_of(output)[1]["step"] < REVERSE.max_steps
+    run(REVERSE, data, output, resume=True)
+    assert_same_run(tmp_path / "whole", output)

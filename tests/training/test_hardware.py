@@ -1,0 +1,87 @@
+"""What the machine is asked for: signals, patience between processes, threads of tokenizers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from datetime import timedelta
+
+import pytest
+import torch
+from accelerate.state import AcceleratorState
+
+from training.hardware import TOKENIZER_THREADS, StopSignal, single_threaded_tokenizers, start_accelerator
+
+REQUESTS = (signal.SIGINT, signal.SIGTERM)
+
+
+class EndedError(Exception):
+    """What Ctrl-C and SIGTERM raise here, so that they do not end the tests."""
+
+
+@pytest.fixture
+def own_handlers():
+    """Handlers that a run finds and has to give back."""
+
+    def end(number, frame):
+        raise EndedError
+
+    before = {number: signal.signal(number, end) for number in REQUESTS}
+    yield end
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("second", REQUESTS)
+@pytest.mark.parametrize("first", REQUESTS)
+def test_the_first_request_to_end_is_noted_and_the_second_ends_at_once(own_handlers, first, second):
+    with StopSignal() as stop:
+        assert not stop.received
+        signal.raise_signal(first)
+        assert stop.received
+        with pytest.raises(EndedError):
+            signal.raise_signal(second)
+
+
+def test_requests_to_end_mean_what_they_did_once_a_run_is_over(own_handlers):
+    with StopSignal():
+        pass
+    assert [signal.getsignal(number) for number in REQUESTS] == [own_handlers, own_handlers]
+
+
+@single_threaded_tokenizers()
+def fail_beside_forked_tokenizers() -> None:
+    assert os.environ[TOKENIZER_THREADS] == "false"
+    raise OSError("full")
+
+
+@pytest.mark.parametrize("before", [None, "true"])
+def test_tokenizers_get_their_threads_back(monkeypatch, before):
+    monkeypatch.delenv(TOKENIZER_THREADS, raising=False)
+    if before:
+        monkeypatch.setenv(TOKENIZER_THREADS, before)
+    with pytest.raises(OSError, match="full"):
+        fail_beside_forked_tokenizers()
+    assert os.environ.get(TOKENIZER_THREADS) == before
+
+
+class MetError(Exception):
+    """The processes have found each other."""
+
+
+def test_processes_wait_hours_for_the_one_that_prepares_the_corpus(monkeypatch):
+    found = {}
+
+    def meet(**options):
+        found.update(options)
+        raise MetError
+
+    place = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    for name, value in (place | {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.distributed, "init_process_group", meet)
+    AcceleratorState._reset_state(reset_partial_state=True)
+    with pytest.raises(MetError):
+        start_accelerator("no")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    assert found["timeout"] >= timedelta(hours=6)

@@ -1,0 +1,62 @@
+"""The named endpoints ask what the viewer asks, and leave out the weights where nobody asked for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.errors import UserError
+from model.results import Head
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+from tests.viz.loop import run
+from viz.payload import decode
+from viz.server.api import Api
+from viz.server.backend import Desk
+from viz.server.handlers import SLOW
+from viz.server.scheduler import Lanes, key_of
+
+TEXT = "Ein kleiner Hund läuft."
+TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
+
+
+@pytest.fixture
+def served() -> Api:
+    return Api(Lanes(Desk({"tiny": TRANSLATOR}).ask, SLOW))
+
+
+def test_a_translation_and_its_record(served):
+    record = decode(run(served.attention(TEXT, "tiny", 2, 0.5)))
+    expected = TRANSLATOR.translate(TEXT, 2, 0.5)
+    assert record.ids == expected.ids
+    summary = run(served.translate(TEXT, "tiny", 2, 0.5))
+    assert summary["translation"] == expected.text
+    assert "attention" not in summary
+    prefix = [expected.ids[0], 5]
+    assert decode(run(served.attention(TEXT, "tiny", prefix=prefix))).ids[:2] == tuple(prefix)
+
+
+def test_scores_and_mutes(served):
+    scored = run(served.score(TEXT, "A dog.", "tiny"))
+    assert scored["translation"] == "A dog."
+    assert len(scored["log_probabilities"]) == len(scored["target_tokens"])
+    muted = run(served.mute(TEXT, [["cross", 3, 1]], "tiny"))
+    own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
+    assert muted["translation"] == own.translation.text
+    assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["1", None, float("nan"), float("inf"), 10**30, 1e308])
+def test_what_is_no_length_penalty_is_one_sentence(served, penalty):
+    with pytest.raises(UserError, match="length_penalty"):
+        run(served.attention(TEXT, "tiny", 2, penalty))
+
+
+def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
+    with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
+        run(served.score(TEXT, "A dog.", "xx"))
+
+
+def test_a_whole_number_is_written_as_the_browser_writes_it(served):
+    run(served.attention(TEXT, "tiny", 2, 1.0))
+    request = {"do": "translate", "text": TEXT, "model": "tiny", "beam_size": 2, "length_penalty": 1}
+    assert served.lanes.kept.get(key_of(request | {"prefix": []}))

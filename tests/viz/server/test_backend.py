@@ -1,0 +1,331 @@
+"""What the viewer asks of the server: answers agree with the model, and nothing in a request is trusted."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.analysis.attribution import rollout
+from model.errors import UserError
+from model.inputs import MAX_TARGET_TOKENS
+from model.results import KINDS, Head
+from model.storage.probes import PROBES
+from model.storage.training_log import METRICS
+from model.tokenizer import EOS_ID
+from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
+from viz.charts.head_maps import INK
+from viz.payload import decode, to_json
+from viz.server.backend import UNEXPECTED, Desk
+from viz.server.handlers import ANSWERS, BROKEN_TRAINING, NO_CURVES, NO_TRAINING, SLOW
+
+DESK = Desk({"tiny": TRANSLATOR})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trained(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tiny")
+    train(directory)
+    return directory
+
+
+def ask(do, **fields):
+    """Return the answer as the browser reads it."""
+    reply = json.loads(to_json(DESK.ask({**COMMON, "do": do, **GOOD[do], **fields})))
+    assert "error" not in reply, reply["error"]
+    return reply["answer"]
+
+
+def refused(**request) -> str:
+    reply = DESK.ask(request)
+    assert list(reply) == ["error"], reply
+    return reply["error"]
+
+
+def test_every_question_has_a_good_request_here_and_the_slow_ones_exist():
+    assert set(GOOD) == set(ANSWERS)
+    assert set(ANSWERS) >= SLOW
+
+
+def test_a_forced_beginning_stays_and_the_model_goes_on():
+    record = decode(ask("translate"))
+    assert list(record.ids[:2]) == IDS[:2]
+    assert record.n_prefix == 2
+    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+
+
+def test_a_target_is_shown_as_it_is():
+    record = decode(ask("target"))
+    assert list(record.ids) == IDS
+    assert record.n_prefix == len(IDS)
+    torch.testing.assert_close(
+        record.attention.cross, TRANSLATOR.score(TEXT, IDS).attention.cross, rtol=0, atol=1.6e-5
+    )
+
+
+def test_a_persons_translation_is_scored():
+    record, expected = decode(ask("score")), TRANSLATOR.score(TEXT, "A dog.")
+    assert record.text == expected.text
+    assert record.log_probabilities == pytest.approx(expected.log_probabilities, abs=1e-6)
+
+
+def test_an_answer_carries_the_options_of_the_record():
+    answer = ask("translate", beam_size=2, length_penalty=0.5)
+    assert answer["options"] == {"beam_size": 2, "length_penalty": 0.5}
+    assert answer["model"]["name"] == "tiny"
+
+
+def test_mute_tells_the_words_and_the_change_of_each_token():
+    answer = ask("mute")
+    heads = [Head("cross", 3, 1), Head("encoder", 0, 2)]
+    muted = TRANSLATOR.mute(TEXT, heads, target=IDS)
+    assert answer["text"] == muted.translation.text == decode(answer["payload"]).text
+    assert answer["words"] == [[word.text, word.changed] for word in muted.words]
+    assert answer["original_words"] == [[word.text, word.changed] for word in muted.original_words]
+    assert answer["differences"] == pytest.approx(muted.differences, abs=1e-6)
+    assert len(answer["differences"]) == len(IDS)
+
+
+def test_a_head_that_is_named_twice_is_muted_once():
+    twice = ask("mute", heads=[["cross", 3, 1], ["cross", 3, 1]])
+    once = ask("mute", heads=[["cross", 3, 1]])
+    assert twice["differences"] == once["differences"]
+
+
+def test_importance_has_a_number_for_each_head():
+    answer, expected = ask("importance"), TRANSLATOR.importance(TEXT, IDS)
+    for kind in KINDS:
+        torch.testing.assert_close(torch.tensor(answer[kind]), getattr(expected, kind), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["norm", "rollout"])
+def test_values_have_the_four_digits_of_the_models(mode):
+    answer = ask("values", mode=mode)
+    record = TRANSLATOR.score(TEXT, IDS).attention
+    if mode == "norm":
+        expected = TRANSLATOR.norm_weights(TEXT, IDS)._asdict()
+    else:
+        mixed = rollout(record.encoder, record.decoder, record.cross)._asdict()
+        expected = {kind: layers[:, None] for kind, layers in mixed.items()}
+    for kind in KINDS:
+        packed, exact = answer[kind], expected[kind].double().numpy()
+        codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype="<u4")
+        assert packed["shape"] == list(exact.shape)
+        assert packed["scale"] == pytest.approx(exact.max())
+        assert abs(codes.reshape(exact.shape) * packed["unit"] - exact).max() <= 0.5001 * packed["unit"]
+
+
+def test_a_cell_adds_up():
+    answer = ask("cell")
+    assert sum(answer["products"]) * answer["scale"] == pytest.approx(answer["score"], abs=1e-5)
+    assert answer["scores"][1] == pytest.approx(answer["score"], abs=1e-5)
+    assert [score is None for score in answer["scores"]] == [column > 2 for column in range(len(IDS))]
+    allowed = torch.tensor([score for score in answer["scores"] if score is not None])
+    assert answer["weights"][:3] == pytest.approx(allowed.softmax(-1).tolist(), abs=1e-5)
+    record = TRANSLATOR.score(TEXT, IDS).attention
+    assert answer["weights"] == pytest.approx(record.decoder[2, 1, 2].tolist(), abs=1e-6)
+    assert answer["norm"] == pytest.approx(answer["row_norms"][1], abs=1e-6)
+
+
+def test_the_beam_tree_leads_to_its_hypotheses():
+    answer = ask("beams")
+    nodes = answer["nodes"]
+    assert answer["beam_size"] == len(answer["hypotheses"]) == 3
+    ends = []
+    for node in nodes:
+        if node["status"] != "finished":
+            continue
+        path = [node["token"]["id"]]
+        while node["parent"] is not None:
+            node = nodes[node["parent"]]
+            path.insert(0, node["token"]["id"])
+        ends.append(path)
+    assert sorted(ends) == sorted(one["ids"] for one in answer["hypotheses"])
+    for one in answer["hypotheses"]:
+        assert sum(one["log_probabilities"]) == pytest.approx(one["log_probability"], abs=1e-4)
+
+
+def test_the_training_tells_its_curves_steps_and_sentences():
+    answer = ask("training")
+    assert answer["steps"] == [0, 4]
+    assert answer["sentences"] == [pair._asdict() for pair in PAIRS]
+    assert [row["train/loss"] for row in answer["curves"]] == [7.5, 6.5]
+
+
+def test_a_step_of_the_training_is_a_record_of_its_sentence():
+    record = decode(ask("training_step"))
+    expected = TRANSLATOR.score(*PAIRS[1]).attention
+    assert (record.source_text, record.text) == PAIRS[1]
+    assert record.n_prefix == len(record.ids)
+    assert record.attention.predicted == expected.predicted
+    assert (record.attention.cross - expected.cross).abs().max() < 1 / 255 + 1e-4
+
+
+def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    nothing = {"curves": [], "steps": [], "sentences": [], "notice": NO_TRAINING}
+    assert ask("training") == nothing
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
+    monkeypatch.setattr(TRANSLATOR, "directory", None)
+    assert ask("training") == nothing
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
+
+
+def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    with (tmp_path / METRICS).open("ab") as file:
+        file.write(b'\x00\xff{"step": 5, "train/lo')
+    answer = ask("training")
+    assert [row["step"] for row in answer["curves"]] == answer["steps"] == [0, 4]
+    assert answer["notice"] == "1 line of this training's log cannot be read; the curves go without."
+    (tmp_path / METRICS).write_bytes(b'\x00{"step": NaN}\n' * 1000)
+    assert ask("training")["curves"] == []
+    (tmp_path / METRICS).unlink()
+    assert ask("training")["notice"] == NO_CURVES
+    assert ask("training_step")["text"] == PAIRS[1].target
+    assert ask("translate")["text"]
+
+
+def test_broken_probes_of_the_training_are_told_and_the_model_translates(trained, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
+    os.truncate(tmp_path / PROBES, 100)
+    assert ask("training") == {"curves": [], "steps": [], "sentences": [], "notice": BROKEN_TRAINING}
+    assert refused(**COMMON, do="training_step", step=0, sentence=0) == BROKEN_TRAINING
+    assert ask("translate")["text"]
+
+
+WHOLE = [None, "1", 1.5, True, -1, 10**30, [], math.nan]
+NO_IDS = [
+    None,
+    "1",
+    [1.5],
+    ["a"],
+    [True],
+    [[1]],
+    [-1],
+    [10**9],
+    [0],
+    [EOS_ID, 5],
+    [5] * (MAX_TARGET_TOKENS + 1),
+]
+NO_HEADS = [
+    None,
+    "cross",
+    [None],
+    [["cross", 0]],
+    [["self", 0, 0]],
+    [["cross", 99, 0]],
+    [["cross", 0, -1]],
+    [["cross", 0.5, 0]],
+    [["cross", True, 0]],
+    [[["cross"], 0, 0]],
+    [["cross", 0, 0]] * 1000,
+]
+NO_TEXT = [None, 5, ["a"], "", "x " * 100_000]
+BAD = [
+    *[("translate", "model", value) for value in (None, 5, [], "../tiny", "")],
+    *[("translate", "text", value) for value in NO_TEXT],
+    *[("translate", "beam_size", value) for value in (*WHOLE, 0, 9)],
+    *[
+        ("translate", "length_penalty", value)
+        for value in (None, "1", True, -0.1, 2.1, math.nan, math.inf, [])
+    ],
+    *[("translate", "prefix", value) for value in NO_IDS],
+    *[("target", "ids", value) for value in (*NO_IDS, [])],
+    *[("score", "target", value) for value in NO_TEXT],
+    *[("mute", "ids", value) for value in NO_IDS],
+    *[("mute", "heads", value) for value in NO_HEADS],
+    *[("importance", "ids", value) for value in NO_IDS],
+    *[("values", "ids", value) for value in NO_IDS],
+    *[("values", "mode", value) for value in (None, "weight", 5, ["norm"])],
+    *[("cell", "ids", value) for value in NO_IDS],
+    *[("cell", "kind", value) for value in (None, "self", 5, {})],
+    *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
+    *[("training_step", name, value) for name in ("step", "sentence") for value in (*WHOLE, 2, 3, 5)],
+    *[("beams", "do", value) for value in (None, "ask", "__class__", 5, ["beams"], {})],
+]
+
+
+@pytest.mark.parametrize(("do", "name", "value"), BAD, ids=lambda value: repr(value)[:24])
+def test_a_field_that_is_not_what_it_should_be_is_refused_in_one_sentence(do, name, value):
+    sentence = refused(**{**COMMON, "do": do, **GOOD[do], name: value})
+    assert sentence != UNEXPECTED
+    assert sentence.endswith(".")
+    assert len(sentence) < 400
+
+
+@pytest.mark.parametrize("request_", [None, [], "translate", 5, {}, {"do": "translate"}])
+def test_what_is_no_request_is_refused(request_):
+    assert DESK.ask(request_)["error"] != UNEXPECTED
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["cross", "norm"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(GOOD)),
+    st.dictionaries(
+        st.sampled_from(
+            ["model", "text", "beam_size", "ids", "heads", "kind", "layer", "row", "mode", "prefix"]
+        ),
+        anything,
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_whatever_is_asked_the_answer_is_an_answer_or_a_sentence(do, fields):
+    reply = DESK.ask({**COMMON, "do": do, **GOOD[do], **fields})
+    assert list(reply) in (["answer"], ["error"])
+    assert reply.get("error") != UNEXPECTED
+    to_json(reply)
+
+
+def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("a secret of the server")
+
+    monkeypatch.setattr(TRANSLATOR, "translate", fail)
+    assert refused(**COMMON, do="translate", prefix=[]) == UNEXPECTED
+
+
+def test_taking_away_gives_the_record_again_as_files_and_calls():
+    request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
+    taken = DESK.take_away(request)
+    record = decode(json.loads(taken.files["attention_maps.json"]))
+    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+    assert set(taken.files) == {f"attention_maps.{kind}" for kind in ("html", "json", "npz")}
+    assert "/attention" in taken.python
+    assert "/attention" in taken.curl
+    whole = DESK.take_away({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
+    assert decode(json.loads(whole.files["attention_maps.json"])).ids == tuple(IDS)
+
+
+def test_the_head_map_is_of_this_translation_in_the_theme_of_the_page():
+    chart = DESK.head_map({**COMMON, "ids": IDS, "theme": "dark"}).to_dict()
+    shown = [[row["value"] for row in one["data"]["values"]] for one in chart["hconcat"]]
+    for values, expected in zip(shown, TRANSLATOR.importance(TEXT, IDS), strict=True):
+        assert values == pytest.approx(expected.flatten().tolist(), abs=1e-5)
+    assert chart["config"]["axis"]["labelColor"] == INK["dark"]
+    with pytest.raises(UserError, match="“theme” must be one of: light, dark"):
+        DESK.head_map({**COMMON, "ids": IDS, "theme": "<b>"})

@@ -1,0 +1,351 @@
+"""What stands before the page: which requests pass, and what the log says of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import gradio as gr
+import pytest
+from starlette.testclient import TestClient
+
+import app
+from tests.viz.fakes import FakeTranslator
+from tests.viz.loop import run
+from viz.server import middleware
+from viz.server.lifecycle import JsonLines, Service
+from viz.server.middleware import MAX_BODY, MAX_DEPTH, Guard, Workload
+
+SECRET = "Mein Passwort ist Erdbeere"
+JSON = {"Content-Type": "application/json"}
+JOIN, ASK = "/gradio_api/queue/join", "/gradio_api/component_server"
+
+
+@pytest.fixture(scope="module")
+def service() -> Service:
+    return Service(["tiny"])
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> TestClient:
+    """Gradio's own server behind the guard, without a network."""
+    page = app.build({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
+    page.theme, page.head_paths = gr.themes.Base(), []
+    return TestClient(gr.routes.App.create_app(page, app_kwargs=service.app_kwargs()))
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
+    """A function that returns what was logged, read from its lines."""
+    caplog.set_level(logging.INFO, "headlight")
+
+    def read() -> list[dict[str, Any]]:
+        ours = [record for record in caplog.records if record.name.startswith("headlight")]
+        written = [JsonLines().format(record) for record in ours]
+        assert not [line for line in written if "\n" in line or "Passwort" in line]
+        return [json.loads(line) for line in written]
+
+    return read
+
+
+# One request, message by message
+
+Handle = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    """Read the body and give it back."""
+    message = await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": message.get("body", b"")})
+
+
+def ask(
+    messages: Iterable[Any],
+    path: str = ASK,
+    handle: Handle = answer,
+    method: str = "POST",
+    workload: Workload | None = None,
+    **headers: str,
+) -> tuple[int | None, bytes]:
+    """Status and body of the answer to a request that arrives in these messages."""
+    sent: list[Any] = []
+    coming = iter(messages)
+
+    async def receive() -> Any:
+        message = next(coming, None)
+        return message if message is not None else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    told = {
+        "content-type": "application/json",
+        **{name.replace("_", "-"): text for name, text in headers.items()},
+    }
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": [(name.encode(), text.encode()) for name, text in told.items()],
+    }
+    run(Guard(handle, workload or Workload())(scope, receive, send))
+    status = next((message["status"] for message in sent if "status" in message), None)
+    return status, b"".join(message.get("body", b"") for message in sent)
+
+
+def body(content: bytes, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.request", "body": content, "more_body": more}
+
+
+def test_a_body_arrives_as_it_was_sent():
+    whole = json.dumps({"data": {"text": SECRET}}).encode()
+    assert ask([body(whole[:5], more=True), body(whole[5:])]) == (200, whole)
+
+
+def test_an_announced_flood_is_refused_unread():
+    def unread() -> Iterable[Any]:
+        pytest.fail("the body was read")
+        yield
+
+    status, told = ask(unread(), content_length=str(MAX_BODY + 1))
+    assert status == 413
+    assert b"larger than 128 KiB" in told
+
+
+def test_a_flood_without_a_length_is_refused_when_it_is_too_much():
+    taken = []
+
+    def flood() -> Iterable[Any]:
+        while True:
+            taken.append(1 << 16)
+            yield body(b"[" * (1 << 16), more=True)
+
+    status, _ = ask(flood(), transfer_encoding="chunked")
+    assert status == 413
+    assert sum(taken) <= MAX_BODY + (1 << 16)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 0)
+    status, told = ask([body(b"{", more=True)])
+    assert status == 408
+    assert b"too long to arrive" in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[NaN]",
+        b"[" * 100_000,
+        b"1" * 5000,
+        b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
+    ],
+    ids=["empty", "cut", "bytes", "nan", "deep and cut", "long number", "deep"],
+)
+def test_what_is_no_proper_json_is_refused(content: bytes):
+    status, told = ask([body(content)])
+    assert status == 400
+    assert len(json.loads(told)["detail"].split(". ")) == 1
+
+
+def test_json_may_be_as_deep_as_it_may_be():
+    content = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+    assert ask([body(content)]) == (200, content)
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "text/plain", ""])
+def test_what_is_no_json_by_its_own_word_is_refused(kind: str):
+    assert ask([body(b"{}")], content_type=kind)[0] == 415
+
+
+def test_a_stopping_server_refuses_work_but_shows_what_is_done():
+    stopping = Workload()
+    stopping.stopping = True
+    assert ask([body(b"{}")], workload=stopping)[0] == 503
+    assert ask([body(b"")], "/gradio_api/queue/data", method="GET", workload=stopping)[0] == 200
+
+
+def test_work_is_counted_while_it_runs():
+    workload, seen = Workload(), []
+
+    async def handle(*asgi: Any) -> None:
+        seen.append(workload.running)
+        await answer(*asgi)
+
+    ask([body(b"{}")], handle=handle, workload=workload)
+    ask([body(b"")], "/gradio_api/heartbeat/abc", handle, "GET", workload)  # open as long as its page
+    assert seen == [1, 0]
+    assert workload.running == 0
+
+
+# The log
+
+
+def test_a_question_is_one_line_that_names_its_kind(lines: Any):
+    request = {"data": {"do": "mute", "text": SECRET}, "fn_name": SECRET, "session_hash": SECRET}
+    ask([body(json.dumps(request).encode())])
+    (line,) = lines()
+    told = {"method": "POST", "path": ASK, "status": 200, "kind": "mute"}
+    assert told.items() <= line.items()
+    assert line.keys() - told.keys() == {"time", "level", "logger", "message", "ms"}
+    assert line["ms"] >= 0
+
+
+@pytest.mark.parametrize("path", [f"/{SECRET}", f"/gradio_api/call/{SECRET}", f"/gradio_api/call/a/{SECRET}"])
+@pytest.mark.parametrize("method", ["GET", "POST", "ERDBEERE"])
+def test_no_word_of_anybody_is_logged(method: str, path: str, lines: Any):
+    ask([body(json.dumps({"data": {"do": SECRET}}).encode())], path, method=method)
+    (line,) = lines()
+    assert "Erdbeere".lower() not in json.dumps(line).lower()
+
+
+def test_looking_at_the_page_is_not_logged(lines: Any):
+    ask([body(b"")], "/", method="GET")
+    ask([body(b"")], "/healthz", method="GET")
+    assert lines() == []
+
+
+@pytest.mark.parametrize(("mistake", "status"), [(KeyError, 400), (TypeError, 400), (OSError, 500)])
+def test_a_failure_is_one_sentence_and_one_line(mistake: type[Exception], status: int, lines: Any):
+    async def fail(*_: Any) -> None:
+        raise mistake(SECRET)
+
+    answered, told = ask([body(b"{}")], handle=fail)
+    assert answered == status
+    assert SECRET.encode() not in told
+    (line,) = lines()
+    assert (line["error"], line["status"], line["level"]) == (mistake.__name__, status, "ERROR")
+    assert "in fail" in line["at"][-1]
+
+
+def test_who_went_away_before_the_end_is_one_line(lines: Any):
+    async def broken_off(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
+
+    ask([], "/gradio_api/queue/data", broken_off, "GET")
+    assert [line["status"] for line in lines()] == [middleware.CLIENT_GONE]
+
+
+def test_a_stream_that_ends_because_its_browser_went_is_no_answer(lines: Any):
+    async def looks_and_ends(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        assert (await receive())["type"] == "http.disconnect"
+        await send({"type": "http.response.body", "body": b""})
+
+    ask([{"type": "http.disconnect"}], "/gradio_api/queue/data", looks_and_ends, "GET")
+    assert [line["status"] for line in lines()] == [middleware.CLIENT_GONE]
+
+
+def test_a_question_is_called_off_when_its_browser_goes(lines: Any):
+    ended = []
+
+    async def never(*_: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    assert ask([body(b"{}"), {"type": "http.disconnect"}], handle=never) == (None, b"")
+    assert ended
+    assert [line["status"] for line in lines()] == [middleware.CLIENT_GONE]
+
+
+def test_who_goes_while_sending_is_no_error(lines: Any):
+    assert ask([body(b"{", more=True), {"type": "http.disconnect"}]) == (None, b"")
+    assert [(line["status"], line["level"]) for line in lines()] == [(middleware.CLIENT_GONE, "INFO")]
+
+
+def test_only_a_look_at_the_queue_is_left_out_of_the_log(lines: Any):
+    look = json.dumps({"fn_name": "place"}).encode()
+    ask([body(look)])
+    assert lines() == []
+    ask([body(look)], "/gradio_api/call/translate")
+    assert len(lines()) == 1
+
+
+# Gradio behind it
+
+
+def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient, lines: Any):
+    assert "404" in client.get("/gradio_api/queue/data?session_hash=nobody").text
+    assert [line["level"] for line in lines()] == ["INFO"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/gradio_api/upload"),
+        ("GET", "/gradio_api/upload_progress?upload_id=a"),
+        ("GET", "/gradio_api/proxy=https://a.hf.space/"),
+        ("GET", "/gradio_api/file=https://example.org/"),
+        ("GET", "/gradio_api/file=HTTP://example.org/"),
+        ("GET", "/gradio_api/file/https://example.org/"),
+        ("GET", "/gradio_api/deep_link?session_hash=a"),
+        ("POST", "/gradio_api/process_recording"),
+        ("POST", "/gradio_api/stream/a"),
+        ("POST", "/gradio_api/run/translate"),  # would pass by the queue
+        ("POST", "/gradio_api/api/translate"),
+        ("POST", "/gradio_api/vibe-edit"),
+        ("POST", "/gradio_api/run-history/connect"),
+        ("POST", "/login"),
+        ("GET", "/monitoring"),
+        ("GET", "/monitoring/summary"),
+        ("PUT", "/"),
+        ("DELETE", "/gradio_api/queue/join"),
+    ],
+)
+def test_what_the_page_does_not_need_is_not_there(method: str, path: str, client: TestClient):
+    answered = client.request(method, path, json={} if method == "POST" else None)
+    assert answered.status_code == 404
+    assert answered.json() == {"detail": "There is nothing here; the page is at /."}
+
+
+def test_what_is_named_is_there(client: TestClient):
+    """Else a new Gradio has moved it, and the list of the guard is out of date."""
+    routers = [client.app, *(each.original_router for each in client.app.routes if not hasattr(each, "path"))]
+    routes = [route for router in routers for route in router.routes if hasattr(route, "methods")]
+    known = {f"{method} {route.path}" for route in routes for method in route.methods or ()}
+    known = {re.sub(r"{\w+}", "*", re.sub(r"{\w+:path}", "**", each)) for each in known}
+    assert {*middleware.PAGE, *middleware.WORK} <= known
+
+
+@pytest.mark.parametrize(
+    ("path", "request_"),
+    [
+        (JOIN, {"data": [], "fn_index": 999, "session_hash": "a"}),
+        (JOIN, {"data": [], "fn_index": None, "session_hash": "a"}),
+        (JOIN, []),
+        ("/gradio_api/call/nothing", {"data": []}),
+        ("/gradio_api/call/v2/nothing", {"data": []}),
+        ("/gradio_api/call/v2/translate", {"x": 1}),
+        (ASK, {"data": {}, "component_id": 999, "session_hash": "a", "fn_name": "ask"}),
+        (ASK, {"data": {}, "component_id": [], "session_hash": "a", "fn_name": "ask"}),
+        (ASK, {"data": {}, "component_id": 1, "session_hash": [], "fn_name": 1}),
+        (ASK, {}),
+    ],
+)
+def test_what_gradio_does_not_know_is_the_clients_mistake(path: str, request_: object, client: TestClient):
+    assert 400 <= client.post(path, json=request_).status_code < 500
+
+
+def test_a_probe_learns_whether_the_page_is_well(client: TestClient, service: Service):
+    well = client.get("/healthz")
+    assert well.status_code == 200
+    assert well.json()["status"] == "ok"
+    assert well.json()["models"] == ["tiny"]
+    assert well.json()["seconds"] >= 0
+    service.workload.stopping = True
+    try:
+        leaving = client.get("/healthz")
+    finally:
+        service.workload.stopping = False
+    assert (leaving.status_code, leaving.json()["status"]) == (503, "stopping")

@@ -1,0 +1,147 @@
+"""The page of a study says what the study found, and its captions belong to the examples."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.analysis.study import Aligner, HeadFindings, Silencing, Study, load_studies
+from viz.__main__ import main
+from viz.study.charts import alignment_chart, head_chart, silence_chart
+from viz.study.page import EFLOMAL, findings, page, write_captions
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def head(kind, number, role="mixed", leaning="rare word", cost=0.1, errors=None) -> HeadFindings:
+    return HeadFindings(kind, 0, number, role, leaning, 0.25 * (number + 1), 0.75, 1.0, cost, 0.2, errors)
+
+
+STUDY = Study(
+    model="tiny",
+    title="German → English",
+    score="BLEU",
+    sets=("a/dev", "b/val"),
+    pairs=12,
+    heads=(
+        head("encoder", 0, cost=-0.04),
+        head("encoder", 1),
+        head("decoder", 0),
+        head("decoder", 1, "previous token", "previous token"),
+        head("cross", 0, cost=0.5, errors=(0.8, 0.6)),
+        head("cross", 1, "aligned", "aligned", errors=(0.7, 0.9)),
+    ),
+    silencing=(
+        Silencing("cost when silent", (0, 1, 2, 3, 5, 4), (40.0, 39.5, 38.0)),
+        Silencing("gradient", (5, 4, 3, 2, 1, 0), (40.0, 30.0)),
+    ),
+    gold_pairs=20,
+    aligners=(Aligner(5, False, 0.71, 0.65), Aligner(4, True, 0.61, 0.55)),
+)
+
+
+def test_findings_name_the_heads_that_show_them():
+    found = {each.text: each.head for each in findings(STUDY)}
+    wanted = {
+        "Head 1.1 of cross-attention matters most: without it a reference loses 0.50 nats.": 4,
+        "Head 1.1 of cross-attention aligns words best, by the row that reads a word: "
+        "61.0 % alignment error, 55.0 % by grow-diag.": 4,
+        "Head 1.2 of the decoder's self-attention looks at the previous token in 50 % of its rows.": 3,
+        "Head 1.1 of the encoder's self-attention matters least: without it a reference gains 0.04 nats. "
+        "The 1 least important of 6 heads can be silent before BLEU falls by 1.": 0,
+    }
+    for text, place in wanted.items():
+        assert found[text] == STUDY.heads[place]
+
+
+def test_the_page_tells_roles_spare_heads_and_alignment():
+    text = page([STUDY])
+    assert "| previous token |  | 1.2 |  |" in text
+    assert "| mixed | 1.1, 1.2 | 1.1 | 1.1 |" in text
+    assert "1 in the order of their cost when silent and 0 in the order of their gradient" in text
+    assert "| head 1.1, row that reads the word | 61.0 % | 55.0 % |" in text
+    assert "75 times in 100" in text
+    assert (
+        len([line for line in text.splitlines() if line.startswith(("| encoder ", "| decoder ", "| cross "))])
+        == 6
+    )
+
+
+def test_the_head_map_has_every_head_with_its_cost_and_role():
+    specification = head_chart(STUDY).to_dict()
+    panels = specification["hconcat"]
+    assert [panel["layer"][0]["title"] for panel in panels] == ["encoder", "decoder", "cross"]
+    rows = [row for panel in panels for row in panel["data"]["values"]]
+    assert [row["value"] for row in rows] == [0.0, 0.1, 0.1, 0.1, 0.5, 0.1]
+    assert [row["label"] for row in rows] == ["", "", "", "prev", "", "align"]
+
+
+def test_the_alignment_map_has_both_rows_of_every_cross_attention_head():
+    panels = [panel["data"]["values"] for panel in alignment_chart(STUDY).to_dict()["hconcat"]]
+    assert [[row["label"] for row in rows] for rows in panels] == [["80", "70"], ["60", "90"]]
+
+
+def test_the_silence_chart_has_both_orders_and_the_line_a_point_below():
+    rule, lines = silence_chart(STUDY).to_dict()["layer"]
+    assert rule["data"]["values"] == [{"score": 39.0}]
+    assert [(row["order"], row["heads"], row["score"]) for row in lines["data"]["values"]] == [
+        ("by cost when silent", 0, 40.0),
+        ("by cost when silent", 1, 39.5),
+        ("by cost when silent", 2, 38.0),
+        ("by gradient", 0, 40.0),
+        ("by gradient", 1, 30.0),
+    ]
+
+
+def test_captions_belong_to_examples(tmp_path):
+    write_captions([STUDY], {"tiny": ["Eins.", "Zwei."], "other": ["One."]}, tmp_path / "captions.json")
+    captions = json.loads((tmp_path / "captions.json").read_text(encoding="utf-8"))
+    assert list(captions) == ["tiny"]
+    assert list(captions["tiny"]) == ["Eins.", "Zwei."]
+    caption = captions["tiny"]["Eins."]
+    assert (caption["kind"], caption["layer"], caption["head"]) == ("cross", 0, 0)
+    assert caption["text"].startswith("Head 1.1 of cross-attention")
+
+
+def test_the_command_writes_page_figures_and_captions(tmp_path, monkeypatch):
+    pytest.importorskip("vl_convert", reason="vl-convert-python draws the figures")
+    STUDY.save(tmp_path / "study" / "tiny.json")
+    (tmp_path / "examples.json").write_text('{"tiny": ["Eins."]}', encoding="utf-8")
+    options = ["--directory", "study", "--examples", "examples.json", "--captions", "captions.json"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["viz", "study", *options])
+    main()
+    names = {path.name for path in (tmp_path / "study").glob("*.svg")}
+    assert names == {"tiny-heads.svg", "tiny-silence.svg", "tiny-alignment.svg"}
+    text = (tmp_path / "study" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"]({name})" not in text] == []
+    assert (tmp_path / "captions.json").is_file()
+
+
+# What is shipped
+
+
+def test_the_shipped_page_and_captions_are_those_of_the_shipped_studies(tmp_path):
+    studies = load_studies(ROOT / "assets" / "study")
+    assert (ROOT / "assets" / "study" / "README.md").read_text(encoding="utf-8") == page(studies)
+    examples = json.loads((ROOT / "assets" / "examples.json").read_text(encoding="utf-8"))
+    write_captions(studies, examples, tmp_path / "captions.json")
+    assert (tmp_path / "captions.json").read_bytes() == (ROOT / "assets" / "captions.json").read_bytes()
+
+
+def test_the_shipped_study_is_small_and_covers_every_model():
+    folder = ROOT / "assets" / "study"
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 300_000
+    models = {path.parent.name for path in (ROOT / "assets" / "models").glob("*/config.json")}
+    assert {study.model for study in load_studies(folder)} == models
+
+
+def test_eflomals_figures_are_those_of_the_readme():
+    (row,) = [
+        line for line in (ROOT / "README.md").read_text("utf-8").splitlines() if line.startswith("| eflomal")
+    ]
+    each_target, _, grown = (cell.split()[0] for cell in row.strip("|").split("|")[1:])
+    assert f"{each_target} % ({grown} % by grow-diag)" == EFLOMAL

@@ -1,0 +1,1 @@
+"""From files or the hub to batches: reading, cleaning, splitting, encoding, batching."""

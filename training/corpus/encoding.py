@@ -1,0 +1,85 @@
+"""Learns the tokenizers and turns sentence pairs into token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from datasets import Dataset
+
+from model.tokenizer import Tokenizer
+from training.config import TrainConfig
+from training.corpus.batching import Lengths
+from training.hardware import forget_mapped_pages, single_threaded_tokenizers, worker_processes
+
+TOKENIZER_PAIRS = 1_000_000  # more change a vocabulary little and take long
+BLOCK = 1000  # pairs
+
+
+def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer from the training pairs alone; one joint one when weights are tied."""
+
+    def sentences(*columns: str) -> Iterator[str]:
+        for start in _sample(len(train)):
+            forget_mapped_pages()
+            batch = train[start : start + BLOCK]
+            for column in columns:
+                yield from batch[column]
+
+    settings = (config.tokenizer, config.vocabulary, config.min_frequency)
+    if config.model.tied:
+        joint = Tokenizer.train(sentences("source", "target"), *settings)
+        return joint, joint
+    return (
+        Tokenizer.train(sentences("source"), *settings),
+        Tokenizer.train(sentences("target"), *settings),
+    )
+
+
+def _sample(rows: int) -> Iterator[int]:
+    """Starts of blocks of neighbours, evenly spread: reading them touches little of the file."""
+    blocks = -(-rows // BLOCK)
+    count = min(blocks, TOKENIZER_PAIRS // BLOCK)
+    return (i * blocks // count * BLOCK for i in range(count))
+
+
+def encode(
+    pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
+) -> tuple[Dataset, Lengths]:
+    """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""
+    if not len(pairs):
+        return pairs, np.zeros(0, dtype=np.int64)
+    width = pa.uint16() if max(map(len, tokenizers)) <= 2**16 else pa.int32()
+
+    def to_ids(batch: pa.Table) -> pa.Table:
+        forget_mapped_pages()
+        columns = {}
+        for column, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+            rows = tokenizer.encode_batch(batch[column].to_pylist())
+            lengths = np.array(list(map(len, rows)), dtype=np.int32)
+            ids = np.fromiter(chain.from_iterable(rows), dtype=width.to_pandas_dtype())
+            offsets = np.concatenate(([0], lengths.cumsum(dtype=np.int32)))
+            columns[column] = pa.ListArray.from_arrays(offsets, ids)
+            columns[f"{column}_length"] = pa.array(lengths)
+        return pa.table(columns)
+
+    processes = worker_processes(len(pairs))
+    with single_threaded_tokenizers() if processes else nullcontext():
+        encoded = pairs.with_format("arrow").map(
+            to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
+        )
+    kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
+    forget_mapped_pages()
+    return encoded.with_format(None).select(kept), kept
+
+
+def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:
+    """Token counts of both sides as arrays, without <s> and </s>."""
+    columns = encoded.with_format("numpy")
+    source, target = (
+        np.asarray(columns[f"{side}_length"][:], dtype=np.int64) for side in ("source", "target")
+    )
+    return source, target

@@ -1,0 +1,134 @@
+"""Sentence pairs from local parallel files, a word list or a data set of the hub."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, DatasetDict, Features, Translation, Value, load_dataset
+
+from model.errors import UserError
+from model.tokenizer import normalise
+from training.hardware import worker_processes
+
+VALIDATION_NAMES = ("dev", "val", "valid", "validation")
+PAIR = Features({"source": Value("string"), "target": Value("string")})
+MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
+# Part of the cache key: `datasets` does not notice changed code.
+CODE = hashlib.sha256(Path(__file__).read_bytes() + inspect.getsource(normalise).encode()).hexdigest()
+
+
+def read_parallel(
+    directory: Path, names: Sequence[str], languages: Sequence[str], required: bool = True
+) -> Dataset:
+    """Line n of NAME.SOURCE and of NAME.TARGET are a pair; the first NAME that exists counts."""
+    if not directory.is_dir():
+        raise UserError(f"The data directory {directory} does not exist; check --data.")
+    for name in names:
+        files = [directory / f"{name}.{language}" for language in languages]
+        present = [file for file in files if file.is_file()]
+        if len(present) == 2:
+            _check_equal_length(files)
+            return _cached(_parallel_rows, files)
+        if present:
+            missing = next(file for file in files if file not in present)
+            raise UserError(f"{missing} is missing beside {present[0].name}.")
+    if required:
+        wanted = " and ".join(f"{names[0]}.{language}" for language in languages)
+        raise UserError(f"{directory} has no {wanted}; one sentence a line, UTF-8.")
+    return Dataset.from_dict({"source": [], "target": []}, features=PAIR)
+
+
+def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dataset, Dataset | None]:
+    """Training and validation pairs of a data set whose rows are {"translation": {"de": ...}}."""
+    try:
+        parts = load_dataset(path, name)
+    except Exception as error:  # network, name and format errors have no common class
+        raise UserError(
+            f"The data set {path} ({name}) could not be loaded ({error}); go online once or give --data DIR."
+        ) from error
+    if not isinstance(parts, DatasetDict) or "train" not in parts:
+        raise UserError(f"The data set {path} has no training part; name another configuration.")
+
+    def flatten(batch: Mapping[str, list[Any]], code: str) -> dict[str, list[str]]:
+        columns = zip(("source", "target"), languages, strict=True)
+        return {
+            column: [normalise(row[language] or "") for row in batch["translation"]]
+            for column, language in columns
+        }
+
+    for part in parts.values():
+        columns = part.features.get("translation", {})
+        present = columns.languages if isinstance(columns, Translation) else columns
+        missing = set(languages) - set(present)
+        if missing:
+            raise UserError(f"The data set {path} has no {', '.join(sorted(missing))} sentences.")
+    train, *validation = (
+        parts[name].map(
+            flatten,
+            batched=True,
+            remove_columns=parts[name].column_names,
+            features=PAIR,
+            fn_kwargs={"code": CODE},
+            num_proc=worker_processes(len(parts[name])),
+        )
+        for name in ("train", "validation")
+        if name in parts
+    )
+    return train, validation[0] if validation else None
+
+
+def read_words(directories: Sequence[Path]) -> Dataset:
+    """Words of the word lists, each with its letters reversed. Raises UserError when there is no list."""
+    files = sorted(file for d in directories for file in d.glob("*.txt"))
+    if not files:
+        raise UserError("Give --data DIR with a word list: a .txt file, one word a line.")
+    return _cached(_word_rows, files)
+
+
+def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
+    """The rows as a memory-mapped data set that is built again only when a file changes."""
+    # Tuples, because the library takes lists for shards to be handed out one by one.
+    arguments = {
+        "files": tuple(str(file.resolve()) for file in files),
+        "digests": (CODE, *(_digest(file) for file in files)),
+    }
+    if next(rows(**arguments), None) is None:
+        names = " and ".join(file.name for file in files)
+        raise UserError(f"There is nothing to read in {names} of {files[0].parent}; check --data.")
+    return Dataset.from_generator(rows, features=PAIR, gen_kwargs=arguments)
+
+
+def _lines(file: str | Path) -> Iterator[str]:
+    """Lines of a text file; only the line feed ends one, and wrong bytes become U+FFFD."""
+    with Path(file).open(encoding="utf-8-sig", errors="replace", newline="\n") as stream:
+        yield from stream
+
+
+def _check_equal_length(files: Sequence[Path]) -> None:
+    first, second = (sum(1 for _ in _lines(file)) for file in files)
+    if first != second:
+        raise UserError(
+            f"{files[0]} has {first:,} lines but {files[1]} has {second:,}; "
+            "line n of both must be the same sentence."
+        )
+
+
+def _parallel_rows(files: tuple[str, str], digests: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    for source, target in zip(*map(_lines, files), strict=True):
+        yield {"source": normalise(source), "target": normalise(target)}
+
+
+def _word_rows(files: tuple[str, ...], digests: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    words = {line.strip().lower() for file in files for line in _lines(file)}
+    for word in sorted(words):
+        if word.isalpha() and MIN_LETTERS <= len(word) <= MAX_LETTERS:
+            yield {"source": word, "target": word[::-1]}
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

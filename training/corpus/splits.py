@@ -1,0 +1,87 @@
+"""Reads a recipe's corpus and splits it into training, validation and test pairs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset, concatenate_datasets
+
+from model.errors import UserError
+from training.config import TrainConfig
+from training.corpus.cleaning import clean
+from training.corpus.sources import VALIDATION_NAMES, read_hub, read_parallel, read_words
+from training.hardware import forget_mapped_pages
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs of normalised text in columns `source` and `target`, memory-mapped."""
+
+    train: Dataset
+    validation: Dataset
+    test: Dataset | None  # only where it was split off at random
+    split: dict[str, Any]  # what makes the split repeatable: goes into the run directory
+    dropped: dict[str, int]  # training pairs that each cleaning rule removed
+
+
+def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
+    """The recipe's corpus: from the directories when given, else from the hub.
+
+    Raises UserError when a file is missing, empty or of another length than its partner.
+    """
+    languages = (config.source_language, config.target_language)
+    validation: Dataset | None
+    if config.reverse_words:
+        pairs, validation = read_words(directories), None
+    elif directories:
+        first = config.train_parts[0]
+        parts = [
+            read_parallel(d, (name,), languages, required=name == first)
+            for d in directories
+            for name in config.train_parts
+        ]
+        pairs = concatenate_datasets(parts)
+        parts = [read_parallel(d, VALIDATION_NAMES, languages, False) for d in directories]
+        validation = concatenate_datasets(parts) if any(map(len, parts)) else None
+    elif config.hub:
+        pairs, validation = read_hub(*config.hub, languages)
+    else:
+        raise UserError(
+            "This recipe reads local files: give --data DIR with "
+            f"train.{languages[0]} and train.{languages[1]}, one sentence a line."
+        )
+    return _split(config, pairs, validation)
+
+
+def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
+    """Clean, then hold out what the data itself does not: of what is split, no pair is on both sides."""
+    pairs, dropped, digest = clean(pairs)
+    split: dict[str, Any] = {"rows": len(pairs), "digest": digest}
+    order = np.random.default_rng(config.seed).permutation(len(pairs))
+    wanted = config.validation_rows * (len(pairs) if config.validation_rows < 1 else 1)
+    held = config.test_rows + (round(wanted) if validation is None else 0)
+    if len(pairs) <= held:
+        raise UserError(
+            f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more"
+            + (" or a validation part of their own, such as dev files." if validation is None else ".")
+        )
+    held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
+    split["test"] = np.sort(held_test).tolist()
+    if validation is None:
+        split["validation"] = np.sort(held_validation).tolist()
+        validation = pairs.select(split["validation"])
+    else:
+        text = "\n".join((*validation["source"], *validation["target"]))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        split["validation"] = f"the corpus's own {len(validation)} pairs, {digest}"
+    # A pair with an empty side has no score.
+    validation = validation.filter(lambda pair: bool(pair["source"] and pair["target"]))
+    forget_mapped_pages()
+    test = pairs.select(split["test"]) if config.test_rows else None
+    train = pairs.select(np.sort(order[held:])) if held else pairs
+    return Corpus(train, validation, test, split, dropped)

@@ -1,0 +1,1 @@
+"""Scores, alignment and the study of trained models."""

@@ -1,0 +1,70 @@
+"""What a run measures of its model: loss, translations, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+from datasets import Dataset
+
+from model.translator import Translator
+from training.corpus.batching import TokenBatches, collate
+from training.corpus.encoding import lengths_of
+from training.evaluation.metrics import Scores, score
+from training.loss import SequenceLoss
+
+N_SAMPLES = 5
+
+
+class Sample(NamedTuple):
+    """One sentence of the validation set with its translations."""
+
+    source: str
+    reference: str
+    hypothesis: str
+
+
+@dataclass(frozen=True)
+class Validator:
+    """Measures on the whole of one set; every process of a run takes a share of it."""
+
+    accelerator: Accelerator
+    pairs: Dataset  # text in columns source and target
+    encoded: Dataset  # the same rows as ids
+    tokens_per_batch: int
+
+    def loss(self, loss: SequenceLoss) -> float:
+        """Cross-entropy per target token in nats, without label smoothing."""
+        loss.eval()
+        accelerator = self.accelerator
+        source, target = lengths_of(self.encoded)
+        batches = TokenBatches(source + 1, target + 1, self.tokens_per_batch, 0).epoch(0)
+        total = torch.zeros((), device=accelerator.device)
+        with torch.no_grad(), accelerator.autocast():
+            for rows in batches[accelerator.process_index :: accelerator.num_processes]:
+                share = self.encoded[rows]
+                total += loss(collate(share["source"], share["target"], accelerator.device))
+        return float(accelerator.reduce(total)) / int((target + 1).sum())
+
+    def translate(self, translator: Translator, beam_size: int = 1) -> list[str]:
+        """Translations of all sources, in order."""
+        index, processes = self.accelerator.process_index, self.accelerator.num_processes
+        sources = list(self.pairs["source"])
+        places = range(index, len(sources), processes)
+        share = translator.translate_batch([sources[place] for place in places], beam_size)
+        found: list[tuple[int, str]] = gather_object(list(zip(places, share, strict=True)))
+        return [text for _, text in sorted(found)]
+
+    def score(self, hypotheses: Sequence[str]) -> Scores:
+        """Their scores against the references."""
+        return score(hypotheses, list(self.pairs["target"]))
+
+    def samples(self, hypotheses: Sequence[str]) -> list[Sample]:
+        """A few rows from all over the set, always the same ones."""
+        count = len(hypotheses)
+        places = sorted({i * count // N_SAMPLES for i in range(N_SAMPLES)})
+        return [Sample(self.pairs[i]["source"], self.pairs[i]["target"], hypotheses[i]) for i in places]

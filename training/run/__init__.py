@@ -1,0 +1,1 @@
+"""What a run writes to its directory, and what is made from it afterwards."""

@@ -1,0 +1,166 @@
+"""The card of a trained model: the README.md of its directory.
+
+A run writes what it knows. The card of a model that is shared has more, written by hand; in it
+`refresh` fills what the model itself says, between comments such as <!-- begin figures --> and
+<!-- end figures -->.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from model.errors import UserError
+from model.files import write_atomically
+from model.storage.checkpoint import CARD, WEIGHTS
+from model.translator import Translator
+from training.config import TrainConfig
+from training.evaluation.evaluate import Evaluation, evaluate
+from training.evaluation.metrics import Scores
+
+BEAM = 4  # of the everyday sentences
+# A figure in the table of figures, by the name of its column. Decimals are those of `evaluate`.
+COLUMNS: dict[str, Callable[[Evaluation], str]] = {
+    "sentences": lambda found: f"{found.sentences:,}",
+    "BLEU": lambda found: f"{found.scores.bleu:.2f}",
+    "chrF": lambda found: f"{found.scores.chrf:.2f}",
+    "WER": lambda found: f"{found.scores.wer:.3f}",
+    "CER": lambda found: f"{found.scores.cer:.3f}",
+    "exact": lambda found: f"{found.scores.exact_match:.2f}",
+}
+
+
+def card(config: TrainConfig, step: int, pairs: int, scores: Mapping[str, Scores]) -> str:
+    """What the run itself knows, in the form of the Hugging Face hub; the rest is for people to add.
+
+    `scores` are named by the set and the way of decoding.
+    """
+    shape = config.model
+    rows = "\n".join(
+        f"| {name} | {s.bleu:.2f} | {s.chrf:.2f} | {s.wer:.3f} | {s.cer:.3f} | {s.exact_match:.2f} |"
+        for name, s in scores.items()
+    )
+    signatures = next(iter(scores.values()))
+    return f"""---
+tags:
+  - headlight
+  - transformer
+  - attention
+library_name: pytorch
+---
+
+# {config.title}
+
+An encoder-decoder Transformer trained by Headlight:
+{shape.n_encoder_layers} + {shape.n_decoder_layers} layers of width {shape.d_model}, {shape.n_heads} heads,
+feed-forward {shape.d_ff}, {shape.norm}-norm, {config.tokenizer} tokens;
+{pairs:,} training pairs, {step:,} steps of at most {config.accumulate * config.tokens_per_batch:,} tokens.
+
+| set | BLEU | chrF | WER | CER | exact match, % |
+|---|---|---|---|---|---|
+{rows}
+
+BLEU `{signatures.bleu_signature}`, chrF `{signatures.chrf_signature}`.
+
+Say here before you share it: the data and its licence, test scores with their signature,
+what the model is bad at.
+"""
+
+
+def refresh(directory: Path, corpora: Sequence[Path], everyday: Sequence[str]) -> None:
+    """Fill the parts of a model's card that the model decides.
+
+    - model: its size and shape.
+    - figures: each row of the table names a test set and a beam, and gets the figures that the
+      table's columns name; the test set is a file under one of the folders `corpora`.
+    - everyday: the translations of these sentences.
+
+    Raises UserError when the card or a test set is missing or a column is unknown.
+    """
+    path = directory / CARD
+    if not path.is_file():
+        raise UserError(f"{directory} has no {CARD}; write the card first, with the comments of its parts.")
+    translator = Translator.load(directory)
+    parts: dict[str, Callable[[str], str]] = {
+        "model": lambda _: describe(translator, directory),
+        "figures": lambda table: fill_figures(table, translator, corpora),
+        "everyday": lambda _: translate_everyday(translator, everyday),
+    }
+    text = path.read_text(encoding="utf-8")
+    for name, fill in parts.items():
+        if found := re.search(rf"(?<=<!-- begin {name} -->\n).*?(?=<!-- end {name} -->)", text, re.DOTALL):
+            text = text[: found.start()] + fill(found.group()) + text[found.end() :]
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def describe(translator: Translator, directory: Path) -> str:
+    """A table of the model's size and shape."""
+    checkpoint, shape = translator.checkpoint, translator.checkpoint.model.config
+    parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
+    heads = (shape.n_encoder_layers + 2 * shape.n_decoder_layers) * shape.n_heads
+    shared = "one vocabulary of" if checkpoint.source_tokenizer is checkpoint.target_tokenizer else "two of"
+    entries = " and ".join(
+        f"{size:,}"
+        for size in dict.fromkeys((len(checkpoint.source_tokenizer), len(checkpoint.target_tokenizer)))
+    )
+    rows = {
+        "size": f"{parameters / 1e6:.1f} M parameters, {(directory / WEIGHTS).stat().st_size / 1e6:.1f} MB",
+        "shape": f"{shape.n_encoder_layers} encoder and {shape.n_decoder_layers} decoder layers, "
+        f"width {shape.d_model}, {shape.n_heads} heads each, {heads} in all, "
+        f"feed-forward {shape.d_ff:,}, {shape.norm}-norm",
+        "tokens": f"{shared} {entries} entries",
+    }
+    return "| | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in rows.items())
+
+
+def fill_figures(table: str, translator: Translator, corpora: Sequence[Path]) -> str:
+    """The table with its figures, and the signatures of what it shows behind it."""
+    header, rule, *rows = [line for line in table.splitlines() if line.startswith("|")]
+    _, _, *columns = cells(header)
+    for name in columns:
+        if name not in COLUMNS:
+            raise UserError(f"There is no figure {name!r}; the columns of a card are {', '.join(COLUMNS)}.")
+    info = translator.checkpoint.info
+    lines, signatures = [header, rule], ""
+    for test_set, beam, *_ in map(cells, rows):
+        source, reference = (
+            file_of(f"{test_set.strip('`')}.{language}", corpora)
+            for language in (info.source_language, info.target_language)
+        )
+        found = evaluate(translator, source, reference, int(beam))
+        figures = [COLUMNS[name](found) for name in columns]
+        lines.append("| " + " | ".join([test_set, beam, *figures]) + " |")
+        signatures = signature_line(found.scores, columns)
+    return "\n".join(lines) + "\n" + signatures
+
+
+def file_of(name: str, corpora: Sequence[Path]) -> Path:
+    """The file of this name in the first of the folders that has it. Raises UserError when none has."""
+    found = next((folder / name for folder in corpora if (folder / name).is_file()), None)
+    if found is None:
+        folders = ", ".join(map(str, corpora)) or "no folder"
+        raise UserError(
+            f"There is no file {name} in {folders}; give --data the folders that hold the test sets."
+        )
+    return found
+
+
+def signature_line(scores: Scores, columns: Sequence[str]) -> str:
+    """What exactly BLEU and chrF are, where the table has them."""
+    named = {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature}
+    shown = ", ".join(f"{name} `{signature}`" for name, signature in named.items() if name in columns)
+    return f"\n{shown}\n" if shown else ""
+
+
+def cells(line: str) -> list[str]:
+    """The cells of one line of a Markdown table."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def translate_everyday(translator: Translator, sentences: Sequence[str]) -> str:
+    """A table of sentences and their translations."""
+    # One at a time: in float32 on every machine, and just what the page shows.
+    pairs = [(sentence, translator.translate(sentence, BEAM).text) for sentence in sentences]
+    rows = [f"| sentence | translation, beam {BEAM} |", "|---|---|", *(f"| {a} | {b} |" for a, b in pairs)]
+    return "\n".join(rows) + "\n"

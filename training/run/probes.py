@@ -1,0 +1,84 @@
+"""Probes: at some steps of a run, every attention weight of a few fixed sentence pairs.
+
+The page's slider shows with them how each head came to be. What is stored, and how, is told in
+`model.storage.probes`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from model.errors import UserError
+from model.inputs import source_ids
+from model.storage.probes import PROBES, Pair, Probes, measure
+from model.translator import Translator
+
+# Written for this, short because a file grows with the square of their tokens. The second pair of each
+# language has words that change places; the third one's negation takes two words on one side.
+SENTENCES = {
+    ("de", "en"): (
+        Pair(
+            "Der alte Kater schläft unter dem Küchentisch.",
+            "The old cat is sleeping under the kitchen table.",
+        ),
+        Pair("Gestern hat meine Tante ein rotes Boot gekauft.", "My aunt bought a red boat yesterday."),
+        Pair("Ich weiß nicht, wo die Ente wohnt.", "I don't know where the duck lives."),
+    ),
+    ("en", "fr"): (
+        Pair("The old cat is sleeping under the table.", "Le vieux chat dort sous la table."),
+        Pair("My aunt bought a red boat yesterday.", "Hier, ma tante a acheté un bateau rouge."),
+        Pair("I don't know where the duck lives.", "Je ne sais pas où habite le canard."),
+    ),
+    ("en", "it"): (
+        Pair("The old cat is sleeping under the table.", "Il vecchio gatto dorme sotto il tavolo."),
+        Pair("My aunt bought a red boat yesterday.", "Ieri mia zia ha comprato una barca rossa."),
+        Pair("I don't know where the duck lives.", "Non so dove abita l'anatra."),
+    ),
+    ("word", "reversed"): tuple(Pair(word, word[::-1]) for word in ("lantern", "notebook", "sunflower")),
+}
+
+
+def should_probe(step: int) -> bool:
+    """Whether a run is probed behind this step: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
+
+    That makes 26 probes of 4,500 steps and 31 of 30,000, the last step's included. It depends on
+    nothing else, so that a run which is resumed for more steps keeps the probes that it has.
+    """
+    while step > 3 and step % 2 == 0:
+        step //= 2
+    return step <= 3
+
+
+class Recorder:
+    """Probes a model as it trains, without a change to its weights or to random numbers."""
+
+    def __init__(self, translator: Translator, output: Path, step: int, main: bool = True) -> None:
+        """A recorder for the run in `output`, about to go on behind `step`; only the main process writes.
+
+        Of the probes already there two kinds are dropped: those of later steps, which a killed run
+        takes once more, and the one of a step that was only the last of its session.
+        """
+        self.translator, self.output, self.main = translator, output, main
+        checkpoint = translator.checkpoint
+        if step and (output / PROBES).is_file():
+            self.probes = Probes.load(output)
+            measured = self.probes.measured
+            self.probes.measured = {at: measured[at] for at in measured if at <= step and should_probe(at)}
+        else:
+            self.probes = Probes(
+                readable_sentences(translator), checkpoint.source_tokenizer, checkpoint.target_tokenizer
+            )
+
+    def record(self, step: int, last: bool = False) -> None:
+        """Measure the model as it stands behind this step, if that is due or the last, and write the file."""
+        if self.main and self.probes.sentences and (last or should_probe(step)):
+            self.probes.measured[step] = tuple(measure(self.translator, p) for p in self.probes.sentences)
+            self.probes.save(self.output)
+
+
+def readable_sentences(translator: Translator) -> tuple[Pair, ...]:
+    """The pairs of the model's languages that its tokenizer, learned from any corpus, can read."""
+    checkpoint = translator.checkpoint
+    pairs = SENTENCES.get((checkpoint.info.source_language, checkpoint.info.target_language), ())
+    rows = source_ids(checkpoint, [pair.source for pair in pairs], translator.max_tokens)
+    return tuple(pair for pair, row in zip(pairs, rows, strict=True) if not isinstance(row, UserError))

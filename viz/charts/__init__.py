@@ -1,0 +1,1 @@
+"""Plotly and Altair charts for notebooks and the study."""

@@ -1,0 +1,123 @@
+"""Altair charts: numbers by head and by step, one line each: `charts.step_probabilities(result)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from model.results import HeadValues, Translation
+from model.storage.training_log import Curves
+
+LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
+# A loss, no change, a gain: on any background no change is the background itself.
+CHANGES = ["rgba(47, 110, 200, 1)", "rgba(140, 135, 125, 0)", "rgba(224, 140, 20, 1)"]
+ACCENT = "#1d5fd1"
+LINE = "rgba(140, 135, 125, 0.35)"
+INK = {"light": "#1c1b19", "dark": "#f0ede6"}
+FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
+SERIES = [ACCENT, "#9a4a00", "#6d6962"]
+LOSSES = {"train/loss": "training", "validation/loss": "validation"}
+SCORES = {"validation/bleu": "BLEU", "validation/chrf": "chrF", "validation/exact_match": "exact match, %"}
+
+
+def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Chart:
+    """Return a map of one number for each layer and head: `values[layer][head]`."""
+    rows = [
+        {"layer": layer + 1, "head": head + 1, "value": float(value)}
+        for layer, heads in enumerate(values)
+        for head, value in enumerate(heads)
+    ]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_rect(stroke=LINE)
+        .encode(
+            x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("layer:O", title="layer"),
+            color=alt.Color("value:Q", title=title, scale=alt.Scale(range=LAMP, interpolate="lab")),
+            tooltip=["layer:O", "head:O", alt.Tooltip("value:Q", title=title, format=".4f")],
+        )
+        .properties(width=alt.Step(32), height=alt.Step(24))
+    )
+
+
+def importance_map(importance: HeadValues, theme: str = "light") -> alt.HConcatChart:
+    """Return what the translation loses without each head: `importance_map(translator.importance(text))`.
+
+    One map for each kind, in nats of log-probability, on one scale whose middle is no change. `theme` is
+    that of the background, light or dark, which shows through.
+    """
+    most = max(float(values.abs().max()) for values in importance) or 1.0
+    scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")
+    title = "nats without it"
+    colour = alt.Color("value:Q", title=title, scale=scale, legend=alt.Legend(format="+.2f"))
+    tip = alt.Tooltip("value:Q", title=title, format="+.4f")
+    maps = (
+        head_map(values.tolist())
+        .encode(color=colour, tooltip=["layer:O", "head:O", tip])
+        .properties(title=kind.capitalize())
+        for kind, values in importance._asdict().items()
+    )
+    ink = INK[theme]
+    words: dict[str, Any] = {"labelColor": ink, "titleColor": ink}
+    return alt.hconcat(*maps).configure(
+        background="transparent",
+        font=FONT,
+        axis=alt.AxisConfig(domainColor=LINE, tickColor=LINE, **words),
+        legend=alt.LegendConfig(**words),
+        title=alt.TitleConfig(color=ink),
+    )
+
+
+def step_probabilities(translation: Translation) -> alt.Chart:
+    """Return the probability of each predicted token, in the order of the sentence."""
+    tokens = translation.attention.predicted
+    rows = [
+        {"step": step, "token": token.text, "probability": math.exp(log_probability)}
+        for step, (token, log_probability) in enumerate(
+            zip(tokens, translation.log_probabilities, strict=True), start=1
+        )
+    ]
+    # The axis runs over steps and borrows its names: a token that occurs twice keeps two bars.
+    names = alt.Axis(labelExpr="data('steps')[datum.value - 1].token", labelAngle=-40)
+    return (
+        alt.Chart(alt.Data(values=rows, name="steps"))
+        .mark_bar(color=ACCENT)
+        .encode(
+            x=alt.X("step:O", title=None, axis=names),
+            y=alt.Y("probability:Q", scale=alt.Scale(domain=[0, 1])),
+            tooltip=["step:O", "token:N", alt.Tooltip("probability:Q", format=".4f")],
+        )
+        .properties(width=alt.Step(40), height=160)
+    )
+
+
+def training_curves(curves: Curves) -> alt.VConcatChart:
+    """Return losses and greedy validation scores of a model's own training over its steps."""
+    panels = _lines(curves, LOSSES, "loss, nats per token"), _lines(curves, SCORES, "validation score")
+    chart = alt.vconcat(*panels).resolve_scale(color="independent")
+    if curves.skipped:
+        chart = chart.properties(title=f"broken lines of the log, left out: {curves.skipped}")
+    return chart
+
+
+def _lines(curves: Curves, names: Mapping[str, str], title: str) -> alt.Chart:
+    rows = [
+        {"step": step, "curve": label, "value": value}
+        for name, label in names.items()
+        for step, value in curves.points(name)
+    ]
+    colours = alt.Scale(domain=list(names.values()), range=SERIES[: len(names)])
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(point=alt.OverlayMarkDef(size=12))  # a run's first validation is a point without a line
+        .encode(
+            x=alt.X("step:Q", title="training step"),
+            y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
+            color=alt.Color("curve:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
+            tooltip=["step:Q", "curve:N", alt.Tooltip("value:Q", format=".4f")],
+        )
+        .properties(width=420, height=160)
+    )

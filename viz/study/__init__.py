@@ -1,0 +1,1 @@
+"""The page about the heads of the shipped models."""

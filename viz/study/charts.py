@@ -1,0 +1,108 @@
+"""The altair figures of a study of heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import altair as alt
+
+from model.analysis.measures import Kind, Role
+from model.analysis.study import HeadFindings, Study
+from viz.charts.head_maps import LAMP, SERIES
+
+Cell = dict[str, int | float | str]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# The role as it is written in a head's cell.
+LABELS: dict[Role, str] = {
+    "previous token": "prev",
+    "next token": "next",
+    "same token": "same",
+    "separator sink": "sink",
+    "aligned": "align",
+    "rare word": "rare",
+    "mixed": "",
+}
+
+
+def figures(study: Study) -> dict[str, alt.TopLevelMixin]:
+    """The figures of a study by name."""
+    charts = {"heads": head_chart(study), "silence": silence_chart(study)}
+    return charts | ({"alignment": alignment_chart(study)} if study.aligners else {})
+
+
+def head_chart(study: Study) -> alt.TopLevelMixin:
+    """Cost of every head when it is silent, with its role written in its cell; mixed heads have none."""
+    panels: dict[str, list[Cell]] = {
+        kind: [
+            _cell(head, max(head.cost, 0.0), LABELS[head.role]) for head in study.heads if head.kind == kind
+        ]
+        for kind in KINDS
+    }
+    return _maps(panels, "nats lost", LAMP)
+
+
+def alignment_chart(study: Study) -> alt.TopLevelMixin:
+    """Alignment error of every cross-attention head in %, by either row of a word; dark is good."""
+    aligned = [(head, head.errors) for head in study.heads if head.errors]
+    panels = {
+        name: [_cell(head, 100 * errors[row], f"{100 * errors[row]:.0f}") for head, errors in aligned]
+        for row, name in enumerate(("row that predicts the word", "row that reads the word"))
+    }
+    return _maps(panels, "AER, %", LAMP[::-1])
+
+
+def _cell(head: HeadFindings, value: float, label: str) -> Cell:
+    return {"layer": head.layer + 1, "head": head.head + 1, "value": value, "label": label}
+
+
+def _maps(panels: Mapping[str, Sequence[Cell]], title: str, colours: list[str]) -> alt.TopLevelMixin:
+    """Maps of layers and heads beside each other, in one scale of colours."""
+    values = [float(cell["value"]) for cells in panels.values() for cell in cells]
+    low, high = min(values), max(values)
+    steps = [low + (high - low) * place / (len(colours) - 1) for place in range(len(colours))]
+    scale = alt.Scale(domain=steps, range=colours, interpolate="lab")
+    dark = f"datum.value {'>' if colours is LAMP else '<'} {(low + high) / 2}"
+    charts = []
+    for name, cells in panels.items():
+        base = alt.Chart(alt.Data(values=list(cells)), title=name).encode(
+            x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)), y=alt.Y("layer:O", title="layer")
+        )
+        colour = alt.Color("value:Q", title=title, scale=scale, legend=alt.Legend(format="~r"))
+        label = alt.condition(dark, alt.value("#ffffff"), alt.value("#1c1b19"))
+        charts.append(
+            alt.layer(
+                base.mark_rect(stroke="#e6e2db").encode(color=colour),
+                base.mark_text(fontSize=10).encode(text="label:N", color=label),
+            ).properties(width=alt.Step(32), height=alt.Step(26))
+        )
+    return _plain(alt.hconcat(*charts))
+
+
+def silence_chart(study: Study) -> alt.TopLevelMixin:
+    """The score as ever more heads are silent, and the line one point below where it starts."""
+    rows = [
+        {"heads": count, "order": f"by {each.measure}", "score": score}
+        for each in study.silencing
+        for count, score in enumerate(each.scores)
+    ]
+    limit = alt.Chart(alt.Data(values=[{"score": study.silencing[0].scores[0] - 1}]))
+    lines = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line()
+        .encode(
+            x=alt.X("heads:Q", title="silent heads, the least important first"),
+            y=alt.Y("score:Q", title=study.score, scale=alt.Scale(zero=False)),
+            color=alt.Color(
+                "order:N", title=None, scale=alt.Scale(range=SERIES), legend=alt.Legend(orient="top")
+            ),
+        )
+    )
+    rule = limit.mark_rule(strokeDash=[4, 4], color="#6d6962").encode(y="score:Q")
+    return _plain(alt.layer(rule, lines).properties(width=520, height=180))
+
+
+def _plain(chart: alt.LayerChart | alt.FacetChart | alt.HConcatChart) -> alt.TopLevelMixin:
+    """No grid, no ticks, no description of every mark: half the size, and the page has the numbers."""
+    axis = alt.AxisConfig(grid=False, ticks=False)
+    return chart.configure(background="#ffffff", aria=False, axis=axis)

@@ -1,0 +1,264 @@
+// What the matrix shows: the values of the chosen heads, with sub-words merged, specials hidden, small cells
+// paled, or the difference to another record. Rows and columns of a grid stand for one token or several.
+
+import { axes, combine, isAllowed } from './payload.js';
+import { chosenHeads, effectiveMode, focusOf } from './store.js';
+
+// What a cell is. A paled one keeps its value; the others have none.
+export const SHOWN = 0;
+export const PALED = 1; // beyond the row's threshold
+export const FORBIDDEN = 2; // by the mask
+export const UNMATCHED = 3; // the reference has no such row or column
+
+const INPUTS = [
+  'record',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'reduce',
+  'mode',
+  'values',
+  'reference',
+  'hideSpecials',
+  'words',
+  'threshold',
+];
+let last = { inputs: [], grid: null };
+
+// The grid of a state. All views ask for the same one, so the last is kept.
+export function shownGrid(state) {
+  const inputs = INPUTS.map((name) => state[name]);
+  if (inputs.some((input, place) => input !== last.inputs[place])) last = { inputs, grid: build(state) };
+  return last.grid;
+}
+
+export function gridChanged(state, before) {
+  return INPUTS.some((name) => state[name] !== before[name]);
+}
+
+function build(state) {
+  const mode = effectiveMode(state);
+  const { record, kind, layer, reference } = state;
+  const places = mode === 'rollout' ? [[layer, 0]] : placesOf(chosenHeads(state));
+  const array = mode === 'norm' || mode === 'rollout' ? state.values[mode][kind] : record.attention[kind];
+  const own = fold(state, record, array, places, mode !== 'norm');
+  const grid = mode === 'difference' ? subtract(own, foldReference(state, reference)) : own;
+  const high = mode === 'norm' ? grid.values.reduce((most, value) => Math.max(most, value), array.scale) : 1;
+  return pale({ ...grid, mode, high }, state.threshold);
+}
+
+function placesOf(heads) {
+  return heads.map(([, layer, head]) => [layer, head]);
+}
+
+// The reference is compared head by head, unless it was kept with heads of its own of this kind.
+function foldReference(state, { record, heads = null }) {
+  const chosen = heads?.[0][0] === state.kind ? heads : chosenHeads(state);
+  const array = record.attention[state.kind];
+  const there = placesOf(chosen).filter(([layer, head]) => layer < array.layers && head < array.heads);
+  return there.length > 0 ? fold(state, record, array, there, true) : null;
+}
+
+// Keys of a group are summed and its queries averaged. Hidden columns leave their mass in `hidden`, one share
+// for each row; what is left is divided by the rest where `renormalise` holds.
+function fold(state, record, array, places, renormalise) {
+  if (state.reduce === 'max' && places.length > 1)
+    return largestOf(places.map((place) => fold(state, record, array, [place], renormalise)));
+  const { kind, words, hideSpecials } = state;
+  const matrix = combine(array, places);
+  const names = axes(record, kind);
+  const keep = (group) => !hideSpecials || group.token.word !== null;
+  const allColumns = groupsOf(names.columns, words);
+  const columnGroups = allColumns.filter(keep);
+  const hiddenGroups = allColumns.filter((group) => !keep(group));
+  const rowGroups = groupsOf(names.rows, words, names.reads).filter(keep);
+  const [rows, columns] = [rowGroups.length, columnGroups.length];
+  const values = new Float64Array(rows * columns);
+  const status = new Uint8Array(rows * columns);
+  const hidden = rowGroups.map((rowGroup, row) => {
+    const mass = hiddenGroups.reduce((sum, group) => sum + massOf(matrix, rowGroup, group), 0);
+    let rest = 0;
+    columnGroups.forEach((columnGroup, column) => {
+      const cell = row * columns + column;
+      values[cell] = massOf(matrix, rowGroup, columnGroup);
+      status[cell] = touchesAllowed(record, kind, rowGroup, columnGroup) ? SHOWN : FORBIDDEN;
+      rest += values[cell];
+    });
+    const total = mass + rest;
+    if (mass > 0 && rest > 0 && renormalise) scaleRow(values, row, columns, total / rest);
+    return total > 0 ? mass / total : 0;
+  });
+  return { rows, columns, values, status, rowGroups, columnGroups, hidden: hideSpecials ? hidden : null };
+}
+
+// The largest of several heads is taken last: sums of maxima over the pieces of a word would exceed every head's.
+function largestOf(grids) {
+  const largest = (arrays) => arrays[0].map((_, place) => Math.max(...arrays.map((array) => array[place])));
+  const hidden = grids[0].hidden && largest(grids.map((grid) => grid.hidden));
+  return { ...grids[0], values: largest(grids.map((grid) => grid.values)), hidden };
+}
+
+function massOf(matrix, rowGroup, columnGroup) {
+  let sum = 0;
+  for (const row of rowGroup.places)
+    for (const column of columnGroup.places) sum += matrix.values[row * matrix.columns + column];
+  return sum / rowGroup.places.length;
+}
+
+function touchesAllowed(record, kind, rowGroup, columnGroup) {
+  return isAllowed(record, kind, rowGroup.places.at(-1), columnGroup.places[0]);
+}
+
+function scaleRow(values, row, columns, factor) {
+  for (let cell = row * columns; cell < (row + 1) * columns; cell += 1) values[cell] *= factor;
+}
+
+// Neighbours of one word together when `words` holds, else each token alone. A group is { places, token, reads }:
+// `token` is named after the whole word, `reads` after the word that the group's first row reads.
+export function groupsOf(tokens, words, reads = null) {
+  const groups = [];
+  tokens.forEach((token, place) => {
+    const previous = groups.at(-1);
+    const together = words && previous && token.word !== null && token.word === previous.token.word;
+    if (!together) {
+      groups.push({ places: [place], token, reads: reads && wordBefore(reads, place, words) });
+    } else {
+      previous.places.push(place);
+      previous.token = { ...previous.token, text: previous.token.text + token.text };
+    }
+  });
+  return groups;
+}
+
+function wordBefore(reads, place, words) {
+  let first = place;
+  while (words && first > 0 && reads[first].word !== null && reads[first - 1].word === reads[first].word) first -= 1;
+  return {
+    ...reads[place],
+    text: reads
+      .slice(first, place + 1)
+      .map(({ text }) => text)
+      .join(''),
+  };
+}
+
+// `own` less `other`, where both have the row and the column.
+function subtract(own, other) {
+  const values = new Float64Array(own.values.length);
+  const status = Uint8Array.from(own.status);
+  const rowMatch = other && match(own.rowGroups, other.rowGroups);
+  const columnMatch = other && match(own.columnGroups, other.columnGroups);
+  for (let row = 0; row < own.rows; row += 1) {
+    for (let column = 0; column < own.columns; column += 1) {
+      const cell = row * own.columns + column;
+      const [otherRow, otherColumn] = [rowMatch?.[row] ?? null, columnMatch?.[column] ?? null];
+      if (otherRow === null || otherColumn === null) status[cell] = Math.max(status[cell], UNMATCHED);
+      else values[cell] = own.values[cell] - other.values[otherRow * other.columns + otherColumn];
+    }
+  }
+  return { ...own, values, status };
+}
+
+// The longest common run of names in order: for each group of `own` its place in `other`, or null.
+export function match(own, other) {
+  const name = ({ token }) => `${token.special} ${token.text}`;
+  const [names, others] = [own.map(name), other.map(name)];
+  const width = others.length + 1;
+  const lengths = new Uint16Array((names.length + 1) * width);
+  for (let one = names.length - 1; one >= 0; one -= 1) {
+    for (let two = others.length - 1; two >= 0; two -= 1) {
+      lengths[one * width + two] =
+        names[one] === others[two]
+          ? lengths[(one + 1) * width + two + 1] + 1
+          : Math.max(lengths[(one + 1) * width + two], lengths[one * width + two + 1]);
+    }
+  }
+  const found = [];
+  for (let one = 0, two = 0; one < names.length; one += 1) {
+    while (
+      two < others.length &&
+      names[one] !== others[two] &&
+      lengths[one * width + two + 1] >= lengths[(one + 1) * width + two]
+    )
+      two += 1;
+    found.push(two < others.length && names[one] === others[two] ? two : null);
+    if (found[one] !== null) two += 1;
+  }
+  return found;
+}
+
+// Mark the cells behind each row's largest ones, which together hold `threshold` of the row's sum.
+function pale(grid, threshold) {
+  if (threshold >= 1) return grid;
+  const status = Uint8Array.from(grid.status);
+  for (let row = 0; row < grid.rows; row += 1) {
+    const cells = Array.from({ length: grid.columns }, (_, column) => row * grid.columns + column);
+    const shown = cells.filter((cell) => status[cell] === SHOWN);
+    const size = (cell) => Math.abs(grid.values[cell]);
+    shown.sort((one, other) => size(other) - size(one));
+    const enough = threshold * shown.reduce((sum, cell) => sum + size(cell), 0) - 1e-9;
+    let sum = 0;
+    for (const cell of shown) {
+      if (sum >= enough) status[cell] = PALED;
+      sum += size(cell);
+    }
+  }
+  return { ...grid, status };
+}
+
+export function hasValue(status) {
+  return status === SHOWN || status === PALED;
+}
+
+// Each row's largest size of a value, for colours of its own.
+function peakOf(grid, row) {
+  let peak = 0;
+  for (let cell = row * grid.columns; cell < (row + 1) * grid.columns; cell += 1)
+    peak = Math.max(peak, Math.abs(grid.values[cell]));
+  return peak;
+}
+
+// Where each value of a row stands in the colour map, 0 to 1; the middle of the map is no difference.
+export function shares(grid, row, scale) {
+  const peak = scale === 'row' ? peakOf(grid, row) : grid.high;
+  const line = grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
+  const signed = Array.from(line, (value) => (peak > 0 ? value / peak : 0));
+  return grid.mode === 'difference' ? signed.map((share) => (share + 1) / 2) : signed;
+}
+
+// The grid's row or column that holds a place of the record; null when it is hidden.
+export function lineOf(groups, place) {
+  if (place === null || place === undefined) return null;
+  const line = groups.findIndex(({ places }) => places.includes(place));
+  return line === -1 ? null : line;
+}
+
+// The focus in the grid: { row, column, token }, null for each that has no focus or is hidden.
+export function gridFocus(state, spot = focusOf(state)) {
+  const grid = shownGrid(state);
+  return {
+    row: lineOf(grid.rowGroups, spot?.row),
+    column: lineOf(grid.columnGroups, spot?.column),
+    token: Boolean(spot?.token),
+  };
+}
+
+// The spot of a row and a column of the grid: their first tokens.
+export function spotAt(grid, row, column) {
+  return {
+    row: row === null ? null : grid.rowGroups[row].places[0],
+    column: column === null ? null : grid.columnGroups[column].places[0],
+  };
+}
+
+// The pinned cell moves over the cells that the mask allows.
+export function movePin(state, down, right) {
+  const grid = shownGrid(state);
+  const from = gridFocus(state, state.pin);
+  const bound = (value, size) => Math.min(size - 1, Math.max(0, value));
+  const row = bound((from.row ?? 0) + (state.pin ? down : 0), grid.rows);
+  let column = bound((from.column ?? 0) + (state.pin ? right : 0), grid.columns);
+  while (column > 0 && grid.status[row * grid.columns + column] === FORBIDDEN) column -= 1;
+  return grid.rows * grid.columns === 0 ? {} : { pin: spotAt(grid, row, column), hover: null };
+}

@@ -1,0 +1,241 @@
+// The atlas: every layer and head of the chosen kind as a thumbnail of its true matrix, on one colour scale.
+
+import { element } from '../core/dom.js';
+import { KINDS, matrixOf } from '../core/payload.js';
+import { palette, stepOf } from '../core/colormap.js';
+import {
+  SORTS,
+  chooseHead,
+  chooseKind,
+  chosenHeads,
+  differs,
+  extendSelection,
+  focusOf,
+  isMuted,
+  sameHead,
+  sameSpot,
+} from '../core/store.js';
+import { kindName } from '../core/labels.js';
+import { SORT_NAMES, canSort, importanceShare, measureOf, sortedHeads } from '../core/order.js';
+import { glyph, roleLegend } from '../core/roles.js';
+import { drawScale, drawThumbnail } from './thumbnails.js';
+
+const MEANING = {
+  encoder: 'Each source token gathers from all source tokens.',
+  decoder: 'Each step of the translation looks back over the tokens written so far.',
+  cross: 'Each step of the translation looks at the source tokens.',
+};
+
+export function createAtlas(store) {
+  const choose = (kind) => store.change(chooseKind(store.get(), kind));
+  const kinds = KINDS.map((kind) =>
+    element(
+      'button',
+      { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) },
+      kindName(kind),
+    ),
+  );
+  const options = [
+    element('option', { value: '' }, 'by layer ▾'),
+    ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]} ▾`)),
+  ];
+  const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' }, ...options);
+  sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
+  const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
+  const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
+  const roles = element('ul', { class: 'hl-roles', 'aria-label': 'Roles of heads' });
+  const [meaning, tint] = [element('p'), element('p', { hidden: true })];
+  const node = element(
+    'section',
+    { class: 'hl-panel hl-heads', 'aria-label': 'Heads' },
+    element(
+      'div',
+      { class: 'hl-bar' },
+      element('h2', {}, 'Heads'),
+      element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Kind of attention' }, ...kinds),
+      sort,
+    ),
+    grid,
+    element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
+  );
+  const parts = { store, kinds, sort, options, grid, meaning, scale, roles, tint, cells: [] };
+  store.subscribe((state, before) => renderAtlas(parts, state, before));
+  listenAtlas(parts);
+  return node;
+}
+
+function legend(scale) {
+  return element(
+    'div',
+    { class: 'hl-legend-row' },
+    element('span', {}, 'weight 0'),
+    scale,
+    element('span', {}, '1'),
+    element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
+    element('span', {}, 'masked'),
+  );
+}
+
+function renderAtlas(parts, state, before) {
+  if (state.theme !== before.theme || !parts.scaled) {
+    drawScale(parts.scale, state.theme, 'lamp');
+    parts.scaled = true;
+  }
+  if (!state.record) return;
+  const redrawn =
+    differs(state, before, ['record', 'kind', 'theme', 'sort']) ||
+    (state.sort === 'importance' && state.importance !== before.importance);
+  if (redrawn) drawAtlas(parts, state);
+  if (redrawn || state.importance !== before.importance) {
+    for (const option of parts.options.slice(1)) option.disabled = !canSort(state, option.value);
+    tintHeads(parts, state);
+  }
+  if (redrawn || differs(state, before, ['layer', 'head', 'selection'])) markChosen(parts, state);
+  if (redrawn || state.mutes !== before.mutes) markMuted(parts, state);
+  if (redrawn || !sameSpot(focusOf(state), focusOf(before))) band(parts.grid, state);
+}
+
+function drawAtlas(parts, state) {
+  const { kinds, sort, meaning, roles, grid } = parts;
+  for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
+  const sorted = sortedHeads(state);
+  sort.value = sorted ? state.sort : '';
+  meaning.textContent = MEANING[state.kind];
+  roles.replaceChildren(...roleLegend(state.record.roles[state.kind]));
+  parts.cells = [];
+  grid.classList.toggle('hl-sorted', sorted !== null);
+  grid.style.setProperty('--hl-heads', state.record.attention[state.kind].heads);
+  grid.replaceChildren(...(sorted ? sortedRows(parts, state, sorted) : layerRows(parts, state)));
+}
+
+function sortedRows(parts, state, sorted) {
+  const cells = sorted.map(([layer, head]) => {
+    const cell = drawHead(parts, state, layer, head);
+    cell.append(element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, `${layer + 1}.${head + 1}`));
+    return cell;
+  });
+  return [element('div', { role: 'row', class: 'hl-atlas-row' }, ...cells)];
+}
+
+// Rows are layers, columns are heads; the average of a layer stands after its last head.
+function layerRows(parts, state) {
+  const { layers, heads } = state.record.attention[state.kind];
+  const places = [...Array(heads).keys(), null];
+  const names = places.map((head) => (head === null ? element('span', {}, 'avg') : line('column', head)));
+  const header = element('div', { class: 'hl-atlas-row hl-atlas-names' }, element('span'), ...names);
+  const rows = Array.from({ length: layers }, (_, layer) => {
+    const cells = places.map((head) => drawHead(parts, state, layer, head));
+    return element('div', { role: 'row', class: 'hl-atlas-row' }, line('layer', layer), ...cells);
+  });
+  return [header, ...rows];
+}
+
+// The number of a layer or of a head, which chooses all heads in that row or column.
+function line(side, index) {
+  const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
+  const attributes = {
+    type: 'button',
+    class: 'hl-line',
+    tabindex: '-1',
+    'aria-label': label,
+    title: label,
+    [`data-${side}`]: index,
+  };
+  return element('button', attributes, String(index + 1));
+}
+
+function drawHead(parts, { record, kind, theme }, layer, head) {
+  const canvas = element('canvas', { 'aria-hidden': 'true' });
+  drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, head), theme);
+  const mark = element('span', { class: 'hl-mark' });
+  const role = head === null ? null : record.roles[kind][layer][head];
+  if (role) mark.append(glyph(role));
+  const label = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
+  const place = { 'data-layer': layer, 'data-head': head ?? '' };
+  const attributes = { type: 'button', role: 'gridcell', class: 'hl-thumbnail', 'aria-label': label, ...place };
+  const button = element('button', attributes, element('span', { class: 'hl-picture' }, canvas), mark);
+  parts.cells.push({ layer, head, role, button, mark });
+  return button;
+}
+
+function listenAtlas({ store, grid }) {
+  grid.addEventListener('click', (event) => {
+    const state = store.get();
+    const thumbnail = event.target.closest('.hl-thumbnail');
+    const numbered = event.target.closest('.hl-line');
+    if (thumbnail) {
+      const [layer, head] = [
+        Number(thumbnail.dataset.layer),
+        thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head),
+      ];
+      store.change(
+        event.shiftKey && head !== null ? extendSelection(state, layer, head) : chooseHead(state, layer, head),
+      );
+    } else if (numbered) {
+      store.change(chooseLine(state, numbered.dataset));
+    }
+  });
+}
+
+function chooseLine(state, { layer, column }) {
+  if (layer !== undefined) return chooseHead(state, Number(layer), null);
+  const head = Number(column);
+  const { layers } = state.record.attention[state.kind];
+  const selection = Array.from({ length: layers }, (_, each) => [state.kind, each, head]);
+  return { ...chooseHead(state, state.layer, head), selection };
+}
+
+// The cell of the state's head is the grid's tab stop and keeps the focus; heads shown together are outlined too.
+function markChosen({ grid, cells }, state) {
+  const shown = chosenHeads(state);
+  const holdsFocus = grid.contains(document.activeElement);
+  for (const { layer, head, button } of cells) {
+    const current = layer === state.layer && head === state.head && state.selection.length === 0;
+    const together =
+      state.selection.length > 0 && head !== null && shown.some((one) => sameHead(one, [state.kind, layer, head]));
+    const stop = layer === state.layer && head === state.head;
+    button.setAttribute('aria-selected', current || together);
+    button.tabIndex = stop ? 0 : -1;
+    if (stop && holdsFocus) button.focus({ preventScroll: true });
+  }
+}
+
+function markMuted({ cells }, state) {
+  for (const { layer, head, role, button } of cells) {
+    const muted = head !== null && isMuted(state, [state.kind, layer, head]);
+    button.classList.toggle('hl-muted', muted);
+    const facts = [muted ? 'muted' : null, role, state.sort && head !== null ? measured(state, layer, head) : null];
+    button.title = facts.filter(Boolean).join(' · ');
+  }
+}
+
+function measured(state, layer, head) {
+  const value = measureOf(state, state.sort, layer, head);
+  return value === null ? null : `${SORT_NAMES[state.sort]} ${value.toFixed(4).replace('-', '−')}`;
+}
+
+// How much each head matters for this sentence, as the colour of its mark.
+function tintHeads({ cells, tint }, state) {
+  tint.hidden = !state.importance;
+  if (state.importance) tint.textContent = 'Colour of a mark: how much log p changes without the head.';
+  const { css, ink } = palette(state.theme);
+  for (const { layer, head, mark } of cells) {
+    const step = state.importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
+    mark.style.background = step === null ? '' : css[step];
+    mark.style.color = step === null ? '' : ink[step];
+  }
+}
+
+// One band over all thumbnails at once: where the row and the column in focus are, in shares of a side.
+function band(grid, state) {
+  const focus = focusOf(state);
+  const { rows, columns } = state.record.attention[state.kind];
+  const set = (name, index, size) => {
+    const present = index !== null && index !== undefined;
+    grid.classList.toggle(`hl-has-${name}`, present);
+    grid.style.setProperty(`--hl-${name}-start`, present ? `${(100 * index) / size}%` : '0');
+    grid.style.setProperty(`--hl-${name}-size`, present ? `${100 / size}%` : '0');
+  };
+  set('row', focus?.row, rows);
+  set('column', focus?.column, columns);
+}

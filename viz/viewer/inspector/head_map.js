@@ -1,0 +1,99 @@
+// The head map: for each head of each kind, how the translation's log-probability changes when it alone is silent.
+
+import { element } from '../core/dom.js';
+import { KINDS } from '../core/payload.js';
+import { chooseHead, chooseKind, isMuted } from '../core/store.js';
+import { kindName } from '../core/labels.js';
+import { figure, largest, note, pressable, roving, signed, tint } from '../core/widgets.js';
+
+const LISTED = 5;
+const MAP_HINT = 'Point at a head to read its value, click to choose it.';
+
+export function drawHeadMap(store, node, state, importance) {
+  const most = largest(Object.values(importance).flat(2));
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, MAP_HINT);
+  const grids = KINDS.map((kind) => gridOf(store, state, kind, importance[kind], most, readout));
+  node.replaceChildren(
+    note('Change of the log-probability of this translation, in nats, with one head silent.'),
+    ...grids,
+    readout,
+    scaleOf(most),
+    element('h4', {}, 'It needs these most'),
+    element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, one))),
+  );
+}
+
+function choose(store, [kind, layer, head]) {
+  store.change(chooseKind(store.get(), kind));
+  store.change(chooseHead(store.get(), layer, head));
+}
+
+function fullName([kind, layer, head]) {
+  return `${kindName(kind)}, layer ${layer + 1}, head ${head + 1}`;
+}
+
+function gridOf(store, state, kind, table, most, readout) {
+  const heads = table[0].length;
+  const cells = table.map((row, layer) =>
+    row.map((value, head) => cellOf(store, state, [kind, layer, head], value, most, readout)),
+  );
+  roving(cells.flat(), (place, key) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads }[key];
+    return step === undefined ? null : place + step;
+  });
+  const rows = cells.map((row, layer) =>
+    element(
+      'div',
+      { role: 'row', class: 'hl-map-row' },
+      element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1)),
+      ...row,
+    ),
+  );
+  const grid = element('div', { role: 'grid', class: 'hl-map', 'aria-label': `${kindName(kind)} heads` }, ...rows);
+  grid.style.setProperty('--hl-heads', heads);
+  return element('div', {}, element('p', { class: 'hl-soft' }, kindName(kind)), grid);
+}
+
+function cellOf(store, state, one, value, most, readout) {
+  const [kind, layer, head] = one;
+  const text = `${fullName(one)}: ${signed(value)}`;
+  const tell = () => readout.replaceChildren(text);
+  const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
+  const attributes = {
+    type: 'button',
+    role: 'gridcell',
+    class: 'hl-map-cell',
+    'aria-label': text,
+    'aria-selected': String(chosen),
+    onclick: () => choose(store, one),
+    onpointerenter: tell,
+    onfocus: tell,
+  };
+  const cell = tint(element('button', attributes), value, most);
+  cell.classList.toggle('hl-is-silent', isMuted(state, one));
+  return cell;
+}
+
+function scaleOf(most) {
+  return element(
+    'p',
+    { class: 'hl-map-scale hl-soft hl-number', 'aria-hidden': 'true' },
+    element('span', {}, signed(-most, 2)),
+    element('span', { class: 'hl-map-ramp' }),
+    element('span', {}, signed(most, 2)),
+  );
+}
+
+// Those without which the translation loses most.
+function neededHeads(importance) {
+  const all = KINDS.flatMap((kind) =>
+    importance[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
+  );
+  return all.sort((one, other) => one.value - other.value).slice(0, LISTED);
+}
+
+function headLine(store, { head, value }) {
+  const button = pressable(fullName(head), () => choose(store, head), { class: 'hl-choice' });
+  button.append(figure(signed(value)));
+  return element('li', {}, button);
+}

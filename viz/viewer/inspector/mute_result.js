@@ -1,0 +1,50 @@
+// What silent heads change: the words of the translation, its log-probability, and each token's.
+
+import { element, readable } from '../core/dom.js';
+import { figure, fixed, largest, signed, signedBar, sum, tokenColumns } from '../core/widgets.js';
+
+// The translation before and after. Changed words are marked by their element too, not by colour alone.
+export function wordsOf({ original_words: before, words: after }) {
+  const same = after.every(([, changed]) => !changed) && before.every(([, changed]) => !changed);
+  return [line('before', before, 'del'), line(same ? 'after, the same' : 'after', after, 'ins')];
+}
+
+function line(name, words, mark) {
+  const marked = words.flatMap(([text, changed]) => {
+    return [element(changed ? mark : 'span', { dir: 'auto' }, readable(text)), ' '];
+  });
+  return element(
+    'p',
+    { class: 'hl-words' },
+    element('span', { class: 'hl-soft' }, name),
+    ' ',
+    ...(words.length ? marked : ['(nothing)']),
+  );
+}
+
+export function changeOf(record, { differences }) {
+  const before = sum(record.log_probabilities);
+  const change = sum(differences);
+  return [
+    element(
+      'p',
+      { class: 'hl-fact' },
+      element('span', {}, 'log p of the first'),
+      figure(`${fixed(before, 2)} → ${fixed(before + change, 2)}`),
+    ),
+    element(
+      'p',
+      { class: 'hl-fact' },
+      element('span', {}, 'changes by'),
+      element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change)),
+    ),
+  ];
+}
+
+export function changesOfTokens(record, { differences }) {
+  const most = largest(differences);
+  const beneath = (step) => [signedBar(differences[step], most), figure(signed(differences[step], 2))];
+  return tokenColumns(record.tokens.predicted, beneath, {
+    'aria-label': 'Change of the log-probability of each token',
+  });
+}

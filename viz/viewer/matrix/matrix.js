@@ -1,0 +1,230 @@
+// The matrix of the chosen heads: tokens on both axes, values in the cells, the exact value written beneath.
+
+import { element, tokenText } from '../core/dom.js';
+import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js';
+import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
+import { drawCells, fit } from './cells.js';
+import { createScale, writeScale } from './scale.js';
+import { titleOf } from '../core/labels.js';
+import { describe, describeView, plain } from './readout.js';
+
+const BAR = 12; // room for a horizontal scroll bar
+
+export function createMatrix(store, heading, toolbar, table) {
+  const canvas = element('canvas', { 'aria-hidden': 'true' });
+  const bands = ['row', 'column', 'cell'].map((name) =>
+    element('div', { class: `hl-band hl-band-${name}`, hidden: true }),
+  );
+  const active = element('div', { role: 'gridcell', id: 'hl-active-cell', class: 'hl-unseen' });
+  const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
+  const field = element('div', { class: 'hl-field' }, canvas, ...bands, hidden);
+  const rowLabels = element('div', { class: 'hl-row-labels' });
+  const columnLabels = element('div', { class: 'hl-column-labels' });
+  const hint = element('span', { class: 'hl-row-hint' });
+  const corner = element('div', { class: 'hl-corner hl-soft' }, hint, element('span', {}, 'from ↓  to →'));
+  const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
+  const attributes = {
+    class: 'hl-scroll hl-matrix',
+    tabindex: '0',
+    role: 'grid',
+    'aria-activedescendant': 'hl-active-cell',
+  };
+  const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
+  const readout = element('p', { class: 'hl-readout' });
+  const facts = element('p', { class: 'hl-facts hl-soft' });
+  const scale = createScale();
+  const beneath = element(
+    'div',
+    { class: 'hl-beneath' },
+    readout,
+    element('div', { class: 'hl-bottom' }, facts, scale.node),
+  );
+  const node = element(
+    'section',
+    { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
+    heading,
+    toolbar,
+    element('div', {}, scroll, beneath), // the readout keeps in sight over the matrix, never over the heading
+    table,
+  );
+  const parts = {
+    store,
+    canvas,
+    bands,
+    active,
+    field,
+    rowLabels,
+    columnLabels,
+    hidden,
+    hint,
+    scroll,
+    readout,
+    facts,
+    scale,
+  };
+  listenMatrix(parts);
+  new ResizeObserver(() => layOut(parts, store.get())).observe(node);
+  store.subscribe((state, before) => renderMatrix(parts, state, before));
+  return node;
+}
+
+function renderMatrix(parts, state, before) {
+  if (!state.record) return;
+  const redrawn = gridChanged(state, before);
+  if (redrawn) {
+    parts.grid = shownGrid(state);
+    describeGrid(parts, state);
+    if (differs(state, before, ['record', 'kind', 'words', 'hideSpecials'])) drawLabels(parts, state);
+    writeHidden(parts);
+  }
+  if (redrawn || differs(state, before, ['theme', 'scale'])) {
+    if (!layOut(parts, state)) drawCells(parts, state);
+    writeScale(parts.scale, state);
+  }
+  if (redrawn || state.hover !== before.hover || state.pin !== before.pin) lightMatrix(parts, state);
+  if (state.pin && state.pin !== before.pin && !state.hover) bringIntoView(parts, state);
+}
+
+function describeGrid({ scroll, hint, facts, grid }, state) {
+  const { rows, columns } = grid;
+  hint.textContent = state.kind === 'encoder' ? '' : 'reads → predicts';
+  facts.textContent = describeView(state);
+  scroll.setAttribute('aria-label', `${titleOf(state)}, ${rows} rows, ${columns} columns`);
+  scroll.setAttribute('aria-rowcount', rows);
+  scroll.setAttribute('aria-colcount', columns);
+}
+
+function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
+  rowLabels.replaceChildren(
+    ...grid.rowGroups.map(({ token, reads }, row) => {
+      const reading = reads && [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')];
+      return element(
+        'div',
+        { class: 'hl-row-label', 'data-row': row },
+        ...(reading ?? []),
+        tokenText(token, 'hl-name'),
+      );
+    }),
+  );
+  columnLabels.replaceChildren(
+    ...grid.columnGroups.map(({ token }, column) =>
+      element('div', { class: 'hl-column-label', 'data-column': column }, tokenText(token, 'hl-name')),
+    ),
+  );
+  if (!state.pin) scroll.scrollTo(0, 0);
+}
+
+// How much of each row lies on the tokens that are hidden, beside the row.
+function writeHidden({ hidden, columnLabels, grid }) {
+  const masses = grid.hidden ?? [];
+  hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, mass.toFixed(2))));
+  hidden.hidden = !grid.hidden;
+  columnLabels.querySelector('.hl-hidden-name')?.remove();
+  if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, 'hidden'));
+}
+
+// Fit the cells to the panel; returns whether the size changed, and with it the drawing.
+function layOut(parts, state) {
+  if (!state.record || !parts.grid) return false;
+  const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
+  const names = [...columnLabels.querySelectorAll('.hl-name')];
+  const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
+  const height = parseFloat(getComputedStyle(scroll).maxHeight) - BAR;
+  const size = fit(grid, longest, { width: scroll.clientWidth - rowLabels.offsetWidth, height }, hidden.offsetWidth);
+  const key = JSON.stringify([size, grid.rows, grid.columns]);
+  if (key === parts.key) return false;
+  Object.assign(parts, { key, size });
+  const lengths = {
+    'cell-width': size.width,
+    'cell-height': size.height,
+    'label-top': size.top,
+    overhang: size.overhang,
+  };
+  for (const [property, value] of Object.entries(lengths)) scroll.style.setProperty(`--hl-${property}`, `${value}px`);
+  scroll.style.setProperty('--hl-slope', `${-size.slope}deg`);
+  drawCells(parts, state);
+  lightMatrix(parts, state);
+  return true;
+}
+
+function lightMatrix(parts, state) {
+  const { bands, rowLabels, columnLabels, grid, size, readout, active } = parts;
+  const focus = gridFocus(state);
+  const { row, column } = focus;
+  const [rowBand, columnBand, cellBand] = bands;
+  place(rowBand, row !== null && [0, row * size.height, grid.columns * size.width, size.height]);
+  place(columnBand, column !== null && [column * size.width, 0, size.width, grid.rows * size.height]);
+  place(cellBand, isCell(focus) && [column * size.width, row * size.height, size.width, size.height]);
+  cellBand.classList.toggle('hl-pinned', sameSpot(focusOf(state), state.pin));
+  relight(parts, 'litRow', rowLabels, row);
+  relight(parts, 'litColumn', columnLabels, column);
+  const sentence = describe(state);
+  readout.replaceChildren(...sentence);
+  active.textContent = plain(sentence);
+  active.setAttribute('aria-rowindex', (row ?? 0) + 1);
+  active.setAttribute('aria-colindex', (column ?? 0) + 1);
+}
+
+function place(band, box) {
+  band.hidden = box === false;
+  if (!box) return;
+  const [left, top, width, height] = box;
+  Object.assign(band.style, {
+    transform: `translate(${left}px, ${top}px)`,
+    width: `${width - 1}px`,
+    height: `${height - 1}px`,
+  });
+}
+
+function relight(parts, key, labels, index) {
+  parts[key]?.classList.remove('hl-lit');
+  parts[key] = labels.children[index ?? -1];
+  parts[key]?.classList.add('hl-lit');
+}
+
+function bringIntoView({ scroll, rowLabels, columnLabels, size, grid }, state) {
+  if (grid.rows * grid.columns === 0) return;
+  const { row, column } = gridFocus(state, state.pin);
+  const [left, top] = [(column ?? 0) * size.width, (row ?? 0) * size.height];
+  const frame = {
+    width: scroll.clientWidth - rowLabels.offsetWidth,
+    height: scroll.clientHeight - columnLabels.offsetHeight,
+  };
+  const into = (at, start, length, room) => Math.min(start, Math.max(at, start + length - room));
+  scroll.scrollTo({
+    left: column === null ? scroll.scrollLeft : into(scroll.scrollLeft, left, size.width, frame.width),
+    top: row === null ? scroll.scrollTop : into(scroll.scrollTop, top, size.height, frame.height),
+  });
+}
+
+function listenMatrix(parts) {
+  const { store, field, rowLabels, columnLabels, scroll } = parts;
+  const cellAt = (event) => {
+    const box = field.getBoundingClientRect();
+    const row = Math.floor((event.clientY - box.top) / parts.size.height);
+    const column = Math.floor((event.clientX - box.left) / parts.size.width);
+    const { rows, columns } = parts.grid;
+    return row >= 0 && column >= 0 && row < rows && column < columns ? spotAt(parts.grid, row, column) : null;
+  };
+  const labelAt = (event) => {
+    const label = event.target.closest('[data-row], [data-column]');
+    const index = (side) => (label?.dataset[side] === undefined ? null : Number(label.dataset[side]));
+    return label && spotAt(parts.grid, index('row'), index('column'));
+  };
+  for (const [area, spotOf] of [
+    [field, cellAt],
+    [rowLabels, labelAt],
+    [columnLabels, labelAt],
+  ]) {
+    area.addEventListener('pointermove', (event) => {
+      if (event.pointerType === 'touch' || !parts.grid) return;
+      const spot = spotOf(event);
+      if (!sameSpot(spot, store.get().hover)) store.change({ hover: spot });
+    });
+    area.addEventListener('click', (event) => {
+      const spot = parts.grid && spotOf(event);
+      if (spot) store.change(togglePin(store.get(), spot));
+    });
+  }
+  scroll.addEventListener('pointerleave', () => store.get().hover && store.change({ hover: null }));
+}

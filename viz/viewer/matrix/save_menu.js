@@ -1,0 +1,75 @@
+// What a person takes away of a view: a link that opens it again, and pictures of it.
+
+import { element } from '../core/dom.js';
+import { toAddress } from '../core/permalink.js';
+import { pictureOf, pngOf, svgText } from './svg.js';
+
+export function createExportMenu(store) {
+  const note = element('span', { class: 'hl-soft', role: 'status' });
+  const item = (text, act) => element('button', { type: 'button', class: 'hl-item', onclick: act }, text);
+  const items = [
+    item('Copy link', async () => {
+      const state = store.get();
+      const done = (await copy(linkTo(state))) ? 'The link is copied.' : 'Copy the address of this page.';
+      note.textContent = isBeyondLink(state) ? `${done} The link opens the model’s own translation.` : done;
+    }),
+    item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
+    item('SVG picture', () =>
+      save(new Blob([svgText(pictureOf(store.get()))], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
+    ),
+  ];
+  const summary = element('summary', { class: 'hl-tab', title: 'a link to this view, or a picture of it (E)' }, 'Save');
+  const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...items, note));
+  menu.addEventListener('toggle', () => {
+    note.textContent = '';
+  });
+  menu.addEventListener('keydown', (event) => closeOnEscape(event, menu, summary));
+  menu.addEventListener(
+    'focusout',
+    ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && menu.removeAttribute('open'),
+  );
+  document.addEventListener('pointerdown', ({ target }) => !menu.contains(target) && menu.removeAttribute('open'));
+  return menu;
+}
+
+function closeOnEscape(event, menu, summary) {
+  if (event.key !== 'Escape' || !menu.open) return;
+  event.preventDefault();
+  menu.open = false;
+  summary.focus();
+}
+
+export function openMenu(menu) {
+  menu.open = true;
+  menu.querySelector('button').focus();
+}
+
+export function linkTo(state) {
+  return `${location.href.split('#')[0]}${toAddress(state)}`;
+}
+
+// What was given to the model, a step of its training and what a view is compared with are in no address.
+function isBeyondLink({ visit, mode }) {
+  return mode === 'difference' || (visit !== null && visit.what !== 'tour');
+}
+
+// "headlight-cross-4-7": what the picture shows, in a name that every system takes.
+function nameOf({ kind, layer, head }) {
+  return `headlight-${kind}-${layer + 1}-${head === null ? 'average' : head + 1}`;
+}
+
+function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  element('a', { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after this task
+}
+
+// A page that is served without TLS has no clipboard; returns whether the text was copied.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

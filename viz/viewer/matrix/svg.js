@@ -1,0 +1,154 @@
+// The view on screen as an SVG made from its data: text stays text, and nothing is loaded from anywhere.
+
+import { readable, shape, visible } from '../core/dom.js';
+import { palette, stepOf } from '../core/colormap.js';
+import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
+import { mapOf, shortValue } from './cells.js';
+import { fourDigits, titleOf } from '../core/labels.js';
+import { describe, plain } from './readout.js';
+
+const CELL = { width: 40, height: 28 };
+const LETTER = 7.4; // a letter's width at 13 px, taken generously: nothing must be cut off
+const MARGIN = 24;
+const INKS = {
+  light: { panel: '#ffffff', ink: '#1c1b19', soft: '#6d6962', line: '#d5d0c6', accent: '#1d5fd1' },
+  dark: { panel: '#1a1917', ink: '#f0ede6', soft: '#a09a8e', line: '#4a463f', accent: '#7fb0ff' },
+};
+
+// Returns an SVG element; a pinned row, column or cell is outlined, as on screen.
+export function pictureOf(state) {
+  const grid = shownGrid(state);
+  const inks = INKS[state.theme];
+  const names = { rows: grid.rowGroups.map(rowName), columns: grid.columnGroups.map(({ token }) => visible(token)) };
+  const left = MARGIN + LETTER * longest(names.rows) + 8;
+  const slant = LETTER * longest(names.columns);
+  const top = MARGIN + 32 + slant * 0.62 + 16;
+  const width = Math.ceil(Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480));
+  const height = Math.ceil(top + grid.rows * CELL.height + 72 + MARGIN);
+  const svg = shape('svg', {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    'font-family': 'system-ui, sans-serif',
+    'font-size': 13,
+  });
+  svg.append(
+    shape('title', {}, `${titleOf(state)}: ${readable(state.record.source_text)}`),
+    shape('defs', {}, hatch(inks)),
+    shape('rect', { width, height, fill: inks.panel }),
+    words(MARGIN, MARGIN + 14, titleOf(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
+    ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
+    ...names.rows.map((name, row) =>
+      words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink }),
+    ),
+    shape('g', { transform: `translate(${left} ${top})` }, ...cellsOf(grid, state), ...outlines(grid, state, inks)),
+    ...captions(state, top + grid.rows * CELL.height + 28, inks),
+  );
+  return svg;
+}
+
+function rowName({ reads, token }) {
+  return reads ? `${apart(visible(reads))} → ${apart(visible(token))}` : visible(token);
+}
+
+// In isolates, so that two texts that run from right to left keep their places.
+function apart(text) {
+  return `\u2068${text}\u2069`;
+}
+
+function longest(names) {
+  return Math.max(
+    4,
+    ...names.map((name) => [...name].length * (/[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/u.test(name) ? 1.9 : 1)),
+  );
+}
+
+function words(x, y, text, attributes) {
+  return shape('text', { x, y, 'xml:space': 'preserve', ...attributes }, text);
+}
+
+function columnLabel(name, x, y, inks) {
+  return words(0, 0, name, { transform: `translate(${x} ${y}) rotate(-38)`, fill: inks.ink });
+}
+
+function cellsOf(grid, state) {
+  const { css, ink } = palette(state.theme, mapOf(grid));
+  const drawn = [];
+  for (let row = 0; row < grid.rows; row += 1) {
+    shares(grid, row, state.scale).forEach((share, column) => {
+      const cell = row * grid.columns + column;
+      const [status, value, step] = [grid.status[cell], grid.values[cell], stepOf(share)];
+      const [x, y] = [column * CELL.width, row * CELL.height];
+      const fill = hasValue(status) ? css[step] : 'url(#hatch)';
+      const opacity = status === PALED ? 0.22 : null;
+      const exact = hasValue(status) ? shape('title', {}, fourDigits(value)) : null;
+      drawn.push(
+        shape('rect', { x, y, width: CELL.width - 1, height: CELL.height - 1, fill, 'fill-opacity': opacity }, exact),
+      );
+      if (status !== SHOWN || Math.abs(value) < 0.05) return;
+      const place = { 'text-anchor': 'middle', 'font-size': 11, fill: ink[step] };
+      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, shortValue(value), place));
+    });
+  }
+  return drawn;
+}
+
+function outlines(grid, state, inks) {
+  const { row, column, token } = gridFocus(state, state.pin);
+  const [width, height] = [grid.columns * CELL.width, grid.rows * CELL.height];
+  const boxes = [];
+  if (row !== null) boxes.push([0, row * CELL.height, width, CELL.height, 1]);
+  if (column !== null) boxes.push([column * CELL.width, 0, CELL.width, height, 1]);
+  if (row !== null && column !== null && !token)
+    boxes.push([column * CELL.width, row * CELL.height, CELL.width, CELL.height, 2]);
+  return boxes.map(([x, y, across, down, stroke]) =>
+    shape('rect', {
+      x,
+      y,
+      width: across - 1,
+      height: down - 1,
+      fill: 'none',
+      stroke: inks.accent,
+      'stroke-width': stroke,
+    }),
+  );
+}
+
+function captions(state, y, inks) {
+  const { record, pin } = state;
+  const lines = [
+    pin ? plain(describe({ ...state, hover: null })) : '',
+    `${apart(readable(record.source_text))} → ${apart(readable(record.text))}`,
+    `${record.model.title} · Headlight`,
+  ];
+  return lines
+    .filter(Boolean)
+    .map((line, place) => words(MARGIN, y + 20 * place, line, { fill: place === 0 && pin ? inks.ink : inks.soft }));
+}
+
+function hatch(inks) {
+  const attributes = {
+    id: 'hatch',
+    width: 6,
+    height: 6,
+    patternUnits: 'userSpaceOnUse',
+    patternTransform: 'rotate(45)',
+  };
+  return shape('pattern', attributes, shape('rect', { width: 1, height: 6, fill: inks.line }));
+}
+
+export function svgText(svg) {
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
+}
+
+// The same picture as pixels, twice as fine as on screen; a data URL is all that an exported file may load.
+export async function pngOf(svg, ratio = 2) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  canvas.width = Number(svg.getAttribute('width')) * ratio;
+  canvas.height = Number(svg.getAttribute('height')) * ratio;
+  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
+}

@@ -1,0 +1,51 @@
+// The matrix as a real table, for screen readers and for reading every number. It is built when it is opened.
+
+import { element, tokenText } from '../core/dom.js';
+import { gridChanged, hasValue, shownGrid } from '../core/grid.js';
+import { titleOf, valueText } from '../core/labels.js';
+
+export function createTable(store) {
+  const room = element('div', {
+    class: 'hl-scroll hl-table-room',
+    tabindex: '0',
+    role: 'region',
+    'aria-label': 'Table of values',
+  });
+  const details = element(
+    'details',
+    { class: 'hl-table' },
+    element('summary', {}, 'Read this matrix as a table'),
+    room,
+  );
+  const draw = () => room.replaceChildren(tableOf(store.get()));
+  details.addEventListener('toggle', () => (details.open && store.get().record ? draw() : room.replaceChildren()));
+  store.subscribe((state, before) => {
+    if (details.open && state.record && gridChanged(state, before)) draw();
+  });
+  return details;
+}
+
+function tableOf(state) {
+  const grid = shownGrid(state);
+  const heads = grid.columnGroups.map(({ token }) => element('th', { scope: 'col' }, tokenText(token)));
+  const rows = grid.rowGroups.map((group, row) => {
+    const cells = grid.columnGroups.map((_, column) => element('td', {}, cellText(grid, row * grid.columns + column)));
+    return element('tr', {}, rowHead(group), ...cells);
+  });
+  return element(
+    'table',
+    {},
+    element('caption', {}, titleOf(state)),
+    element('thead', {}, element('tr', {}, element('td', {}, 'from ↓ to →'), ...heads)),
+    element('tbody', {}, ...rows),
+  );
+}
+
+function rowHead({ token, reads }) {
+  const reading = reads ? [tokenText(reads), ' → '] : [];
+  return element('th', { scope: 'row' }, ...reading, tokenText(token));
+}
+
+function cellText({ mode, values, status }, cell) {
+  return hasValue(status[cell]) ? valueText(mode, values[cell]) : '–';
+}

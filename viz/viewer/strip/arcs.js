@@ -1,0 +1,112 @@
+// The arcs of the strip: what each row of the matrix reads most, drawn between the tokens.
+
+import { shape } from '../core/dom.js';
+import { strongest } from '../core/math.js';
+import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/store.js';
+import { gridFocus, hasValue } from '../core/grid.js';
+
+const FAINT = 0.1; // an arc is drawn from this share of the scale on, and always for the strongest of a row
+
+export function createArcs() {
+  return shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
+}
+
+export function drawArcs(parts, grid, kind) {
+  const { arcs, body } = parts;
+  arcs.setAttribute('width', body.offsetWidth);
+  arcs.setAttribute('height', body.offsetHeight);
+  parts.ends = endsOf(parts, grid, kind);
+  parts.drawn = [];
+  for (let row = 0; row < grid.rows; row += 1) {
+    const sizes = Array.from({ length: grid.columns }, (_, column) => sizeOf(grid, row, column));
+    const best = strongest(sizes);
+    sizes.forEach((size, column) => {
+      if (size < FAINT && (column !== best || size === 0)) return;
+      parts.drawn.push({ row, column, path: arc(parts.ends, kind, row, column, size) });
+    });
+  }
+  arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
+}
+
+function sizeOf(grid, row, column) {
+  const cell = row * grid.columns + column;
+  return hasValue(grid.status[cell]) ? Math.min(1, Math.abs(grid.values[cell]) / grid.high) : 0;
+}
+
+// Where arcs touch the tokens of each row and column: below the source, above the target, in the middle of a word.
+function endsOf({ chips, body }, grid, kind) {
+  const origin = body.getBoundingClientRect();
+  const boxes = {
+    source: [...chips.source.children].map((button) => button.getBoundingClientRect()),
+    target: [...chips.target.children].map((button) => button.getBoundingClientRect()),
+  };
+  const end = (places) => {
+    const own = places.map(({ side, place }) => boxes[side][place]);
+    const [left, right] = [Math.min(...own.map((box) => box.left)), Math.max(...own.map((box) => box.right))];
+    return {
+      x: (left + right) / 2 - origin.left,
+      y: own[0][places[0].side === 'source' ? 'bottom' : 'top'] - origin.top,
+    };
+  };
+  return {
+    rows: grid.rowGroups.map(({ places }) => end(places.map((row) => placeOfRow(kind, row)))),
+    columns: grid.columnGroups.map(({ places }) => end(places.map((column) => placeOfColumn(kind, column)))),
+  };
+}
+
+function arc(ends, kind, row, column, size) {
+  const d = curve(ends.columns[column], ends.rows[row], kind);
+  return shape('path', { d, 'stroke-width': 0.5 + 4.5 * size, 'stroke-opacity': 0.15 + 0.7 * size });
+}
+
+function curve(from, to, kind) {
+  if (kind === 'cross') {
+    const middle = (from.y + to.y) / 2;
+    return `M${from.x} ${from.y}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${to.y}`;
+  }
+  const outwards = kind === 'encoder' ? 1 : -1;
+  const spread = from.x === to.x ? 7 : 0;
+  const depth = outwards * Math.min(60, 16 + 0.22 * Math.abs(from.x - to.x));
+  const [left, right] = [from.x - spread, to.x + spread];
+  return `M${left} ${from.y}C${left} ${from.y + depth} ${right} ${to.y + depth} ${right} ${to.y}`;
+}
+
+// The tokens of one side whose row or column is in focus; a merged word is lit as a whole.
+export function litPlaces(state, grid, side) {
+  const focus = focusOf(state);
+  const whole = (groups, place) => groups.find(({ places }) => places.includes(place))?.places ?? [place];
+  const places = [];
+  if (focus && focus.row !== null)
+    places.push(...whole(grid.rowGroups, focus.row).map((row) => placeOfRow(state.kind, row)));
+  if (focus && focus.column !== null)
+    places.push(...whole(grid.columnGroups, focus.column).map((column) => placeOfColumn(state.kind, column)));
+  return new Set(places.filter((one) => one.side === side).map((one) => one.place));
+}
+
+export function lightArcs(parts, state, grid) {
+  const { arcs, drawn } = parts;
+  const focus = gridFocus(state);
+  const any = focus.row !== null || focus.column !== null;
+  arcs.classList.toggle('hl-has-focus', any);
+  for (const { row, column, path } of drawn) path.classList.toggle('hl-lit', any && touches(focus, row, column));
+  lightFaint(parts, state, grid, focus);
+}
+
+// A cell in focus has its arc even where the value is too small to be drawn otherwise.
+function lightFaint(parts, state, grid, focus) {
+  parts.faint?.remove();
+  parts.faint = null;
+  const { row, column } = focus;
+  if (!isCell(focus) || !hasValue(grid.status[row * grid.columns + column])) return;
+  if (parts.drawn.some((one) => one.row === row && one.column === column)) return;
+  parts.faint = arc(parts.ends, state.kind, row, column, sizeOf(grid, row, column));
+  parts.faint.classList.add('hl-lit');
+  parts.arcs.append(parts.faint);
+}
+
+// A cell lights its own arc; a row or a column lights all of its arcs.
+function touches(focus, row, column) {
+  const [inRow, inColumn] = [focus.row === row, focus.column === column];
+  if (focus.token) return inRow || inColumn;
+  return (focus.row === null || inRow) && (focus.column === null || inColumn);
+}

@@ -19,11 +19,16 @@ help: ## list these targets
 app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860
 	$(PYTHON) app.py $(ARGS)
 
-test: lint ## lint, types and all tests but the slow ones, with a real browser
-	@$(call pytest,not slow)
+test: lint ## lint, types and all tests but the slow ones, with a real browser; ARGS="tests/viz" runs a part
+ifdef ARGS
+	@$(call pytest,not slow,$(CHECK_SHAPES) $(ARGS))
+else
+	@$(call pytest,not slow,$(PARALLEL) $(CHECK_SHAPES) tests/model)
+	@$(call pytest,not slow,$(PARALLEL) --ignore=tests/model)
+endif
 
 test-slow: $(TESTS_INSTALLED) ## the slow tests
-	@$(call pytest,slow)
+	@$(call pytest,slow,$(CHECK_SHAPES) $(ARGS))
 
 lint: $(TESTS_INSTALLED) ## style, format and types, of Python and of JavaScript
 	$(PYTHON) -m ruff check .
@@ -81,9 +86,14 @@ clean: ## remove caches and test artefacts; .venv and runs/ stay
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/artifacts attention_maps.html
 	find app.py model training viz tests -name __pycache__ -prune -exec rm -rf {} +
 
-# $(call pytest,MARKERS): the tests with these markers, in a Chromium that is looked for or installed first
+# $(call pytest,MARKERS,OPTIONS): the tests with these markers, in a Chromium that is found or installed first.
+# One torch thread for each process: more threads than cores slow every process down.
 pytest = HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" && export HEADLIGHT_CHROMIUM \
-	&& $(PYTHON) -m pytest -m "$(1)" $(ARGS)
+	&& OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m "$(1)" $(2)
+PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
+# Checks every annotated tensor shape on each call. This doubles the time, so only the model's tests and the slow
+# tests do it.
+CHECK_SHAPES = --jaxtyping-packages=model,training,viz,beartype.beartype
 
 $(VENV)/bin/pip:
 	@command -v $(PYTHON_BIN) >/dev/null || { echo "There is no $(PYTHON_BIN): install Python 3.11 or newer," \

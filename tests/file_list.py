@@ -12,7 +12,7 @@ BEGIN, END = "<!-- begin files -->", "<!-- end files -->"
 
 
 def file_list() -> str:
-    """Every source file with its own description; that of a folder stands in its __init__.py."""
+    """Every source file with its own description; that of a folder is in its __init__.py."""
     return "\n".join(line for top in TOPS for line in _lines(ROOT / top, ""))
 
 

@@ -126,7 +126,7 @@ def test_python_blocks_run(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def links(text: str) -> list[str]:
-    """The targets of all links and pictures that are no web addresses, without their anchors."""
+    """The targets of all links and pictures that are not web addresses, without their anchors."""
     return [link for link in re.findall(r"\]\(([^)#\s]+)", text) if not re.match(r"[a-z]+:", link)]
 
 

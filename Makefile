@@ -10,7 +10,7 @@ BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload load study cards screenshots space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload load study cards screenshots docs space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,11 +68,14 @@ study: $(TESTS_INSTALLED) ## measure what every head does, write assets/study; n
 cards: $(APP_INSTALLED) ## fill figures and translations into the models' cards; needs ARGS="--data DIR ..."
 	$(PYTHON) -m training cards $(ARGS)
 
+docs: $(APP_INSTALLED) ## write the list of files in docs/architecture.md
+	$(PYTHON) -m tests.file_list
+
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
 
-# What a Space gets: what app.py needs, and what README.md shows or links to; as git holds it.
-SPACE_FILES = git ls-files -z -- app.py model viz assets requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md
+# What a Space gets: what app.py needs, and what README.md and docs/ show or link to, in the state that git holds.
+SPACE_FILES = git ls-files -z -- app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md
 
 space: $(if $(UPLOAD),$(APP_INSTALLED)) ## list what SPACE=user/name would get; UPLOAD=1 sends it
 	@case "$(SPACE)" in ?*/?*) ;; *) echo "Name the Space: make space SPACE=user/name" >&2; exit 1;; esac

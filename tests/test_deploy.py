@@ -84,10 +84,13 @@ def test_upload_sends_what_the_dry_run_lists(environment: Path) -> None:
     assert files(environment / "bin" / "sent") == listed
 
 
-def test_space_gets_what_the_readme_shows_and_nothing_that_only_developers_need(environment: Path) -> None:
+def test_space_gets_what_the_pages_show_and_nothing_that_only_developers_need(environment: Path) -> None:
     listed = sizes(make_space(environment, "SPACE=ada/headlight").stdout)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#\s:]+)\)", readme)
+    links = [
+        os.path.relpath(page.parent / link, ROOT)
+        for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for link in re.findall(r"\]\(([^)#\s:]+)\)", page.read_text(encoding="utf-8"))
+    ]
     assert links
     assert not [link for link in links if link not in listed]
     tops = {name.partition("/")[0] for name in listed}

@@ -1,4 +1,4 @@
-"""The page behind a reverse proxy that serves it under a path of its own, as the README's nginx does."""
+"""The page served by a reverse proxy under a path of its own, as in docs/deployment.md."""
 
 from __future__ import annotations
 

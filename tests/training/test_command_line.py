@@ -22,7 +22,7 @@ from training.recipes import RECIPES
 from training.run.average import average_run
 from training.run.directory import BEST, RUN
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 WORDS = "reverse-words-small"
 TINY = {
     "model.d-model": 16,
@@ -124,8 +124,8 @@ def test_a_recipe_that_is_none_gets_the_list_of_all(command, capsys):
     assert all(name in message for name in RECIPES)
 
 
-def test_readme_shows_settings_that_a_recipe_takes(command, tmp_path):
-    (line,) = re.findall(r"^python -m (training train .* --config\..*)$", README.read_text("utf-8"), re.M)
+def test_docs_show_settings_that_a_recipe_takes(command, tmp_path):
+    (line,) = re.findall(r"^python -m (training train .* --config\..*)$", GUIDE.read_text("utf-8"), re.M)
     data = parallel_files(tmp_path / "data", sentences(40))
     places = {"DIR": data, "runs/patient": tmp_path / "run"}
     words = [places.get(word, word) for word in shlex.split(line)][1:]

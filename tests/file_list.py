@@ -1,0 +1,48 @@
+"""Write the list of source files into docs/architecture.md: `make docs`."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "architecture.md"
+TOPS = ("app.py", "model", "training", "viz")
+SUFFIXES = {".py", ".js", ".css"}
+BEGIN, END = "<!-- begin files -->", "<!-- end files -->"
+
+
+def file_list() -> str:
+    """Every source file with its own description; that of a folder is in its __init__.py."""
+    return "\n".join(line for top in TOPS for line in _lines(ROOT / top, ""))
+
+
+def with_file_list(page: str) -> str:
+    """`page` with the present list between its two markers."""
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    return f"{before}{BEGIN}\n{file_list()}\n{END}{after}"
+
+
+def _lines(path: Path, indent: str) -> list[str]:
+    if path.is_file():
+        return [f"{indent}- `{path.name}`: {describe(path)}"]
+    init = path / "__init__.py"
+    children = sorted(path.iterdir(), key=lambda child: (child.is_dir(), child.name))
+    sources = [child for child in children if (child.is_dir() or child.suffix in SUFFIXES) and child != init]
+    inside = [line for child in sources for line in _lines(child, indent + "  ")]
+    if not inside:  # a folder of caches
+        return []
+    return [f"{indent}- **{path.name}/** {describe(init) if init.exists() else ''}".rstrip(), *inside]
+
+
+def describe(path: Path) -> str:
+    """The first line of a Python docstring, or the first sentence of the comment that opens the file."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+    comment = re.match(r"(?://.*\n)+|/\*(?s:.*?)\*/", text)
+    words = re.sub(r"^//|^/\*|\*/$", "", comment[0].strip(), flags=re.MULTILINE).split() if comment else []
+    return re.split(r"(?<=[.!?]) ", " ".join(words))[0]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_file_list(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

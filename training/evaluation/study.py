@@ -16,9 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
-from model.analysis.ablation import importance
+from model.analysis.ablation import gradient_importance, importance
 from model.analysis.alignment import GoldAlignment, alignment_error_rate
-from model.analysis.attribution import gradient_importance
 from model.analysis.measures import (
     ROLE_OF_OFFSET,
     ROLES,
@@ -265,7 +264,7 @@ def score_without(
 ) -> float:
     """BLEU, or the share of exact matches in %, of greedy translations with these heads silent."""
     sources, references = zip(*pairs, strict=True)
-    gates = HeadGates.muting(translator.checkpoint.model.config, silent)
+    gates = HeadGates.ablating(translator.checkpoint.model.config, silent)
     hypotheses = [""] * len(pairs)
     for place, found in translator.translate_lines(sources, SearchOptions(), gates):
         if not isinstance(found, UserError) and found:

@@ -28,7 +28,7 @@ from model.analysis.measures import (
     head_roles,
     measure_heads,
 )
-from model.analysis.study import THRESHOLDS, Aligner, HeadFindings, Silencing, Study
+from model.analysis.study import THRESHOLDS, AblationCurve, Aligner, HeadFindings, Study
 from model.config import ModelConfig
 from model.decoding.search import SearchOptions
 from model.errors import UserError
@@ -247,7 +247,7 @@ def silence(
     importances: Sequence[float],
     measure: str,
     exact: bool,
-) -> Silencing:
+) -> AblationCurve:
     """Scores of greedy translations with ever more heads silent, the least important first."""
     order = sorted(range(len(heads)), key=importances.__getitem__)
     scores: list[float] = []
@@ -256,7 +256,7 @@ def silence(
         scores.append(score_without(translator, pairs, silent, exact))
         if scores[-1] <= scores[0] - FAR:
             break
-    return Silencing(measure, tuple(order), tuple(scores))
+    return AblationCurve(measure, tuple(order), tuple(scores))
 
 
 def score_without(

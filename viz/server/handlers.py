@@ -21,7 +21,7 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.results import KINDS, Head, Word
 from model.storage.probes import PROBES, Probes
-from model.storage.training_log import Curves, Row
+from model.storage.training_log import Row, TrainingLog
 from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server import validation
 
@@ -174,7 +174,7 @@ def training(question: Question) -> dict[str, Any]:
 def _curves(directory: Path) -> tuple[list[Row], str]:
     """The rows that can be read, and what is wrong with the others; the steps do without them."""
     try:
-        found = Curves.load(directory)
+        found = TrainingLog.load(directory)
     except UserError as error:  # its sentence names a path of the server, which is for the log
         logger.info("training: %s", error)
         return [], NO_CURVES

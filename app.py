@@ -22,11 +22,12 @@ import tyro
 from gradio.events import api
 from gradio.processing_utils import save_bytes_to_cache
 
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from viz.server.api import Api
 from viz.server.backend import UNEXPECTED, Desk
 from viz.server.component import viewer
-from viz.server.handlers import FROM_FILES, MAX_BEAM, MAX_LENGTH_PENALTY, SLOW
+from viz.server.handlers import FROM_FILES, SLOW
 from viz.server.lifecycle import Service, check_address, log_lines
 from viz.server.scheduler import Lanes
 from viz.server.theme import theme
@@ -199,8 +200,8 @@ def _sentence_box(first: str) -> gr.Textbox:
 def _options() -> tuple[gr.Slider, gr.Slider]:
     with gr.Row(elem_id="hl-options"):
         greedy, longer = "1 is greedy: the likeliest word each time", "higher prefers longer translations"
-        beam_size = gr.Slider(1, MAX_BEAM, 1, step=1, label="Beam size", info=greedy)
-        penalty = gr.Slider(0, MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)
+        beam_size = gr.Slider(1, PAGE_MAX_BEAM, 1, step=1, label="Beam size", info=greedy)
+        penalty = gr.Slider(0, PAGE_MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)
     return beam_size, penalty
 
 
@@ -343,7 +344,7 @@ def _read_address(desk: Desk) -> str:
     opening = {
         "examples": {name: _examples(name)[0] for name in desk.translators},
         "captions": {name: CAPTIONS[name] for name in desk.translators if name in CAPTIONS},
-        "most": {"beam": MAX_BEAM, "penalty": MAX_LENGTH_PENALTY},
+        "most": {"beam": PAGE_MAX_BEAM, "penalty": PAGE_MAX_LENGTH_PENALTY},
     }
     return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
 

@@ -1,4 +1,4 @@
-"""`python -m model translate`."""
+"""Command line: python -m model translate."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def translate(
 ) -> None:
     """Translate sentences, or standard input line by line when none is given.
 
-    Lines keep their order and an empty line stays empty. A line that cannot be translated is named on
-    standard error and left empty; the status is then 1.
+    The output has one line for each input line. A line that cannot be translated stays empty and is
+    reported on standard error; the exit status is then 1.
 
     Args:
         text: Sentences.
         model: Name of a model in the models folder, or the path of a model directory.
         models: Folder of model directories.
         beam: Hypotheses kept at each step; 1 is greedy. At least as many as n_best.
-        n_best: Translations to print for each sentence, each behind its score.
-        length_penalty: Exponent of the length that divides a hypothesis' score.
-        as_json: Print one JSON object a line: text, tokens, log-probabilities and hypotheses.
+        n_best: Translations to print for each sentence, each after its score.
+        length_penalty: Exponent of the length by which a log-probability is divided.
+        as_json: Print one JSON object per line: text, tokens, log-probabilities and hypotheses.
     """
     options = SearchOptions(max(beam, n_best), length_penalty, n_best=n_best)
     sentences = list(text) or _lines_of_standard_input()
     translator = Translator.load(find_model(model, models))
     found: list[tuple[Hypothesis, ...] | UserError] = [()] * len(sentences)
     results = translator.translate_lines(sentences, options)
-    # disable=None: silent unless standard error is a terminal
+    # disable=None shows progress only if standard error is a terminal.
     for place, result in tqdm(results, total=len(sentences), unit=" sentences", disable=None):
         found[place] = result
     for line, (sentence, result) in enumerate(zip(sentences, found, strict=True), start=1):
@@ -63,7 +63,7 @@ def translate(
 
 
 def _lines_of_standard_input() -> list[str]:
-    """Split at line feeds alone: other separators of lines may stand inside a sentence."""
+    """Split at line feeds only; a sentence may contain other line separators."""
     try:
         text = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -93,7 +93,7 @@ def _to_json(translator: Translator, sentence: str, hypotheses: Sequence[Hypothe
 
 
 def main() -> None:
-    """Run one command; a user's mistake ends in one sentence and status 1."""
+    """Run one command; a UserError is printed and gives exit status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict({"translate": translate}, prog="python -m model")
     except UserError as error:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from model.errors import UserError, quote_untrusted
 
-# Far more than the models of a page need, little enough that the shape of a model is soon laid out.
+# More than any model of the page needs, but small enough that the checks of a hostile config are fast.
 LARGEST = {
     "source_vocabulary": 250_000,
     "target_vocabulary": 250_000,
@@ -18,12 +18,12 @@ LARGEST = {
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
 }
-_FROM_JSON = {"int": int, "float": float, "bool": bool}  # all others are strings
+_FROM_JSON = {"int": int, "float": float, "bool": bool}  # the other settings are strings
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Everything that decides the shape of the weights and the arithmetic of the model.
+    """Everything that determines the weights' shapes and the computation of the model.
 
     Names follow table 3 of "Attention Is All You Need" (Vaswani et al. 2017).
     """
@@ -43,7 +43,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name, largest in LARGEST.items():
             value = getattr(self, name)
-            smallest = 0 if name.endswith("vocabulary") else 1  # a recipe's is learned from its data
+            smallest = 0 if name.endswith("vocabulary") else 1  # 0 in a recipe: learned from its data
             if not smallest <= value <= largest:
                 raise UserError(f"{name} is {quote_untrusted(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads:
@@ -64,7 +64,11 @@ class ModelConfig:
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the weights of such a model are, known before it takes memory."""
+        """Number of weights, computed before the model takes memory.
+
+        Building the model on torch's meta device would count them too, but its first use imports 800
+        modules and takes seconds.
+        """
         d, norm = self.d_model, 2 * self.d_model
         attention = 4 * d * d + 4 * d
         feed_forward = 2 * d * self.d_ff + self.d_ff + d
@@ -79,12 +83,12 @@ class ModelConfig:
         return encoder + decoder + final + vocabularies * d
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, ready for `json.dump`."""
+        """The settings as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ModelConfig:
-        """The config that `to_json` wrote. Raises UserError on unknown or missing names and other types."""
+        """The config that `to_json` wrote. Raises UserError for unknown or missing names and wrong types."""
         types = {field.name: _FROM_JSON.get(str(field.type), str) for field in fields(cls)}
         if unknown := sorted(set(values) - set(types)):
             raise UserError(f"Unknown model settings: {', '.join(map(quote_untrusted, unknown[:3]))}.")

@@ -1,14 +1,14 @@
-"""Errors that a user can cause."""
+"""UserError, for mistakes that a user can correct."""
 
 import reprlib
 
 
-class UserError(Exception):  # not a ValueError, which command lines take for a malformed option
-    """One clear sentence that says what is wrong and what to do; shown as it is."""
+class UserError(Exception):  # not a ValueError, which tyro reports as a malformed option
+    """One sentence that says what is wrong and what to do; it is shown to the user as it is."""
 
 
 class TooLongError(UserError):
-    """A text is longer than a model reads at once."""
+    """A text is longer than the model's limit."""
 
 
 _short = reprlib.Repr()
@@ -16,5 +16,5 @@ _short.maxstring = 80
 
 
 def quote_untrusted(value: object) -> str:
-    """A value from somebody's file as a sentence can quote it: short, on one line, nothing invisible."""
+    """Truncated repr() of an untrusted value for error messages: one short line of visible characters."""
     return _short.repr(value)

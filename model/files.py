@@ -1,4 +1,4 @@
-"""Files that others wrote: read within bounds, or refused in one sentence before memory is taken."""
+"""Reads untrusted files within size limits, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from model.errors import UserError, quote_untrusted
 
-MAX_JSON_BYTES = 16 << 20  # the tokenizer of 8,000 pieces takes 0.3 MB, a configuration 1 kB
+MAX_JSON_BYTES = 16 << 20  # a tokenizer of 8,000 pieces has 0.3 MB, a configuration 1 kB
 MAX_TEXT_BYTES = 1 << 20
 
 
 def check_file(path: Path, max_bytes: int) -> None:
-    """Raise UserError unless this is a file of its directory and has at most so many bytes."""
+    """Raise UserError unless this is a regular file inside its directory of at most `max_bytes`."""
     try:
         status = path.stat()
         elsewhere = not _lies_in_its_directory(path)
@@ -28,13 +28,13 @@ def check_file(path: Path, max_bytes: int) -> None:
     if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device might never end
         raise UserError(f"{path} is not a file; copy the model directory again.")
     if elsewhere:
-        raise UserError(f"{path} is a link to a file elsewhere; put that file itself in its place.")
+        raise UserError(f"{path} is a link to a file in another folder; replace it by a copy of that file.")
     if status.st_size > max_bytes:
         raise UserError(f"{path} has {status.st_size:,} bytes; at most {max_bytes:,} are read.")
 
 
 def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """The text of a file. Raises UserError for what `check_file` refuses and for what is not UTF-8."""
+    """The text of a file. Raises UserError as `check_file` does, and if the file is not UTF-8."""
     check_file(path, max_bytes)
     try:
         return path.read_text(encoding="utf-8")
@@ -45,10 +45,10 @@ def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds. Raises UserError when it is broken, and where others' readers differ.
+    """The value of a JSON file. Raises UserError if it is broken or ambiguous.
 
-    A name that stands twice, NaN and Infinity are such cases: what one program checks, the next may
-    read as something else.
+    Repeated names, NaN and Infinity are refused, because other JSON readers interpret them differently
+    from ours.
     """
     text = read_text(path, MAX_JSON_BYTES)
     try:
@@ -56,13 +56,13 @@ def read_json(path: Path) -> Any:
     except RecursionError as error:
         raise UserError(f"{path} is nested too deeply; copy it again.") from error
     except ValueError as error:
-        raise UserError(f"{path} is not proper JSON ({error}); copy it again.") from error
+        raise UserError(f"{path} is not valid JSON ({error}); copy it again.") from error
 
 
 def _lies_in_its_directory(path: Path) -> bool:
-    """Whether no link leads out: its text would be shown and published as if it were the model's.
+    """Whether the file is not a link to another folder, whose content would be published with the model.
 
-    The hub's cache is the exception: snapshots/COMMIT/config.json links to a file of blobs/.
+    The hub's cache is an exception: snapshots/COMMIT/config.json is a link to a file in blobs/.
     """
     directory = path.parent.resolve()
     target = path.resolve().parent
@@ -74,22 +74,22 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise ValueError(f"{quote_untrusted(name)} stands there twice")
+            raise ValueError(f"the name {quote_untrusted(name)} is repeated")
         values[name] = value
     return values
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a valid number")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then put it in place of `path` in one step."""
+    """Let `write` fill a temporary file in the same folder, then rename it to `path`."""
     _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(temporary)
-        temporary.chmod(0o644)  # safetensors creates files that only their owner can read
+        temporary.chmod(0o644)  # safetensors makes files that only the owner can read
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
@@ -98,19 +98,19 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete half files of `path` whose process was killed; one that still runs keeps its own."""
+    """Delete temporary files of `path` whose process does not run any more."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         process = part.name.removeprefix(f".{path.name}.").removesuffix(".part")
-        if process.isdecimal() and not _lives(int(process)):
+        if process.isdecimal() and not _is_running(int(process)):
             part.unlink(missing_ok=True)
 
 
-def _lives(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
-        os.kill(process, 0)  # signal 0 only asks
+        os.kill(process, 0)  # signal 0 only checks that the process exists
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # the process of another user
         return True
     return True
 

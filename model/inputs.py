@@ -1,27 +1,28 @@
-"""What a person gives, sentences and targets, as ids or as one sentence that refuses it."""
+"""Checks sentences and given translations, turns them into ids and groups them into batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError, quote_untrusted
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
-MAX_TOKENS = 128  # of a sentence to look at, </s> included
+MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
-CHARACTERS_PER_TOKEN = 40  # a bound before tokenising: nothing within the token limit is longer
+CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
+BATCH_TOKENS = 4096  # of one side of a batch
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
 
 
 def language(info: ModelInfo) -> str:
-    """What the model reads, in words."""
+    """The name of the language that the model reads."""
     return LANGUAGES.get(info.source_language, info.source_language)
 
 
 def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) -> list[list[int] | UserError]:
-    """The ids of each sentence with its </s>, or what keeps it from being translated."""
+    """The ids of each sentence with its </s>, or the reason why it cannot be translated."""
     problems = [_problem_of_text(text, max_tokens) for text in texts]
     readable = ["" if problem else text for text, problem in zip(texts, problems, strict=True)]
     rows = checkpoint.source_tokenizer.encode_batch(readable)
@@ -32,7 +33,7 @@ def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) ->
 
 
 def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]:
-    """A given target as ids. Raises UserError for what no translation can hold."""
+    """A given target as ids. Raises UserError if no translation can have them."""
     tokenizer = checkpoint.target_tokenizer
     if isinstance(target, str):
         if problem := _too_many_characters(target, MAX_TOKENS):
@@ -43,13 +44,25 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
     for index in ids:
         if not 0 <= index < len(tokenizer) or index in (PAD_ID, BOS_ID):
             raise UserError(
-                f"A translation cannot hold the token {quote_untrusted(index)}; give ids of the vocabulary."
+                f"A translation cannot contain token {quote_untrusted(index)}; give ids of the vocabulary."
             )
     if EOS_ID in ids[:-1]:
-        raise UserError("The given translation goes on behind its </s>; end it there.")
+        raise UserError("The given translation continues after its </s>; end it there.")
     if len(ids) > MAX_TARGET_TOKENS:
         raise _too_long("given translation", len(ids), MAX_TARGET_TOKENS)
     return ids
+
+
+def batches_by_length(lengths: Mapping[int, int], max_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
+    """The keys of `lengths` in batches of similar lengths, the longest first.
+
+    A batch has at most `max_tokens` tokens, padding included, or a single sentence.
+    """
+    order = sorted(lengths, key=lengths.__getitem__)
+    while order:
+        size = max(1, max_tokens // lengths[order[-1]])
+        yield order[-size:]
+        del order[-size:]
 
 
 def _problem_of_text(text: str, max_tokens: int) -> UserError | None:

@@ -1,4 +1,4 @@
-"""What one translation leaves behind: tokens, probabilities and every attention weight.
+"""The results of a translation: tokens, probabilities and every attention weight.
 
 Axis letters: L layers, H heads, S source length, T target length (rows of the decoder).
 """
@@ -25,13 +25,13 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Token:
-    """One token of a sentence as the model sees it and as a person reads it."""
+    """One token, as the model reads it and as a person reads it."""
 
-    piece: str  # the entry of the vocabulary, with its marker of a preceding space
-    text: str  # what a person reads; for an unknown piece, the characters it stands for
+    piece: str  # the vocabulary entry, in which U+2581 marks a space
+    text: str  # for a person to read; for <unk> the characters of the sentence, if known
     word: int | None  # index of the word it belongs to; None for a special token
     special: bool  # one of <pad>, <unk>, <s>, </s>
-    id: int = -1  # place in the vocabulary; -1 for a token that no tokenizer made
+    id: int = -1  # in the vocabulary; -1 if no tokenizer made the token
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AttentionRecord:
 
     Row t of `decoder` and `cross` belongs to the step that reads `read[t]` and predicts
     `predicted[t]`. Weights are the softmax before dropout, in eval mode: each row sums to 1
-    and cells that the mask forbids are exactly 0.
+    and masked cells are exactly 0.
     """
 
     encoder: Float[Tensor, "L H S S"]
@@ -53,7 +53,7 @@ class AttentionRecord:
 
 @dataclass(frozen=True)
 class Alternative:
-    """One of the likeliest tokens of a step."""
+    """One of the most likely tokens of a step."""
 
     token: Token
     log_probability: float  # natural logarithm
@@ -61,7 +61,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One finished translation of a search."""
+    """A finished translation of a search."""
 
     text: str
     score: float  # log-probability divided by the length penalty
@@ -75,7 +75,7 @@ NodeStatus = Literal["kept", "finished", "pruned"]
 
 @dataclass(frozen=True)
 class BeamNode:
-    """A hypothesis that beam search considered: the parent's, one token longer."""
+    """A hypothesis that beam search considered: its parent plus one token."""
 
     step: int  # position of the token in the target, from 0
     token: Token
@@ -83,12 +83,12 @@ class BeamNode:
     log_probability: float  # natural logarithm, summed from the first token
     score: float  # log-probability divided by the length penalty
     status: NodeStatus
-    reason: str  # why: one of model.decoding.beam_tree.REASONS
+    reason: str  # for the status; see model.decoding.beam_tree
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One sentence translated, with everything that the page shows."""
+    """The translation of one sentence with everything that the page shows."""
 
     source_text: str
     text: str
@@ -96,36 +96,36 @@ class Translation:
     target_language: str
     attention: AttentionRecord
     log_probabilities: tuple[float, ...]  # T, of each predicted token
-    alternatives: tuple[tuple[Alternative, ...], ...]  # T rows, the likeliest first
-    hypotheses: tuple[Hypothesis, ...]  # n-best, the best first
-    notices: tuple[str, ...] = ()  # sentences a person should read beside the result
+    alternatives: tuple[tuple[Alternative, ...], ...]  # T rows, most likely first
+    hypotheses: tuple[Hypothesis, ...]  # best first
+    notices: tuple[str, ...] = ()  # warnings to show with the result
     timings: Mapping[str, float] = field(default_factory=dict)  # milliseconds by phase
-    n_prefix: int = 0  # leading target tokens that were given; the model chose only those behind them
-    beam_tree: tuple[BeamNode, ...] = ()  # empty unless asked for; a parent stands before its children
+    n_prefix: int = 0  # leading target tokens that were given; the model chose the others
+    beam_tree: tuple[BeamNode, ...] = ()  # empty unless requested; parents come before their children
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The target's tokens as ids, as `prefix` and `score` take them."""
+        """The ids of the target's tokens, for `prefix` and `score`."""
         return tuple(token.id for token in self.attention.predicted)
 
 
 class Word(NamedTuple):
-    """A word of a translation beside another translation of the same sentence."""
+    """A word of a translation that is compared with another translation of the sentence."""
 
     text: str
-    changed: bool  # the other translation lacks it at this place
+    changed: bool  # the other translation does not have it at this place
 
 
 @dataclass(frozen=True)
 class AblationResult:
-    """What becomes of a translation when some heads are silent."""
+    """A translation with and without some heads."""
 
     heads: tuple[Head, ...]
     original: Translation
-    translation: Translation  # with the heads silent
+    ablated: Translation  # the new translation, without the heads
     original_words: tuple[Word, ...]
-    words: tuple[Word, ...]  # of the new translation
-    differences: tuple[float, ...]  # T of the original: log-probability with the heads silent minus without
+    ablated_words: tuple[Word, ...]
+    differences: tuple[float, ...]  # of the original's log-probabilities: without the heads minus with them
 
 
 class HeadValues(NamedTuple):

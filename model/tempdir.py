@@ -1,13 +1,14 @@
-"""A disk that takes nothing keeps nobody from translating: no file is needed for that."""
+"""Lets the app start when no temporary directory is writable, because translating needs no files."""
 
 import os
 import tempfile
 
 
 def ensure_tempdir() -> None:
-    """Let `tempfile` name its usual folder where no file can be written; torch and Gradio ask when imported.
+    """Let `tempfile.gettempdir` return a folder even if it is not writable.
 
-    Whoever writes there is told, and succeeds once there is room again.
+    torch and Gradio call it when they are imported, and would fail. Writing a temporary file still fails
+    until the disk has space again.
     """
     try:
         tempfile.gettempdir()

@@ -1,7 +1,7 @@
-"""Text to tokens and back: joint BPE, words or characters behind one interface.
+"""Tokenizer: text to tokens and back, by joint BPE, words or characters.
 
-All three mark a preceding space inside the piece (the marker is U+2581), so that joining the
-pieces gives back the very text: spaces, punctuation, umlauts and apostrophes included.
+All three kinds mark a preceding space inside the piece, as U+2581. So joining the pieces restores the
+text exactly: spaces, punctuation, umlauts and apostrophes included.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPACE = "\u2581"
 
 TokenizerKind = Literal["bpe", "word", "character"]
-KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
+TOKENIZER_KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
 
 
 def normalise(text: str) -> str:
-    """Unicode NFC, single spaces, nothing invisible at either end: the form that round-trips."""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
+    """Unicode NFC with single spaces, none at either end; the form of a text that decoding restores."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates
     return " ".join(unicodedata.normalize("NFC", text).replace(SPACE, " ").split())
 
 
 class Tokenizer:
-    """A vocabulary with its rules for cutting text. Ids 0 to 3 are <pad> <unk> <s> </s>."""
+    """A vocabulary with its rules for splitting text. Ids 0 to 3 are <pad> <unk> <s> </s>."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._backend = backend
@@ -51,7 +51,7 @@ class Tokenizer:
         vocabulary: int = 8000,
         min_frequency: int = 1,
     ) -> Tokenizer:
-        """Learn a vocabulary of at most `vocabulary` entries from training sentences only."""
+        """Learn a vocabulary of at most `vocabulary` entries from sentences."""
         settings: dict[str, Any] = {
             "special_tokens": list(SPECIALS),
             "vocab_size": vocabulary,
@@ -66,21 +66,23 @@ class Tokenizer:
             backend = tokenizers.Tokenizer(models.WordLevel(unk_token=UNK))
             trainer = trainers.WordLevelTrainer(**settings)
         backend.pre_tokenizer = _pre_tokenizer(kind)
-        # Specials typed by a user are text like any other, never control symbols.
+        # A special token that a user types is ordinary text, never a control symbol.
         backend.encode_special_tokens = True
         backend.train_from_iterator(map(normalise, sentences), trainer)
         return cls(backend)
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """Read what `save` wrote. Raises UserError when the file is missing, broken or of another form.
+        """Read the file that `save` wrote. Raises UserError if it is missing, broken or not ours.
 
-        Its rules must be those that `train` sets. A stranger's could end the whole process or hang it:
-        the library aborts on some settings, and a regular expression can take exponential time.
+        Its rules must be those that `train` sets. Other rules could crash or hang the process: the library
+        aborts on some settings, and a regular expression can take exponential time.
         """
         settings = read_json(path)
-        if _rules(settings) not in [_rules(json.loads(cls.train((), kind).to_json())) for kind in KINDS]:
-            raise UserError(f"{path} is not a tokenizer file of Headlight's; write it with Tokenizer.save.")
+        if _rules(settings) not in [
+            _rules(json.loads(cls.train((), kind).to_json())) for kind in TOKENIZER_KINDS
+        ]:
+            raise UserError(f"{path} is not a tokenizer file of Headlight; write it with Tokenizer.save.")
         _check_vocabulary(settings["model"]["vocab"], path)
         try:
             backend = tokenizers.Tokenizer.from_str(json.dumps(settings))
@@ -92,11 +94,11 @@ class Tokenizer:
         return cls(backend)
 
     def to_json(self) -> str:
-        """The whole tokenizer as the library writes it."""
+        """The tokenizer in the JSON format of the library."""
         return str(self._backend.to_str())
 
     def save(self, path: Path) -> None:
-        """Write the whole tokenizer as one JSON file."""
+        """Write the tokenizer as one JSON file."""
         text = json.dumps(json.loads(self.to_json()), ensure_ascii=False, indent=0)
         path.write_text(text, encoding="utf-8")
 
@@ -104,23 +106,23 @@ class Tokenizer:
         return int(self._backend.get_vocab_size())
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the text's tokens without <s> and </s>. What is unknown becomes <unk>."""
+        """Ids of the text's tokens without <s> and </s>; unknown characters become <unk>."""
         return list(self._backend.encode(normalise(text), add_special_tokens=False).ids)
 
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """`encode`, and the characters [start, end) of the normalised text that each id was cut from."""
+        """`encode`, with the span [start, end) of each id in the normalised text."""
         encoding = self._backend.encode(normalise(text), add_special_tokens=False)
         return list(encoding.ids), list(encoding.offsets)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` for many texts at once, in parallel."""
+        """`encode` for many texts, in parallel."""
         encodings = self._backend.encode_batch_fast(
             [normalise(text) for text in texts], add_special_tokens=False
         )
         return [list(encoding.ids) for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of the ids; special tokens are left out, text after </s> too."""
+        """Text of the ids up to </s>, without special tokens."""
         pieces = []
         for index in ids:
             if index == EOS_ID:
@@ -138,17 +140,17 @@ class Tokenizer:
         return [self.piece(index) for index in ids]
 
     def source_tokens(self, text: str) -> tuple[Token, ...]:
-        """Tokens of a source sentence, </s> last; an unknown piece keeps the text it stands for."""
+        """Tokens of a source sentence, </s> last; <unk> keeps the text that it replaces."""
         text = normalise(text)
         ids, spans = self.encode_spans(text)
         surfaces = [text[start:end].replace(" ", SPACE) for start, end in spans]
         return self.tokens([*ids, EOS_ID], [*surfaces, EOS])
 
     def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:
-        """Ids as tokens to show, each with the index of the word it belongs to.
+        """Ids as tokens to show, each with the index of its word.
 
-        `surfaces` gives the text that each id was cut from, spaces marked as in pieces; it stands
-        for an unknown piece, which without it is shown as <unk>.
+        `surfaces` has the text of each id in the sentence, with spaces marked as in pieces. It is shown
+        for an unknown piece; without it <unk> is shown.
         """
         pieces = self.pieces(ids)
         written = list(pieces)
@@ -161,7 +163,7 @@ class Tokenizer:
         )
 
 
-# A run of letters, one digit or one mark, each with the space before it.
+# A sequence of letters, one digit or one punctuation mark, each with the space before it.
 PRE_TOKEN = tokenizers.Regex(rf"{SPACE}?(\p{{L}}[\p{{L}}\p{{M}}]*|[^\p{{L}}{SPACE}])|{SPACE}")
 
 
@@ -173,7 +175,7 @@ def _pre_tokenizer(kind: TokenizerKind) -> pre_tokenizers.PreTokenizer:
 
 
 def _rules(settings: Any) -> Any:
-    """A tokenizer file without what training learned: its vocabulary and merges. None if it has no such."""
+    """A tokenizer file without its learned vocabulary and merges; None if it has no vocabulary."""
     match settings:
         case {"model": {"vocab": _, **model}}:
             return settings | {"model": {name: rule for name, rule in model.items() if name != "merges"}}
@@ -181,18 +183,18 @@ def _rules(settings: Any) -> Any:
 
 
 def _check_vocabulary(vocabulary: Any, path: Path) -> None:
-    """Raise UserError unless the ids are 0, 1, 2 and so on: each has its row in the embedding."""
+    """Raise UserError unless the ids are 0, 1, 2 and so on, as the rows of the embedding are."""
     entries = vocabulary if isinstance(vocabulary, dict) else {}
     if [entries.get(special) for special in SPECIALS] != list(range(len(SPECIALS))):
         raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")
     if sorted(each for each in entries.values() if type(each) is int) != list(range(len(entries))):
-        raise UserError(f"{path} leaves out ids or has some twice; copy it from the run again.")
+        raise UserError(f"{path} has missing or repeated ids; copy it from the run again.")
 
 
 def _word_indices(ids: Sequence[int], pieces: Sequence[str]) -> list[int | None]:
-    """Number the words: a new one at each space and at each punctuation mark.
+    """The word index of each id; a new word begins at each space and each punctuation mark.
 
-    A space that is a piece of its own belongs to the word that follows it.
+    A space that is a piece of its own belongs to the next word.
     """
     indices: list[int | None] = []
     word, previous = -1, ""
@@ -214,6 +216,6 @@ def _is_mark(character: str) -> bool:
 
 
 def pad(rows: Sequence[Sequence[int]], multiple: int = 1) -> Int[Tensor, "B S"]:
-    """Rows of ids as one tensor, <pad> on the right up to a multiple of `multiple` columns."""
+    """Rows of ids as one tensor, padded on the right to a multiple of `multiple` columns."""
     width = -(-max(map(len, rows)) // multiple) * multiple
     return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])

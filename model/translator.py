@@ -1,4 +1,4 @@
-"""Translator: text in, Translation out."""
+"""Translator: text in, Translation out, with every attention weight."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from torch import Tensor
 from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
-from model.decoding.beam_tree import BeamTrees
-from model.decoding.search import Candidate, SearchOptions, encode, length_penalty, search
+from model.decoding.beam_tree import BeamTree
+from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
 from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
 from model.errors import TooLongError, UserError
-from model.inputs import MAX_TOKENS, language, source_ids, target_ids
+from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.results import (
     AblationResult,
     Alternative,
     AttentionRecord,
-    BeamNode,
     Head,
     HeadValues,
     Hypothesis,
@@ -36,16 +35,15 @@ from model.storage.checkpoint import Checkpoint, load
 from model.storage.hub import OnHub
 from model.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
 
-BATCH_TOKENS = 4096  # source tokens decoded together, hypotheses counted
 N_ALTERNATIVES = 5
-# Mean log-probability per token below which a translation carries a notice. Of 200
-# development sentences each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 %
-# in English and 97 % (Tatoeba) in French.
+# Mean log-probability per token below which a translation gets a notice. Of 200 development sentences
+# each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 % in English and 97 %
+# (Tatoeba) in French.
 UNSURE = -0.85
 
 
-class Sentence(NamedTuple):
-    """A source sentence as the encoder read it."""
+class EncodedSource(NamedTuple):
+    """A source sentence and the encoder's output for it."""
 
     text: str
     ids: Int[Tensor, "1 S"]
@@ -53,7 +51,7 @@ class Sentence(NamedTuple):
 
 
 class Translator(OnHub):
-    """A model directory ready to translate."""
+    """Translates with a model and shows what its heads do."""
 
     def __init__(
         self,
@@ -64,21 +62,21 @@ class Translator(OnHub):
     ) -> None:
         self.checkpoint = checkpoint
         self.name = name
-        self.directory = directory  # where the record of its training may lie too; None when made in memory
+        self.directory = directory  # None for a model that was made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
 
     @classmethod
     def load(cls, directory: str | Path) -> Translator:
-        """Read a model directory. Raises UserError when it is missing, broken or too new."""
+        """Read a model directory. Raises UserError if it is missing, broken or too new."""
         checkpoint = load(Path(directory))
         lay_out_for_few_rows(checkpoint.model)
         return cls(checkpoint, Path(directory).name, directory=Path(directory))
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Translator:
-        """Read a local model directory or a model of the hub, user/name: see `OnHub.from_pretrained`."""
+        """Read a local model directory or a model of the hub (user/name); see `OnHub.from_pretrained`."""
         translator = super().from_pretrained(pretrained_model_name_or_path, **options)
-        translator.name = Path(pretrained_model_name_or_path).name  # that of the hub's cache is a hash
+        translator.name = Path(pretrained_model_name_or_path).name  # the cached directory is named by a hash
         return translator
 
     def _save_pretrained(self, save_directory: Path) -> None:
@@ -86,12 +84,12 @@ class Translator(OnHub):
 
     @property
     def device(self) -> torch.device:
-        """Where the model's weights are."""
+        """The device of the model's weights."""
         return self.checkpoint.model.output.weight.device
 
     @property
     def title(self) -> str:
-        """Languages, size and scores, as the page's picker shows them."""
+        """Languages, size and scores, as the page's list of models shows them."""
         parameters = sum(parameter.numel() for parameter in self.checkpoint.model.parameters())
         scores = (f"{name} {value:.1f}" for name, value in self.checkpoint.info.scores.items())
         return " · ".join((self.checkpoint.info.title, f"{parameters / 1e6:.1f} M", *scores))
@@ -109,36 +107,39 @@ class Translator(OnHub):
     ) -> Translation:
         """Translate one sentence and record every attention weight.
 
-        The `hypotheses` are the `n_best` and whatever else the search finished on its way. The
-        translation begins with `prefix`, text or token ids, and is the prefix alone when that ends
-        with </s> or fills the length limit. With `tree` it holds the beam tree. Raises UserError when
-        the text is empty, too long or wholly unknown to the model, or the prefix is no target.
+        `hypotheses` has the `n_best` and all others that the search finished. The translation begins with
+        `prefix` (text or token ids), and is the prefix itself if that ends with </s> or reaches the
+        length limit. With `tree` the result has the beam tree. Raises UserError if the text is empty, too
+        long or has no character that the model knows, or if the prefix is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
         given = target_ids(self.checkpoint, prefix)
         started = time.perf_counter()
-        sentence = self._read(text, gates)
+        source = self._encode(text, gates)
         encoded = time.perf_counter()
-        trees = BeamTrees() if tree else None
+        beam_tree = BeamTree(self._token) if tree else None
         hypotheses: tuple[Hypothesis, ...] = ()
-        if given[-1:] != [EOS_ID] and len(given) < options.limit(sentence.ids.shape[1]):
-            hypotheses = self._search(sentence, options, gates, given, trees)
+        if given[-1:] != [EOS_ID] and len(given) < options.limit(source.ids.shape[1]):
+            prefix_ids = torch.tensor([given], dtype=torch.long, device=self.device)
+            context: dict[str, Any] = {"prefix": prefix_ids, "encoded": source.encoded, "tree": beam_tree}
+            (found,) = search(self._model, source.ids, options, gates, **context)
+            hypotheses = tuple(map(self._hypothesis, found))
         searched = time.perf_counter()
         target = hypotheses[0].ids if hypotheses else given
-        result = self._translation(sentence, target, len(given), gates, length_penalty)
+        result = self._translation(source, target, len(given), gates, length_penalty)
         timings = {
             "encode": 1000 * (encoded - started),
             "search": 1000 * (searched - encoded),
             "record": 1000 * (time.perf_counter() - searched),
         }
-        found = hypotheses or result.hypotheses
-        return replace(result, hypotheses=found, timings=timings, beam_tree=self._beam_tree(trees))
+        nodes = tuple(beam_tree.nodes) if beam_tree else ()
+        return replace(result, hypotheses=hypotheses or result.hypotheses, timings=timings, beam_tree=nodes)
 
     def score(self, text: str, target: str | Sequence[int], gates: HeadGates | None = None) -> Translation:
-        """What the model makes of a given translation: its log-probabilities and attention.
+        """Log-probabilities and attention of a given translation, without a search.
 
-        `target` is text, taken to its </s>, or token ids, taken as they are. Nothing is searched: all of
-        the result's tokens are `forced`. Raises UserError when either side is empty or too long.
+        `target` is text, to which </s> is added, or token ids, taken as they are. Raises UserError if
+        either side is empty or too long.
         """
         ids = target_ids(self.checkpoint, target)
         if isinstance(target, str) and ids:
@@ -146,9 +147,9 @@ class Translator(OnHub):
         if not ids:
             raise UserError("There is no translation to score; give one.")
         started = time.perf_counter()
-        sentence = self._read(text, gates)
+        source = self._encode(text, gates)
         encoded = time.perf_counter()
-        result = self._translation(sentence, ids, len(ids), gates)
+        result = self._translation(source, ids, len(ids), gates)
         timings = {"encode": 1000 * (encoded - started), "record": 1000 * (time.perf_counter() - encoded)}
         return replace(result, timings=timings)
 
@@ -160,29 +161,29 @@ class Translator(OnHub):
         length_penalty: float = 1.0,
         target: str | Sequence[int] | None = None,
     ) -> AblationResult:
-        """Translate with and without these heads, and score the former translation without them.
+        """Translate with and without these heads, and score the original translation without them.
 
-        `target` is what `score` takes and stands for the translation with all heads; None is the model's
-        own. Raises UserError when the model lacks one of the heads, and for what `translate` refuses.
+        The original is `target`, as `score` takes it, or else the model's own translation. Raises
+        UserError if the model does not have one of the heads, and as `translate` does.
         """
         heads = tuple(heads)
-        gates = HeadGates.muting(self.checkpoint.model.config, heads)
+        gates = HeadGates.ablating(self.checkpoint.model.config, heads)
         gates = HeadGates(*(gate.to(self.device) for gate in gates))
         if target is None:
             original = self.translate(text, beam_size, length_penalty)
         else:
             original = self.score(text, target)
-        muted = self.translate(text, beam_size, length_penalty, gates)
-        forced = self.score(text, original.ids, gates)
-        before, after = changed_words(original.text, muted.text)
-        pairs = zip(forced.log_probabilities, original.log_probabilities, strict=True)
-        differences = tuple(silent - whole for silent, whole in pairs)
-        return AblationResult(heads, original, muted, before, after, differences)
+        ablated = self.translate(text, beam_size, length_penalty, gates)
+        rescored = self.score(text, original.ids, gates)
+        words = changed_words(original.text, ablated.text)
+        pairs = zip(rescored.log_probabilities, original.log_probabilities, strict=True)
+        differences = tuple(after - before for after, before in pairs)
+        return AblationResult(heads, original, ablated, *words, differences)
 
     def importance(self, text: str, target: str | Sequence[int] | None = None) -> HeadValues:
-        """Change of the target's log-probability, in nats, when each head alone is silent.
+        """Change of the target's log-probability, in nats, when each head alone is ablated.
 
-        `target` is what `score` takes; None is the model's own greedy translation.
+        The target is `target`, as `score` takes it, or else the model's own greedy translation.
         """
         result = self.translate(text) if target is None else self.score(text, target)
         return importance(self._model, self._source(text), torch.tensor([result.ids], device=self.device))
@@ -193,15 +194,15 @@ class Translator(OnHub):
         return NormWeights(*(kind.cpu() for kind in norm_weights(self._model, source, read)))
 
     def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
-        """How one weight of one head came about; rows and columns are those of the record."""
+        """How one weight of one head is computed; rows and columns are those of the record."""
         return explain_cell(self._model, *self._pair(text, target), head, row, column)
 
     def translate_batch(
         self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
     ) -> list[str]:
-        """Translations alone, in order, for many sentences; one without a known character stays empty.
+        """The translated texts of many sentences, in order; "" for a sentence without a known character.
 
-        Raises UserError that counts lines from 1 when a sentence is too long.
+        Raises UserError with the line, counted from 1, if a sentence is too long.
         """
         results = [""] * len(texts)
         for place, found in self.translate_lines(texts, SearchOptions(beam_size, length_penalty)):
@@ -214,10 +215,10 @@ class Translator(OnHub):
     def translate_lines(
         self, texts: Sequence[str], options: SearchOptions, gates: HeadGates | None = None
     ) -> Iterator[tuple[int, tuple[Hypothesis, ...] | UserError]]:
-        """The hypotheses of each sentence with its place, as they are found, the longest sentences first.
+        """The index and hypotheses of each sentence as soon as they are found, longest sentences first.
 
-        An empty sentence has none. Where `translate` would raise a UserError for another reason, that
-        error comes in their place.
+        An empty sentence has no hypotheses. For a sentence that `translate` would refuse for another
+        reason the UserError is returned instead.
         """
         rows: dict[int, list[int]] = {}
         for place, row in enumerate(source_ids(self.checkpoint, texts, self.max_tokens)):
@@ -225,29 +226,26 @@ class Translator(OnHub):
                 yield place, row if normalise(texts[place]) else ()
             else:
                 rows[place] = row
-        order = sorted(rows, key=lambda place: len(rows[place]))
-        while order:
-            # The longest sentence left decides how many go together.
-            count = max(1, BATCH_TOKENS // (len(rows[order[-1]]) * options.beam_size))
-            places, order = order[-count:], order[:-count]
+        lengths = {place: len(row) for place, row in rows.items()}
+        for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
             source = pad([rows[place] for place in places]).to(self.device)
             dtype = product_dtype(len(places) * options.beam_size, self.device)
             batch = search(self._model, source, options, gates, dtype=dtype)
             for place, found in zip(places, batch, strict=True):
-                yield place, tuple(self._hypothesis(candidate) for candidate in found)
+                yield place, tuple(map(self._hypothesis, found))
 
     def record(
         self, text: str, target: Sequence[int], gates: HeadGates | None = None
     ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
-        """All weights and next-token log-probabilities of one pass over a given target.
+        """All weights and next-token log-probabilities while the model reads a given target.
 
-        `target` is what is predicted, without <s>. The explicit path in eval mode gives what
-        cached decoding computed step by step.
+        `target` is what the model should predict, without <s>. One pass on the explicit path in eval mode
+        gives the same as cached decoding step by step.
         """
-        return self._record(self._read(text, gates), target, gates)
+        return self._record(self._encode(text, gates), target, gates)
 
     def notices(self, source: Sequence[Token], hypothesis: Hypothesis) -> tuple[str, ...]:
-        """Sentences that a person should read beside a translation that the model chose."""
+        """Warnings about a translation that the model chose: unknown characters, low probability, a cut."""
         found = []
         unknown = [t.text for t in source if t.special and t.word is not None]
         if unknown:
@@ -264,45 +262,31 @@ class Translator(OnHub):
     @property
     def _model(self) -> Transformer:
         model = self.checkpoint.model
-        return model.eval() if model.training else model  # eval() walks through every module
+        return model.eval() if model.training else model  # eval() visits every module, which takes time
+
+    def _source(self, text: str) -> Int[Tensor, "1 S"]:
+        (row,) = source_ids(self.checkpoint, [text], self.max_tokens)
+        if isinstance(row, UserError):
+            raise row
+        return torch.tensor([row], device=self.device)
 
     @torch.inference_mode()
-    def _read(self, text: str, gates: HeadGates | None) -> Sentence:
+    def _encode(self, text: str, gates: HeadGates | None) -> EncodedSource:
         ids = self._source(text)
-        return Sentence(text, ids, encode(self._model, ids, gates, explicit=True))
-
-    def _search(
-        self,
-        sentence: Sentence,
-        options: SearchOptions,
-        gates: HeadGates | None,
-        given: list[int],
-        trees: BeamTrees | None,
-    ) -> tuple[Hypothesis, ...]:
-        prefix = torch.tensor([given], dtype=torch.long, device=self.device)
-        (found,) = search(
-            self._model,
-            sentence.ids,
-            options,
-            gates,
-            prefix=prefix,
-            encoded=sentence.encoded,
-            trees=trees,
-        )
-        return tuple(self._hypothesis(candidate) for candidate in found)
+        return EncodedSource(text, ids, encode_source(self._model, ids, gates, explicit=True))
 
     @torch.inference_mode()
     def _record(
-        self, sentence: Sentence, target: Sequence[int], gates: HeadGates | None
+        self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None
     ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
         read = (BOS_ID, *target[:-1])
         reading = torch.tensor([read], device=self.device)
-        decoded = self._model.decode(reading, sentence.encoded, None, gates, explicit=True)
+        decoded = self._model.decode(reading, source.encoded, gates, explicit=True)
         record = AttentionRecord(
-            encoder=cast(Tensor, sentence.encoded.weights)[0].cpu(),
+            encoder=cast(Tensor, source.encoded.weights)[0].cpu(),
             decoder=cast(Tensor, decoded.self_weights)[0].cpu(),
             cross=cast(Tensor, decoded.cross_weights)[0].cpu(),
-            source=self.checkpoint.source_tokenizer.source_tokens(sentence.text),
+            source=self.checkpoint.source_tokenizer.source_tokens(source.text),
             read=self.checkpoint.target_tokenizer.tokens(read),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
         )
@@ -310,45 +294,39 @@ class Translator(OnHub):
 
     def _translation(
         self,
-        sentence: Sentence,
+        source: EncodedSource,
         target: Sequence[int],
         n_prefix: int,
         gates: HeadGates | None,
         alpha: float = 1.0,
     ) -> Translation:
-        """One pass over the target, with everything that there is to say about it."""
-        record, scores = self._record(sentence, target, gates)
-        log_probabilities, alternatives = self._steps(scores, target)
+        """The Translation of one pass over the target."""
+        record, scores = self._record(source, target, gates)
+        log_probabilities = tuple(scores[torch.arange(len(target)), torch.tensor(target)].tolist())
         total = sum(log_probabilities)
-        penalised = total / length_penalty(len(target), alpha)
-        own = self._hypothesis(Candidate(tuple(target), total, penalised, log_probabilities))
+        score = total / length_penalty(len(target), alpha)
+        own = self._hypothesis(Candidate(tuple(target), total, score, log_probabilities))
         notices = self.notices(record.source, own) if n_prefix < len(target) else ()
         if UNK_ID in target:
             notices += ("The given translation has characters that the model reads as <unk>.",)
         info = self.checkpoint.info
         return Translation(
-            source_text=normalise(sentence.text),
+            source_text=normalise(source.text),
             text=own.text,
             source_language=info.source_language,
             target_language=info.target_language,
             attention=record,
             log_probabilities=log_probabilities,
-            alternatives=alternatives,
+            alternatives=self._alternatives(scores),
             hypotheses=(own,),
             notices=notices,
             n_prefix=n_prefix,
         )
 
-    def _steps(
-        self, scores: Float[Tensor, "T V"], target: Sequence[int]
-    ) -> tuple[tuple[float, ...], tuple[tuple[Alternative, ...], ...]]:
-        chosen = scores[torch.arange(len(target)), torch.tensor(target)].tolist()
-        best, ids = scores.topk(min(N_ALTERNATIVES, scores.shape[-1]), dim=-1)
-        rows = zip(ids.tolist(), best.tolist(), strict=True)
-        return tuple(chosen), tuple(
-            tuple(Alternative(self._token(index), value) for index, value in zip(row, values, strict=True))
-            for row, values in rows
-        )
+    def _alternatives(self, scores: Float[Tensor, "T V"]) -> tuple[tuple[Alternative, ...], ...]:
+        best = scores.topk(min(N_ALTERNATIVES, scores.shape[-1]), dim=-1)
+        rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return tuple(tuple(map(Alternative, map(self._token, ids), values)) for ids, values in rows)
 
     def _token(self, index: int) -> Token:
         return self.checkpoint.target_tokenizer.tokens([index])[0]
@@ -357,19 +335,8 @@ class Translator(OnHub):
         text = self.checkpoint.target_tokenizer.decode(found.ids)
         return Hypothesis(text, found.score, found.log_probability, found.ids, found.log_probabilities)
 
-    def _beam_tree(self, trees: BeamTrees | None) -> tuple[BeamNode, ...]:
-        if trees is None:
-            return ()
-        return tuple(BeamNode(**(vars(node) | {"token": self._token(node.token)})) for node in trees.nodes[0])
-
     def _pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
-        """What the encoder and the decoder read. Raises UserError for what `score` refuses."""
+        """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
         if not (ids := target_ids(self.checkpoint, target)):
             raise UserError("There is no translation to look into; give its ids.")
         return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
-
-    def _source(self, text: str) -> Int[Tensor, "1 S"]:
-        (row,) = source_ids(self.checkpoint, [text], self.max_tokens)
-        if isinstance(row, UserError):
-            raise row
-        return torch.tensor([row], device=self.device)

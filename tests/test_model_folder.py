@@ -29,20 +29,20 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda d: ((d / "model.safetensors").unlink(), (d / "model.safetensors").mkdir()),
         "is not a file",
     ),
-    "half-weights": (lambda d: os.truncate(d / "model.safetensors", 900), "cut short or broken"),
+    "half-weights": (lambda d: os.truncate(d / "model.safetensors", 900), "truncated or broken"),
     "huge-tokenizer": (lambda d: os.truncate(d / "tokenizer.json", 1 << 33), "bytes; at most"),
     "link-out": (
         lambda d: ((d / "README.md").unlink(), (d / "README.md").symlink_to("/etc/hosts")),
-        "is a link to a file elsewhere",
+        "is a link to a file in another folder",
     ),
     "newer": (set_value("format", 99), "newer than"),
     "no-config": (lambda d: (d / "config.json").unlink(), "config.json is missing"),
     "no-weights": (lambda d: (d / "model.safetensors").unlink(), "model.safetensors is missing"),
     "pickle": (
         lambda d: (d / "model.safetensors").write_bytes(b"\x80\x04cposix\nsystem\n."),
-        "cut short or broken",
+        "truncated or broken",
     ),
-    "strange-title": (set_value("title", "\ud800\u202e"), "title in .* is no short line"),
+    "strange-title": (set_value("title", "\ud800\u202e"), "title in .* is not a short line"),
     "wide": (set_value("d_model", 10**7), "d_model is 10000000"),
 }
 

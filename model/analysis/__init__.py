@@ -1,1 +1,1 @@
-"""What a translation says about the heads: measures, attribution, alignment, ablation."""
+"""What one translation, or a sample of them, says about the heads."""

@@ -1,8 +1,9 @@
-"""What a translation loses when heads are silent: one set of heads, or all of them one by one."""
+"""Head importance by ablation and by gradient, and the words that an ablation changes."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -10,24 +11,24 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.network.attention import KeyValue
-from model.network.transformer import Encoded, HeadGates, Transformer
+from model.network.transformer import Encoded, HeadGates, Transformer, eval_mode
 from model.results import HeadValues, Word
 from model.tokenizer import BOS_ID
 
-PASS_TOKENS = 2048  # target tokens scored together; their logits decide the memory that this takes
+PASS_TOKENS = 2048  # target tokens scored together; most of the memory is taken by their logits
 
 
 @torch.inference_mode()
 def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
-    """How much the target's log-probability changes when one head is silent, for each head.
+    """Change of the target's log-probability when one head is ablated, for each head.
 
-    In nats, summed over the target; below 0 where the head helps. All heads go through the decoder as one
-    batch. Heads of the decoder share the encoder's output, since they do not change it.
+    In nats, summed over the target; negative if the head helps. The decoder runs all ablations as one
+    batch. Those of decoder heads share one encoder output, which they do not change.
     """
     config = model.config
     encoder_heads = config.n_encoder_layers * config.n_heads
     decoder_heads = config.n_decoder_layers * config.n_heads
-    rows = encoder_heads + 2 * decoder_heads + 1  # the last one has every head
+    rows = encoder_heads + 2 * decoder_heads + 1  # in the last row no head is ablated
     gates = HeadGates(
         *(gate.expand(rows, -1, -1).clone().to(source.device) for gate in HeadGates.open(config))
     )
@@ -36,43 +37,66 @@ def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tenso
         heads = gate[0].numel()
         gate[row : row + heads].flatten(1).fill_diagonal_(0.0)
         row += heads
-    own = HeadGates(*(gate[:encoder_heads] for gate in gates))
-    muted = model.encode(source.expand(encoder_heads, -1), None, own)
-    whole = model.encode(source)
-    memory = [
+    encoder_gates = HeadGates(*(gate[:encoder_heads] for gate in gates))
+    ablated = model.encode(source.expand(encoder_heads, -1), None, encoder_gates)
+    intact = model.encode(source)
+    cross_kv = [
         KeyValue(
             *(torch.cat((a, b.expand(rows - encoder_heads, -1, -1, -1))) for a, b in zip(*pair, strict=True))
         )
-        for pair in zip(muted.cross_kv, whole.cross_kv, strict=True)
+        for pair in zip(ablated.cross_kv, intact.cross_kv, strict=True)
     ]
-    totals = _forced(model, Encoded(memory, None, None), target, gates)
+    totals = _log_probabilities(model, cross_kv, target, gates)
     sizes = [encoder_heads, decoder_heads, decoder_heads]
     encoder, decoder, cross = torch.split((totals[:-1] - totals[-1]).cpu(), sizes)
     shape = (-1, config.n_heads)
     return HeadValues(encoder.view(shape), decoder.view(shape), cross.view(shape))
 
 
-def _forced(
-    model: Transformer, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates
+def _log_probabilities(
+    model: Transformer, cross_kv: Sequence[KeyValue], target: Int[Tensor, "1 T"], gates: HeadGates
 ) -> Float[Tensor, " R"]:
-    """Log-probability of the target under each row of gates."""
+    """Log-probability of the target for each row of gates."""
     read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
     size = max(1, PASS_TOKENS // target.shape[1])
     totals = []
     for start in range(0, len(gates.encoder), size):
         part = slice(start, start + size)
-        memory = [KeyValue(key[part], value[part]) for key, value in encoded.cross_kv]
+        encoded = Encoded([KeyValue(key[part], value[part]) for key, value in cross_kv])
         some = HeadGates(*(gate[part] for gate in gates))
         rows = len(some.encoder)
-        hidden = model.decode(read.expand(rows, -1), Encoded(memory, None, None), None, some).hidden
+        hidden = model.decode(read.expand(rows, -1), encoded, some).hidden
         logits = cast(Tensor, model.output(hidden))
         chosen = logits.gather(2, target.expand(rows, -1)[..., None])[..., 0]
         totals.append((chosen - logits.logsumexp(-1)).sum(-1))
     return torch.cat(totals)
 
 
+def gradient_importance(
+    model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], predicted: Int[Tensor, " T"]
+) -> HeadGates:
+    """I_h = |dL / d gate_h| with all gates at 1, for every head of each kind.
+
+    Michel et al. 2019, "Are Sixteen Heads Really Better than One?", for one sentence; the paper takes
+    the mean over sentences. L is the negative log-probability of `predicted` in nats, summed over its
+    tokens, while the model reads `read` in eval mode. So I_h is the first-order estimate of what
+    ablating the head changes.
+    """
+    # The caller may have disabled gradients; tensors made in inference mode need a copy to have any.
+    with torch.inference_mode(False), torch.enable_grad(), eval_mode(model):
+        source, read, predicted = source.clone(), read.clone(), predicted.clone()
+        device = model.output.weight.device
+        gates = HeadGates(*(gate.to(device).requires_grad_() for gate in HeadGates.open(model.config)))
+        encoded = model.encode(source[None], None, gates)
+        decoded = model.decode(read[None], encoded, gates)
+        scores = model.output(decoded.hidden[0]).log_softmax(-1)
+        loss = -scores.gather(-1, predicted[:, None]).sum()
+        gradients = torch.autograd.grad(loss, tuple(gates))
+    return HeadGates(*(gradient.abs() for gradient in gradients))
+
+
 def changed_words(original: str, new: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """The words of two texts, each marked when the other text lacks it there."""
+    """The words of two texts; a word is marked if the other text does not have it at that place."""
     before, after = original.split(), new.split()
     changed_before, changed_after = [True] * len(before), [True] * len(after)
     for a, b, size in difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():

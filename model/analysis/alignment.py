@@ -1,4 +1,4 @@
-"""Word alignments: read from cross-attention, written in Pharaoh's form, scored against gold links.
+"""Word alignments: taken from cross-attention, written in Pharaoh format, scored against gold links.
 
 Axis letters: L any leading axes (layer, head), T target tokens, S source tokens, W and U words.
 """
@@ -14,18 +14,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.errors import UserError
-from model.results import AttentionRecord
 
 Link = tuple[int, int]  # source word, target word, both counted from 0
-NO_WORD = -1  # stands for the source word of a target word that has none
+NO_WORD = -1  # in place of the source word of a target word that has none
 
 
 @dataclass(frozen=True)
 class GoldAlignment:
-    """Links that people drew between the words of one sentence pair (Och and Ney 2003)."""
+    """Links between the words of one sentence pair, annotated by people (Och and Ney 2003)."""
 
     sure: frozenset[Link]
-    possible: frozenset[Link]  # the sure ones included
+    possible: frozenset[Link]  # includes the sure ones
 
 
 def merge_to_words(
@@ -33,8 +32,9 @@ def merge_to_words(
 ) -> Float[Tensor, "*L W U"]:
     """Weights between words: the sum over a key word's tokens, the mean over a query word's tokens.
 
-    The arguments give the word of each query and each key; None, as on special tokens, leaves it
-    out, so a row sums to 1 less the weight on specials. A query word without tokens gets zeros.
+    The arguments give the word of each query and of each key. Tokens without a word (None), such as
+    special tokens, are left out, so a row sums to 1 minus the weight on them. A query word without
+    tokens gets zeros.
     """
     keys, queries = _membership(key_words, weights), _membership(query_words, weights)
     mean = queries / queries.sum(-1, keepdim=True).clamp(min=1)
@@ -42,7 +42,7 @@ def merge_to_words(
 
 
 def _membership(words: Sequence[int | None], like: Tensor) -> Float[Tensor, "W N"]:
-    """1 where token n belongs to word w."""
+    """1 if token n belongs to word w."""
     count = 1 + max((word for word in words if word is not None), default=-1)
     places = [NO_WORD if word is None else word for word in words]
     token_words = torch.tensor(places, dtype=torch.long, device=like.device)
@@ -52,12 +52,12 @@ def _membership(words: Sequence[int | None], like: Tensor) -> Float[Tensor, "W N
 def strongest_words(
     weights: Float[Tensor, "*L T S"], query_words: Sequence[int | None], key_words: Sequence[int | None]
 ) -> Int[Tensor, "*L W"]:
-    """The source word with the largest merged weight for each target word; NO_WORD without any weight.
+    """The source word with the largest merged weight for each target word; NO_WORD if it has no weight.
 
-    `query_words` decides which row speaks for a target token t: the words of the predicted tokens
-    give the unshifted alignment, those of the tokens read the shifted one (Naive-Att and Shift-Att
-    in Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). With
-    the weights transposed and the words swapped it is the target word of each source word.
+    `query_words` decides which row belongs to a target token: the words of the predicted tokens give the
+    unshifted alignment, those of the tokens read the shifted one (Naive-Att and Shift-Att in Chen et
+    al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). With the weights
+    transposed and the words swapped, the result is the target word of each source word.
     """
     merged = merge_to_words(weights, query_words, key_words)
     if merged.shape[-1] == 0:
@@ -66,30 +66,17 @@ def strongest_words(
     return strongest.indices.masked_fill(strongest.values == 0, NO_WORD)
 
 
-def align_record(record: AttentionRecord, shifted: bool = False) -> Int[Tensor, "M H W"]:
-    """The source word that each head of each decoder layer aligns each target word to.
-
-    Unshifted takes the row that predicts a token, shifted the row that reads it. A translation
-    that the length limit cut never reads its last token, so that its last word may be missing
-    from the shifted rows.
-    """
-    queries = record.read if shifted else record.predicted
-    return strongest_words(
-        record.cross, [token.word for token in queries], [token.word for token in record.source]
-    )
-
-
 def links(source_words: Sequence[int]) -> frozenset[Link]:
     """One link for each target word that has a source word."""
     return frozenset((source, target) for target, source in enumerate(source_words) if source != NO_WORD)
 
 
 def grow_diag(forward: Set[Link], backward: Set[Link]) -> frozenset[Link]:
-    """One alignment from those of both directions: the links they share, and those that grow from them.
+    """One alignment from those of both directions: the shared links, and links that grow from them.
 
     Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation". A link of either direction is
-    added when it touches one that is there, at a side or a corner, and links a word that had no
-    link; in the order of the links, over and over until none is added.
+    added if it is next to an existing link, at a side or a corner, and one of its words has no link yet.
+    The links are visited in order, repeatedly, until none is added.
     """
     found = set(forward & backward)
     sources, targets = ({link[side] for link in found} for side in (0, 1))
@@ -106,48 +93,37 @@ def grow_diag(forward: Set[Link], backward: Set[Link]) -> frozenset[Link]:
 
 
 def format_pharaoh(alignment: Iterable[Link]) -> str:
-    """Links as "0-0 1-2": source word, target word, counted from 0, in order."""
+    """Links in Pharaoh format, such as "0-0 1-2": source word, target word, counted from 0, sorted."""
     return " ".join(f"{source}-{target}" for source, target in sorted(alignment))
 
 
-def parse_pharaoh(line: str) -> frozenset[Link]:
-    """The links that `format_pharaoh` wrote. Raises UserError when the line has another form."""
-    return frozenset((source, target) for source, _, target in _parse_links(line, "-", first=0))
-
-
 def parse_gold(line: str) -> GoldAlignment:
-    """One line of a gold file: "1-1 2p3", counted from 1, i-j sure and ipj possible.
+    """The links of one line of a gold file such as "1-1 2p3", whose words are counted from 1.
 
-    i is the word of the source, j that of the target. The links returned count from 0. The form
-    is that of the German-English links of Vilar, Popovic and Ney 2006. Raises UserError when the
-    line has another form.
+    i-j is a sure link and ipj a possible one, i the source word and j the target word. The returned
+    links count from 0. This is the format of the German-English links of Vilar, Popovic and Ney 2006.
+    Raises UserError if the line has another format.
     """
-    parsed = _parse_links(line, "-p", first=1)
-    sure = frozenset((source, target) for source, kind, target in parsed if kind == "-")
-    return GoldAlignment(sure, frozenset((source, target) for source, _, target in parsed))
-
-
-def _parse_links(line: str, kinds: str, first: int) -> list[tuple[int, str, int]]:
-    """Source word, sign between and target word of each link, moved to count from 0."""
-    parsed = []
+    sure, possible = set(), set()
     for link in line.split():
-        match = re.fullmatch(rf"([0-9]+)([{kinds}])([0-9]+)", link)
+        match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", link)
         if match is None:
-            forms = " or ".join(f"3{kind}4" for kind in kinds)
-            raise UserError(f"“{link}” is no link; write {forms}.")
-        source, target = int(match[1]) - first, int(match[3]) - first
+            raise UserError(f"“{link}” is not a valid link; write 3-4 or 3p4.")
+        source, target = int(match[1]) - 1, int(match[3]) - 1
         if source < 0 or target < 0:
-            raise UserError(f"“{link}” names word 0, but words count from {first} here.")
-        parsed.append((source, match[2], target))
-    return parsed
+            raise UserError(f"“{link}” names word 0; count words from 1.")
+        possible.add((source, target))
+        if match[2] == "-":
+            sure.add((source, target))
+    return GoldAlignment(frozenset(sure), frozenset(possible))
 
 
 def alignment_error_rate(found: Iterable[Set[Link]], gold: Iterable[GoldAlignment]) -> float:
     """AER = 1 - (|A n S| + |A n P|) / (|A| + |S|), from 0 (best) to 1.
 
     Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models". A, S and P
-    are the links found, sure and possible; the counts are summed over the corpus. With nothing
-    found and nothing to find it is 0.
+    are the links found, sure and possible; the counts are summed over the corpus. The result is 0 if
+    there are no links to find and none was found.
     """
     hits = total = 0
     for alignment, reference in zip(found, gold, strict=True):

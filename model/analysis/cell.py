@@ -1,4 +1,4 @@
-"""How one attention weight came about: query and key, their score, the mask, the softmax, what it adds.
+"""Where one attention weight comes from: query, key, score, mask, softmax, and what it adds.
 
 Axis letters: S source length, T target length, N columns of the cell's row, K head width.
 """
@@ -23,7 +23,7 @@ from model.results import Head
 
 @dataclass(frozen=True)
 class Cell:
-    """One weight of one head with everything that made it: equation 1 of Vaswani et al. 2017, spelt out."""
+    """One weight of one head with every term of equation 1 of Vaswani et al. 2017."""
 
     query: Float[Tensor, " K"]  # of the cell's row
     key: Float[Tensor, " K"]  # of the cell's column
@@ -36,12 +36,12 @@ class Cell:
     norms: Float[Tensor, " N"]  # ||a_ij f(x_j)|| of the row (Kobayashi et al. 2020), in units of the residual
 
 
-class _Reading(NamedTuple):
-    """What one sub-layer attends with."""
+class _Inputs(NamedTuple):
+    """The inputs of the attention in one sub-layer."""
 
     attention: MultiHeadAttention
     query: Float[Tensor, "1 H Q K"]
-    memory: KeyValue
+    key_value: KeyValue
     allowed: Bool[Tensor, "Q N"]
 
 
@@ -54,59 +54,58 @@ def explain_cell(
     row: int,
     column: int,
 ) -> Cell:
-    """Follow the model, in eval mode, up to one head and take one of its weights apart.
+    """Run the model, in eval mode, up to one head and show how one of its weights is computed.
 
-    On the explicit path, whose weights the record holds, so that both agree to rounding.
-
-    `source` ends with </s> and `read` begins with <s>; nothing is padding. Raises UserError when there is
-    no such head or cell.
+    Takes the explicit path, as the record of a translation does, so that both agree to rounding.
+    `source` ends with </s> and `read` begins with <s>, both without padding. Raises UserError if there
+    is no such head or cell.
     """
     check_head(model.config, head)
-    reading = _encoder(model, source, head) if head.kind == "encoder" else _decoder(model, source, read, head)
-    rows, columns = reading.allowed.shape
+    found = _encoder(model, source, head) if head.kind == "encoder" else _decoder(model, source, read, head)
+    rows, columns = found.allowed.shape
     if not (0 <= row < rows and 0 <= column < columns):
         raise UserError(
             f"There is no cell in row {row}, column {column}; "
             f"rows go from 0 to {rows - 1} and columns from 0 to {columns - 1}."
         )
-    query, keys = reading.query[0, head.head, row], reading.memory.key[0, head.head]
-    allowed = reading.allowed[row]
+    query, keys = found.query[0, head.head, row], found.key_value.key[0, head.head]
+    allowed = found.allowed[row]
     products, scale = query * keys[column], len(query) ** -0.5
     scores = keys @ query * scale
     weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
-    vectors = head_vectors(reading.attention, reading.memory.value)[0, head.head]
+    vectors = head_vectors(found.attention, found.key_value.value)[0, head.head]
     norms = weights * vectors.norm(dim=-1)
     score = float(products.sum()) * scale
     return Cell(query, keys[column], products, scale, score, scores, allowed, weights, norms)
 
 
-def _encoder(model: Transformer, source: Int[Tensor, " S"], head: Head) -> _Reading:
+def _encoder(model: Transformer, source: Int[Tensor, " S"], head: Head) -> _Inputs:
     x = model.source_embedding(source[None])
     for block in model.encoder[: head.layer]:
-        x, _ = block(x, None, explicit=True)
+        x = block(x, None, explicit=True).x
     block = cast(EncoderLayer, model.encoder[head.layer])
-    query, memory = block.self_attention.queries_keys_values(block.self_residual.pre(x))
-    return _Reading(block.self_attention, query, memory, _all(len(source), len(source), x))
+    query, key_value = block.self_attention.queries_keys_values(block.self_residual.pre(x))
+    return _Inputs(block.self_attention, query, key_value, _all(len(source), len(source), x))
 
 
-def _decoder(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], head: Head) -> _Reading:
+def _decoder(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], head: Head) -> _Inputs:
     encoded = model.encode(source[None], explicit=True)
     causal = causal_mask(len(read), len(read), read.device)
     x = model.target_embedding(read[None])
     for layer in range(head.layer):
-        x = model.decoder[layer](x, None, causal, encoded.cross_kv[layer], None, explicit=True).x
+        x = model.decoder[layer](x, causal, encoded.cross_kv[layer], None, explicit=True).x
     block = cast(DecoderLayer, model.decoder[head.layer])
-    query, memory = block.self_attention.queries_keys_values(block.self_residual.pre(x))
+    query, key_value = block.self_attention.queries_keys_values(block.self_residual.pre(x))
     if head.kind == "decoder":
-        return _Reading(block.self_attention, query, memory, causal)
-    y, _ = block.self_attention(query, memory, causal, explicit=True)
+        return _Inputs(block.self_attention, query, key_value, causal)
+    y, _ = block.self_attention(query, key_value, causal, explicit=True)
     x = block.self_residual.post(x, y)
     query = block.cross_attention.queries(block.cross_residual.pre(x))
-    return _Reading(
+    return _Inputs(
         block.cross_attention, query, encoded.cross_kv[head.layer], _all(len(read), len(source), x)
     )
 
 
 def _all(queries: int, keys: int, like: Tensor) -> Bool[Tensor, "Q N"]:
-    """No key is forbidden."""
+    """A mask that allows every key."""
     return torch.ones(queries, keys, dtype=torch.bool, device=like.device)

@@ -1,1 +1,1 @@
-"""Greedy and beam search over a key-value cache."""
+"""Greedy and beam search with a key-value cache."""

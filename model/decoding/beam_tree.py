@@ -1,51 +1,35 @@
-"""Everything that a beam search considered, one tree for each sentence."""
+"""The beam tree: every hypothesis that a beam search considered, and why it was kept or dropped."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from model.results import NodeStatus
+from model.results import BeamNode, NodeStatus, Token
 
-FORCED, IN_BEAM = "given by the prefix", "among the best of its step"
+PREFIX, IN_BEAM = "given by the prefix", "among the best of its step"
 ENDED, CUT = "ended", "cut at the length limit"
 OUTSCORED, NARROWED, HOPELESS = "outscored", "the beam had narrowed", "could no longer win"
-REASONS = (FORCED, IN_BEAM, ENDED, CUT, OUTSCORED, NARROWED, HOPELESS)
 
 
-@dataclass(frozen=True)
-class Node:
-    """A hypothesis as the search saw it: `model.results.BeamNode` with the token as its id."""
+class BeamTree:
+    """Records the search of one sentence in `nodes`, each parent before its children."""
 
-    step: int
-    token: int
-    parent: int | None
-    log_probability: float
-    score: float
-    status: NodeStatus
-    reason: str
+    def __init__(self, token: Callable[[int], Token]) -> None:
+        self.nodes: list[BeamNode] = []
+        self._token = token  # the token of an id
+        self._beam: list[int] = []  # the node of each hypothesis in the beam, best first
 
-
-class BeamTrees:
-    """Listens to a search; `nodes[i]` is the tree of sentence i, each parent before its children."""
-
-    def __init__(self) -> None:
-        self.nodes: defaultdict[int, list[Node]] = defaultdict(list)
-        self._open: dict[int, list[int]] = {}  # of each sentence, the node in each place of its beam
-
-    def force(self, sentence: int, step: int, token: int, log_probability: float, penalty: float) -> None:
-        """Note a token that the prefix gives."""
-        (parent,) = self._open.get(sentence, [None])
-        nodes = self.nodes[sentence]
-        nodes.append(Node(step, token, parent, log_probability, log_probability / penalty, "kept", FORCED))
-        self._open[sentence] = [len(nodes) - 1]
+    def add_prefix_token(self, step: int, token: int, log_probability: float, penalty: float) -> None:
+        """Add a token that the prefix gives."""
+        self._add(step, token, 0, log_probability, penalty, "kept", PREFIX)
+        self._beam = [len(self.nodes) - 1]
 
     def extend(
         self,
-        sentence: int,
         step: int,
         penalty: float,
         width: int,
@@ -55,16 +39,15 @@ class BeamTrees:
         ended: Bool[Tensor, " k"],
         cut: bool,
     ) -> None:
-        """Note the best C extensions of one sentence's k hypotheses.
+        """Add the best C extensions of the k hypotheses in the beam.
 
-        `parent` is a place in the beam before the step; the first `width` extensions are taken, and
-        `ended` says of the first k whether they leave the beam.
+        `parent` is an index into the beam before this step. The first `width` extensions are taken;
+        `ended` says for each of the first k whether it leaves the beam.
         """
-        before, k = self._open.get(sentence), len(ended)
-        nodes = self.nodes[sentence]
-        places = []
+        k = len(ended)
+        beam = []
         rows = zip(parent.tolist(), token.tolist(), log_probability.tolist(), strict=True)
-        for rank, (place, index, value) in enumerate(rows):
+        for rank, (origin, index, value) in enumerate(rows):
             if value == float("-inf"):
                 break
             status: NodeStatus = "kept"
@@ -73,15 +56,27 @@ class BeamTrees:
                 status, reason = "pruned", NARROWED if rank < k else OUTSCORED
             elif bool(ended[rank]):
                 status, reason = "finished", CUT if cut else ENDED
-            origin = before[place] if before else None
-            nodes.append(Node(step, index, origin, value, value / penalty, status, reason))
+            self._add(step, index, origin, value, penalty, status, reason)
             if rank < k:
-                places.append(len(nodes) - 1)
-        self._open[sentence] = places
+                beam.append(len(self.nodes) - 1)
+        self._beam = beam
 
-    def stop(self, sentence: int) -> None:
-        """Note that what is still in the beam of a sentence was given up."""
-        nodes = self.nodes[sentence]
-        for place in self._open.pop(sentence):
-            if nodes[place].status == "kept":
-                nodes[place] = replace(nodes[place], status="pruned", reason=HOPELESS)
+    def stop(self) -> None:
+        """Mark what is still in the beam as given up."""
+        for place in self._beam:
+            if self.nodes[place].status == "kept":
+                self.nodes[place] = replace(self.nodes[place], status="pruned", reason=HOPELESS)
+
+    def _add(
+        self,
+        step: int,
+        token: int,
+        origin: int,
+        log_probability: float,
+        penalty: float,
+        status: NodeStatus,
+        reason: str,
+    ) -> None:
+        parent = self._beam[origin] if self._beam else None
+        score = log_probability / penalty
+        self.nodes.append(BeamNode(step, self._token(token), parent, log_probability, score, status, reason))

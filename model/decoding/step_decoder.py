@@ -1,13 +1,13 @@
-"""The decoder one token at a time: the arithmetic of `Transformer.decode` in fewer, larger operations.
+"""The decoder for search: reads one token at a time with a key-value cache.
 
-The modules of `model.network.layers` are the reference; what is computed here equals them to rounding. Three
-things make it fast: keys and values are written into a preallocated cache, the hypotheses of one
-sentence share its encoder memory as queries of one product, and no module is called.
+Its results equal those of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
+values are written into a preallocated cache, the hypotheses of a sentence attend to the source as
+queries of one product, and no module is called.
 
-Products may run in bfloat16, several times as fast for many rows where the processor has instructions for
-it; everything else stays in float32.
+Matrix products may run in bfloat16, which is several times faster for many rows on a processor with
+bfloat16 instructions; everything else stays in float32.
 
-Axis letters beside the project's: N sentences, k hypotheses of each, R = N k rows, C capacity of the cache.
+Further axis letters: N sentences, k hypotheses of each, R = N k rows.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from model.network.layers import DecoderLayer
 from model.network.transformer import Encoded, HeadGates, Transformer
 
 FIRST_CAPACITY = 32
-BFLOAT16_ROWS = 16  # below, bfloat16 products are no faster
+BFLOAT16_ROWS = 16  # with fewer rows bfloat16 products are not faster
 
 
 class Product(NamedTuple):
-    """A linear map ready for `addmm`, in the type of its weight whatever the type of x."""
+    """The weights of an nn.Linear, transposed for `addmm`; x is converted to their type."""
 
     weight: Float[Tensor, "I O"]
     bias: Float[Tensor, " O"]
 
     def __call__(self, x: Float[Tensor, "R I"]) -> Float[Tensor, "R O"]:
-        """One product with the bias in it."""
+        """Apply the linear map in one call."""
         return torch.addmm(self.bias, x.to(self.weight.dtype), self.weight).to(x.dtype)
 
 
@@ -49,7 +49,7 @@ class Norm(NamedTuple):
     pre_norm: bool
 
     def pre(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """What the sub-layer reads."""
+        """The input of the sub-layer."""
         return self.normalise(x) if self.pre_norm else x
 
     def post(self, x: Float[Tensor, "R D"], y: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
@@ -57,12 +57,12 @@ class Norm(NamedTuple):
         return x + y if self.pre_norm else self.normalise(x + y)
 
     def normalise(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """LayerNorm itself."""
+        """Apply LayerNorm."""
         return torch.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
 
 class Layer(NamedTuple):
-    """The weights of one decoder layer in the order of their use."""
+    """The weights of one decoder layer, in the order of their use."""
 
     self_norm: Norm
     project: Product  # queries, keys and values
@@ -75,15 +75,15 @@ class Layer(NamedTuple):
     outer: Product
 
 
-class Memory(NamedTuple):
-    """Keys and values of the encoder's output in the layout of `bmm`, heads inside the batch."""
+class CrossKeyValue(NamedTuple):
+    """Keys and values of one layer's cross-attention in the layout of `bmm`, heads in the batch axis."""
 
     key: Float[Tensor, "NH K S"]
     value: Float[Tensor, "NH S K"]
 
 
 class IncrementalDecoder:
-    """Reads one token for each hypothesis at a time. `gates` have no batch dimension here."""
+    """Reads one token of each hypothesis at a time. `gates` have no batch dimension."""
 
     def __init__(
         self,
@@ -101,37 +101,35 @@ class IncrementalDecoder:
         self.final = _norm(model.decoder_norm, True) if config.norm == "pre" else None
         rows = len(encoded.cross_kv[0].key) * beam_size
         vocabulary = model.output.weight.t().to(dtype)
-        # From two rows on the product gains more by this layout than the copy of one search costs.
+        # From two rows on, this layout saves more time than the copy takes.
         self.vocabulary = vocabulary.contiguous() if rows > 1 else vocabulary
-        self.nothing = model.output.weight.new_zeros(1, 1, 1)
-        self.memory = [
-            Memory(
-                key.to(self.nothing).transpose(-2, -1).flatten(0, 1).contiguous(),
-                value.to(self.nothing).flatten(0, 1).contiguous(),
+        self.zero = model.output.weight.new_zeros(1, 1, 1)
+        self.cross_kv = [
+            CrossKeyValue(
+                key.to(self.zero).transpose(-2, -1).flatten(0, 1).contiguous(),
+                value.to(self.zero).flatten(0, 1).contiguous(),
             )
             for key, value in encoded.cross_kv
         ]
         heads = config.n_heads
-        self.forbidden: Float[Tensor, "NH 1 S"] | None = None
+        self.mask_bias: Float[Tensor, "NH 1 S"] | None = None
         if encoded.mask is not None:
-            lowest = torch.finfo(self.nothing.dtype).min
-            forbidden = torch.zeros_like(encoded.mask, dtype=self.nothing.dtype)
-            forbidden.masked_fill_(~encoded.mask, lowest)
-            self.forbidden = forbidden.expand(-1, heads, -1, -1).flatten(0, 1)
+            bias = torch.where(encoded.mask, self.zero, torch.finfo(self.zero.dtype).min)
+            self.mask_bias = bias.expand(-1, heads, -1, -1).flatten(0, 1)
         self.length = 0
-        # Keys and values of each layer, the steps outermost, so that a step is written in one run.
-        self.past = self.nothing.new_empty(len(self.layers), 2, FIRST_CAPACITY, rows, heads, config.d_head)
+        # Keys and values of each layer. A step is written to one contiguous block, because steps come first.
+        self.cache = self.zero.new_empty(len(self.layers), 2, FIRST_CAPACITY, rows, heads, config.d_head)
 
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Logits of what follows each hypothesis after reading its next token."""
-        if self.length == self.past.shape[2]:
-            self.past = torch.cat((self.past, torch.empty_like(self.past)), dim=2)
+        """Read the next token of each hypothesis and return the logits of the token that follows."""
+        if self.length == self.cache.shape[2]:
+            self.cache = torch.cat((self.cache, torch.empty_like(self.cache)), dim=2)
         vectors = F.embedding(tokens, self.embedding.tokens.weight)
         position = self.embedding.table(self.length + 1)[self.length]
         x = torch.add(position, vectors, alpha=math.sqrt(vectors.shape[-1]))
         for place, layer in enumerate(self.layers):
-            x = layer.self_norm.post(x, self._attend_to_past(place, layer.self_norm.pre(x)))
-            x = layer.cross_norm.post(x, self._attend_to_memory(place, layer.cross_norm.pre(x)))
+            x = layer.self_norm.post(x, self._self_attend(place, layer.self_norm.pre(x)))
+            x = layer.cross_norm.post(x, self._cross_attend(place, layer.cross_norm.pre(x)))
             hidden = layer.inner(layer.feed_forward_norm.pre(x)).relu_()
             x = layer.feed_forward_norm.post(x, layer.outer(hidden))
         self.length += 1
@@ -139,68 +137,68 @@ class IncrementalDecoder:
         return (hidden.to(self.vocabulary.dtype) @ self.vocabulary).to(x.dtype)
 
     def select(self, rows: Int[Tensor, " r"], sentences: Int[Tensor, " n"] | None = None) -> None:
-        """Make row i go on from what row `rows[i]` has read; `sentences` are those that stay."""
-        shape = list(self.past.shape)
+        """Let row i continue what row `rows[i]` has read; keep only these `sentences`, or all if None."""
+        shape = list(self.cache.shape)
         shape[3] = len(rows)
-        used, self.past = self.past[:, :, : self.length], self.past.new_empty(shape)
-        torch.index_select(used, 3, rows, out=self.past[:, :, : self.length])
+        used, self.cache = self.cache[:, :, : self.length], self.cache.new_empty(shape)
+        torch.index_select(used, 3, rows, out=self.cache[:, :, : self.length])
         if sentences is None:
             return
         heads = (sentences[:, None] * self.heads + torch.arange(self.heads, device=rows.device)).view(-1)
-        self.memory = [Memory(key[heads], value[heads]) for key, value in self.memory]
-        if self.forbidden is not None:
-            self.forbidden = self.forbidden[heads]
+        self.cross_kv = [CrossKeyValue(key[heads], value[heads]) for key, value in self.cross_kv]
+        if self.mask_bias is not None:
+            self.mask_bias = self.mask_bias[heads]
 
-    def _attend_to_past(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """Masked self-attention: the cache holds nothing of the future, so there is no mask."""
+    def _self_attend(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
+        """Masked self-attention; needs no mask, because the cache has no later positions."""
         layer, rows = self.layers[place], len(x)
         projected = layer.project(x).view(rows, 3, self.heads, -1)
-        past = self.past[place]
-        past[:, self.length] = projected[:, 1:].transpose(0, 1)
-        key, value = past[:, : self.length + 1].flatten(2, 3).transpose(1, 2)
+        cache = self.cache[place]
+        cache[:, self.length] = projected[:, 1:].transpose(0, 1)
+        key, value = cache[:, : self.length + 1].flatten(2, 3).transpose(1, 2)
         query = projected[:, 0].reshape(rows * self.heads, 1, -1)
-        scores = torch.baddbmm(self.nothing, query, key.transpose(1, 2), beta=0, alpha=self.scale)
+        scores = torch.baddbmm(self.zero, query, key.transpose(1, 2), beta=0, alpha=self.scale)
         joined = torch.bmm(scores.softmax(-1), value).view(rows, self.heads, -1)
         if self.gates is not None:
             joined = joined * self.gates.decoder[place, :, None]
         return layer.self_output(joined.view(rows, -1))
 
-    def _attend_to_memory(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """Cross-attention: the k hypotheses of a sentence are k queries to one memory."""
-        layer, memory, k = self.layers[place], self.memory[place], self.beam_size
+    def _cross_attend(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
+        """Cross-attention: the k hypotheses of a sentence are k queries to the same keys."""
+        layer, (key, value), k = self.layers[place], self.cross_kv[place], self.beam_size
         shape = (len(x) // k, k, self.heads, -1)
-        query = layer.query(x).view(shape).transpose(1, 2).reshape(-1, k, memory.key.shape[1])
-        if self.forbidden is None:
-            scores = torch.baddbmm(self.nothing, query, memory.key, beta=0, alpha=self.scale)
+        query = layer.query(x).view(shape).transpose(1, 2).reshape(-1, k, key.shape[1])
+        if self.mask_bias is None:
+            scores = torch.baddbmm(self.zero, query, key, beta=0, alpha=self.scale)
         else:
-            scores = torch.baddbmm(self.forbidden, query, memory.key, alpha=self.scale)
-        joined = torch.bmm(scores.softmax(-1), memory.value).view(shape[0], self.heads, k, -1)
+            scores = torch.baddbmm(self.mask_bias, query, key, alpha=self.scale)
+        joined = torch.bmm(scores.softmax(-1), value).view(shape[0], self.heads, k, -1)
         if self.gates is not None:
             joined = joined * self.gates.cross[place, :, None, None]
         return layer.cross_output(joined.transpose(1, 2).reshape(len(x), -1))
 
 
 def _layer(layer: DecoderLayer, dtype: torch.dtype) -> Layer:
-    cross, d = layer.cross_attention, layer.cross_attention.d_model
+    cross = layer.cross_attention
     residuals = (layer.self_residual, layer.cross_residual, layer.feed_forward_residual)
     self_norm, cross_norm, feed_forward_norm = (
         _norm(residual.norm, residual.pre_norm) for residual in residuals
     )
     return Layer(
         self_norm,
-        _product(layer.self_attention.project.weight, layer.self_attention.project.bias, dtype),
-        _product(layer.self_attention.output.weight, layer.self_attention.output.bias, dtype),
+        _product(layer.self_attention.project, dtype),
+        _product(layer.self_attention.output, dtype),
         cross_norm,
-        _product(cross.project.weight[:d], cross.project.bias[:d], dtype),
-        _product(cross.output.weight, cross.output.bias, dtype),
+        _product(cross.project, dtype, cross.d_model),  # its other outputs are keys and values
+        _product(cross.output, dtype),
         feed_forward_norm,
-        _product(layer.feed_forward.inner.weight, layer.feed_forward.inner.bias, dtype),
-        _product(layer.feed_forward.outer.weight, layer.feed_forward.outer.bias, dtype),
+        _product(layer.feed_forward.inner, dtype),
+        _product(layer.feed_forward.outer, dtype),
     )
 
 
-def _product(weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"], dtype: torch.dtype) -> Product:
-    return Product(weight.t().to(dtype), bias.to(dtype))
+def _product(linear: nn.Linear, dtype: torch.dtype, outputs: int | None = None) -> Product:
+    return Product(linear.weight[:outputs].t().to(dtype), linear.bias[:outputs].to(dtype))
 
 
 def _norm(norm: nn.Module, pre_norm: bool) -> Norm:
@@ -209,10 +207,10 @@ def _norm(norm: nn.Module, pre_norm: bool) -> Norm:
 
 
 def lay_out_for_few_rows(model: Transformer) -> None:
-    """Let each weight lie in memory as its product reads it, input by output; its shape stays.
+    """Store each weight in the order in which its product reads it (input, output); its shape stays.
 
-    Products of a few rows, as in one sentence, take two thirds of the time. Weights that are also
-    embeddings stay as they are, since their rows are read one by one.
+    Products with few rows, as for one sentence, then take two thirds of the time. Weights that are also
+    embeddings stay as they are, because their rows are read one by one.
     """
     embeddings = {id(model.source_embedding.tokens.weight), id(model.target_embedding.tokens.weight)}
     for module in model.modules():
@@ -221,14 +219,14 @@ def lay_out_for_few_rows(model: Transformer) -> None:
 
 
 def product_dtype(rows: int, device: torch.device) -> torch.dtype:
-    """The type in which products of this many rows are fastest."""
+    """The type in which products with this many rows are fastest."""
     pays = rows >= BFLOAT16_ROWS and device.type == "cpu" and _bfloat16_pays()
     return torch.bfloat16 if pays else torch.float32
 
 
 @cache
 def _bfloat16_pays() -> bool:
-    """Whether this processor multiplies bfloat16 at least half as fast again as float32, by trial."""
+    """Measure whether bfloat16 products are at least 1.5 times as fast as float32 on this processor."""
     x, weight = torch.ones(64, 256), torch.ones(1024, 256)
     products = [
         Product(weight.t().to(dtype), torch.ones(1024, dtype=dtype))

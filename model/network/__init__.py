@@ -1,1 +1,1 @@
-"""The Transformer itself: read it next to "Attention Is All You Need" (Vaswani et al. 2017)."""
+"""The Transformer itself; read it next to "Attention Is All You Need" (Vaswani et al. 2017)."""

@@ -1,4 +1,4 @@
-"""Multi-head attention: section 3.2 of "Attention Is All You Need" (Vaswani et al. 2017)."""
+"""Multi-head attention, section 3.2 of "Attention Is All You Need" (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def explicit_attention(
 ) -> tuple[Float[Tensor, "*B Q K"], Float[Tensor, "*B Q S"]]:
     """Scaled dot-product attention, equation 1, with its weights.
 
-    `mask` broadcasts to [*B, Q, S]. Forbidden cells are exactly 0; a row whose every cell is
-    forbidden gives zeros.
+    `mask` broadcasts to [*B, Q, S]. The weight of a masked cell is exactly 0, and a row with all cells
+    masked gives zeros.
     """
     scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
     if mask is None:
         weights = scores.softmax(-1)
     else:
-        # The least finite number instead of -inf keeps a fully masked row free of NaN.
+        # The lowest finite number instead of -inf, so that a fully masked row has no NaN.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         weights = scores.softmax(-1).masked_fill(~mask, 0.0)
     return weights @ value, weights
@@ -44,9 +44,9 @@ def fused_attention(
     value: Float[Tensor, "*B S K"],
     mask: Bool[Tensor, "..."] | None,
 ) -> Float[Tensor, "*B Q K"]:
-    """The same arithmetic in one call that keeps no weights."""
+    """The same computation in one call, without the weights."""
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":
-        # Training there: the fused kernel's backward takes five times as long for 12 to 50 tokens.
+        # Training on a CPU: the backward pass of the fused kernel is five times slower at 12 to 50 tokens.
         return explicit_attention(query, key, value, mask)[0]
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     if mask is None:
@@ -55,7 +55,7 @@ def fused_attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """Section 3.2.2. One projection holds W_Q, W_K and W_V of all heads, another W_O."""
+    """Multi-head attention, section 3.2.2: `project` holds W_Q, W_K and W_V of all heads, `output` W_O."""
 
     def __init__(self, d_model: int, n_heads: int) -> None:
         super().__init__()
@@ -65,22 +65,22 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(d_model, d_model)
 
     def split_heads(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q K"]:
-        """Give each head its own slice of the width."""
+        """Split the width into one slice for each head."""
         batch, length, _ = x.shape
         return x.view(batch, length, self.n_heads, -1).transpose(1, 2)
 
     def queries_keys_values(self, x: Float[Tensor, "B Q D"]) -> tuple[Float[Tensor, "B H Q K"], KeyValue]:
-        """All three projections of one input in one product: self-attention."""
+        """All three projections of one input in one product, for self-attention."""
         query, key, value = self.project(x).chunk(3, dim=-1)
         return self.split_heads(query), KeyValue(self.split_heads(key), self.split_heads(value))
 
     def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q K"]:
-        """Queries alone, where the keys come from somewhere else."""
+        """Queries only, for cross-attention."""
         d = self.d_model
         return self.split_heads(F.linear(x, self.project.weight[:d], self.project.bias[:d]))
 
     def keys_values(self, x: Float[Tensor, "B S D"]) -> KeyValue:
-        """Keys and values alone: those of the encoder's output, computed once per sentence."""
+        """Keys and values only, for cross-attention: of the encoder's output, once for each sentence."""
         d = self.d_model
         both = F.linear(x, self.project.weight[d:], self.project.bias[d:])
         key, value = both.chunk(2, dim=-1)
@@ -89,20 +89,20 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         query: Float[Tensor, "B H Q K"],
-        memory: KeyValue,
+        key_value: KeyValue,
         mask: Bool[Tensor, "..."] | None = None,
         gate: Float[Tensor, "*rows H"] | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B H Q S"] | None]:
-        """Attend, gate each head, join the heads and apply W_O.
+        """Attend, multiply each head's output by its gate, join the heads and apply W_O.
 
-        `gate` multiplies each head's output before W_O, one gate for all of the batch or one for
-        each of its rows. The weights come back only on the explicit path.
+        `gate` is shared by the batch or has one row for each of its sentences. Weights are returned only
+        if `explicit`.
         """
         if explicit:
-            heads, weights = explicit_attention(query, *memory, mask)
+            heads, weights = explicit_attention(query, *key_value, mask)
         else:
-            heads, weights = fused_attention(query, *memory, mask), None
+            heads, weights = fused_attention(query, *key_value, mask), None
         if gate is not None:
             heads = heads * gate[..., None, None]
         return self.output(heads.transpose(1, 2).flatten(-2)), weights

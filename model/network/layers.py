@@ -1,4 +1,4 @@
-"""The blocks of sections 3.1 and 3.3 to 3.5 of "Attention Is All You Need" (Vaswani et al. 2017)."""
+"""Embedding, feed-forward network, encoder and decoder layers (Vaswani et al. 2017, sections 3.1 to 3.5)."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """ReLU between two projections."""
-        # Flat, so that the projection is no view: in place on one, autograd copies its gradient.
+        """Two projections with a ReLU between them."""
+        # Flattened, because autograd copies the gradient of a view that relu_ changes in place.
         hidden: Tensor = self.inner(x.flatten(0, -2)).relu_()
         output: Tensor = self.outer(hidden)
         return output.view_as(x)
 
 
-def sinusoids(start: int, length: int, d_model: int) -> Float[Tensor, "length D"]:
-    """Positional encoding, section 3.5: sine in the even, cosine in the odd places."""
-    position = torch.arange(start, start + length, dtype=torch.float32)[:, None]
+def sinusoids(length: int, d_model: int) -> Float[Tensor, "length D"]:
+    """Positional encoding, section 3.5: sine at even indices, cosine at odd ones."""
+    position = torch.arange(length, dtype=torch.float32)[:, None]
     frequency = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
 
 class Dropout(nn.Module):
-    """Dropout (section 5.4) whose random numbers take a third of nn.Dropout's time on a CPU.
+    """Dropout (section 5.4) that draws its random numbers in a third of nn.Dropout's time on a CPU.
 
-    There one 64-bit draw decides four elements, so the rate is rounded to a multiple of 2^-16.
+    On a CPU one random 64-bit number decides four elements, so the rate is rounded to a multiple of 2^-16.
     """
 
     def __init__(self, rate: float) -> None:
@@ -49,7 +49,7 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Zero each element with probability `rate` and scale the rest to keep the mean."""
+        """Set each element to zero with probability `rate`; scale the others so that the mean stays."""
         if not self.training or self.rate == 0 or x.device.type != "cpu":
             return F.dropout(x, self.rate, self.training)
         dropped = round(self.rate * 2**16)
@@ -60,7 +60,7 @@ class Dropout(nn.Module):
 
 
 class Embedding(nn.Module):
-    """Tokens times sqrt(d_model) plus positions, then dropout: sections 3.4, 3.5 and 5.4."""
+    """Token embeddings times sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5 and 5.4)."""
 
     positions: Tensor
 
@@ -68,25 +68,25 @@ class Embedding(nn.Module):
         super().__init__()
         self.tokens = tokens
         self.dropout = Dropout(dropout)
-        table = sinusoids(0, 256, tokens.embedding_dim)
+        table = sinusoids(256, tokens.embedding_dim)
         self.register_buffer("positions", table, persistent=False)
 
-    def forward(self, tokens: Int[Tensor, "B S"], start: int = 0) -> Float[Tensor, "B S D"]:
-        """`start` is the position of the first token: the length of the cache before it."""
-        end = start + tokens.shape[1]
-        x: Tensor = self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim) + self.table(end)[start:end]
+    def forward(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        """Embed whole sentences, whose first token is at position 0."""
+        length = tokens.shape[1]
+        x: Tensor = self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim) + self.table(length)[:length]
         output: Tensor = self.dropout(x)
         return output
 
-    def table(self, end: int) -> Float[Tensor, "P D"]:
-        """Positions 0 to at least `end`, made once."""
-        if end > len(self.positions):
-            self.positions = sinusoids(0, 2 * end, self.tokens.embedding_dim).to(self.positions)
+    def table(self, length: int) -> Float[Tensor, "P D"]:
+        """Positional encodings of at least the first `length` positions; the table grows when needed."""
+        if length > len(self.positions):
+            self.positions = sinusoids(2 * length, self.tokens.embedding_dim).to(self.positions)
         return self.positions
 
 
 class Residual(nn.Module):
-    """The residual connection around a sub-layer, with LayerNorm before (pre) or after it (post)."""
+    """The residual connection around a sub-layer, with LayerNorm before it (pre) or after it (post)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class Residual(nn.Module):
         self.pre_norm = config.norm == "pre"
 
     def pre(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """What the sub-layer reads."""
+        """The input of the sub-layer."""
         return self.norm(x) if self.pre_norm else x
 
     def post(self, x: Float[Tensor, "B Q D"], y: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
@@ -104,8 +104,16 @@ class Residual(nn.Module):
         return x if self.pre_norm else self.norm(x)
 
 
+class EncoderLayerOutput(NamedTuple):
+    """The result of an encoder layer."""
+
+    x: Float[Tensor, "B S D"]
+    self_kv: KeyValue
+    weights: Float[Tensor, "B H S S"] | None  # None unless `explicit`
+
+
 class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward: the left half of figure 1."""
+    """Self-attention and feed-forward network, the left half of figure 1."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -120,26 +128,26 @@ class EncoderLayer(nn.Module):
         mask: Bool[Tensor, "B 1 1 S"] | None,
         gate: Float[Tensor, "*rows H"] | None = None,
         explicit: bool = False,
-    ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B H S S"] | None]:
-        """The layer's output and, on the explicit path, its weights."""
-        query, memory = self.self_attention.queries_keys_values(self.self_residual.pre(x))
-        y, weights = self.self_attention(query, memory, mask, gate, explicit)
+    ) -> EncoderLayerOutput:
+        """Apply both sub-layers."""
+        query, self_kv = self.self_attention.queries_keys_values(self.self_residual.pre(x))
+        y, weights = self.self_attention(query, self_kv, mask, gate, explicit)
         x = self.self_residual.post(x, y)
         y = self.feed_forward(self.feed_forward_residual.pre(x))
-        return self.feed_forward_residual.post(x, y), weights
+        return EncoderLayerOutput(self.feed_forward_residual.post(x, y), self_kv, weights)
 
 
-class DecoderStep(NamedTuple):
-    """What a decoder layer hands on."""
+class DecoderLayerOutput(NamedTuple):
+    """The result of a decoder layer; weights are None unless `explicit`."""
 
     x: Float[Tensor, "B T D"]
-    past: KeyValue  # of every position read so far: the cache for the next step
-    self_weights: Float[Tensor, "B H T P"] | None  # P positions read so far
+    self_kv: KeyValue
+    self_weights: Float[Tensor, "B H T T"] | None
     cross_weights: Float[Tensor, "B H T S"] | None
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention and feed-forward: the right half of figure 1."""
+    """Masked self-attention, cross-attention and feed-forward network, the right half of figure 1."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -153,25 +161,20 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        past: KeyValue | None,
-        causal: Bool[Tensor, "T P"] | None,
-        memory: KeyValue,
-        memory_mask: Bool[Tensor, "B 1 1 S"] | None,
+        causal: Bool[Tensor, "T T"],
+        cross_kv: KeyValue,
+        cross_mask: Bool[Tensor, "B 1 1 S"] | None,
         self_gate: Float[Tensor, "*rows H"] | None = None,
         cross_gate: Float[Tensor, "*rows H"] | None = None,
         explicit: bool = False,
-    ) -> DecoderStep:
-        """Read T new positions behind the `past` ones; `memory` is the encoder's, projected."""
-        query, present = self.self_attention.queries_keys_values(self.self_residual.pre(x))
-        if past is not None:
-            present = KeyValue(
-                torch.cat((past.key, present.key), 2), torch.cat((past.value, present.value), 2)
-            )
-        y, self_weights = self.self_attention(query, present, causal, self_gate, explicit)
+    ) -> DecoderLayerOutput:
+        """Apply the three sub-layers; `cross_kv` are this layer's projections of the encoder's output."""
+        query, self_kv = self.self_attention.queries_keys_values(self.self_residual.pre(x))
+        y, self_weights = self.self_attention(query, self_kv, causal, self_gate, explicit)
         x = self.self_residual.post(x, y)
         query = self.cross_attention.queries(self.cross_residual.pre(x))
-        y, cross_weights = self.cross_attention(query, memory, memory_mask, cross_gate, explicit)
+        y, cross_weights = self.cross_attention(query, cross_kv, cross_mask, cross_gate, explicit)
         x = self.cross_residual.post(x, y)
         y = self.feed_forward(self.feed_forward_residual.pre(x))
         x = self.feed_forward_residual.post(x, y)
-        return DecoderStep(x, present, self_weights, cross_weights)
+        return DecoderLayerOutput(x, self_kv, self_weights, cross_weights)

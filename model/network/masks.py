@@ -1,4 +1,4 @@
-"""Attention masks. One convention everywhere: True = may attend."""
+"""Attention masks, boolean: True means that the query may attend to the key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1 S"]:
-    """Keys that are real tokens, shaped to broadcast over heads and queries."""
+    """True for keys that are real tokens; broadcasts over heads and queries."""
     return (tokens != pad_id)[:, None, None, :]
 
 

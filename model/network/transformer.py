@@ -1,8 +1,9 @@
-"""The Transformer of "Attention Is All You Need" (Vaswani et al. 2017), figure 1."""
+"""The whole Transformer, figure 1 of "Attention Is All You Need" (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 import torch
@@ -18,9 +19,9 @@ from model.results import KINDS, Head
 
 
 class HeadGates(NamedTuple):
-    """A factor in [0, 1] for every head's output before W_O; 1 changes nothing, 0 silences.
+    """A factor in [0, 1] for the output of every head before W_O: 1 changes nothing, 0 ablates the head.
 
-    A leading batch dimension, where there is one, gives each sentence of a batch gates of its own.
+    With a leading batch dimension each sentence of the batch has its own gates.
     """
 
     encoder: Float[Tensor, "*B L H"]
@@ -34,8 +35,8 @@ class HeadGates(NamedTuple):
         return cls(torch.ones(config.n_encoder_layers, config.n_heads), decoder, decoder.clone())
 
     @classmethod
-    def muting(cls, config: ModelConfig, heads: Iterable[Head]) -> HeadGates:
-        """These heads at 0, all others at 1. Raises UserError when the model lacks one of them."""
+    def ablating(cls, config: ModelConfig, heads: Iterable[Head]) -> HeadGates:
+        """These heads at 0, all others at 1. Raises UserError if the model does not have one of them."""
         gates = cls.open(config)
         for kind, layer, head in heads:
             check_head(config, Head(kind, layer, head))
@@ -45,7 +46,7 @@ class HeadGates(NamedTuple):
 
 
 def check_head(config: ModelConfig, head: Head) -> None:
-    """Raise UserError when the model lacks this head."""
+    """Raise UserError if the model does not have this head."""
     if head.kind not in KINDS:
         raise UserError(
             f"There is no kind {quote_untrusted(head.kind)} of attention; give one of {', '.join(KINDS)}."
@@ -60,30 +61,31 @@ def check_head(config: ModelConfig, head: Head) -> None:
 
 
 class Encoded(NamedTuple):
-    """The encoder's output, projected once to keys and values for each decoder layer."""
+    """The encoder's output, as every decoder layer reads it; `weights` is None unless `explicit`."""
 
-    cross_kv: list[KeyValue]
-    mask: Bool[Tensor, "B 1 1 S"] | None
-    weights: Float[Tensor, "B L H S S"] | None
+    cross_kv: list[KeyValue]  # of each decoder layer
+    mask: Bool[Tensor, "B 1 1 S"] | None = None
+    weights: Float[Tensor, "B L H S S"] | None = None
+    self_kv: Sequence[KeyValue] = ()  # of each encoder layer
 
 
 class Decoded(NamedTuple):
-    """The decoder's output for the positions just read."""
+    """The decoder's output; weights are None unless `explicit`."""
 
     hidden: Float[Tensor, "B T D"]
-    past: list[KeyValue]
-    self_weights: Float[Tensor, "B M H T P"] | None
+    self_kv: list[KeyValue]  # of each decoder layer
+    self_weights: Float[Tensor, "B M H T T"] | None
     cross_weights: Float[Tensor, "B M H T S"] | None
 
 
-def stack(weights: list[Tensor | None]) -> Tensor | None:
-    """Weights of each layer to one tensor [batch, layer, head, query, key]."""
-    present = [layer for layer in weights if layer is not None]
-    return torch.stack(present, dim=1) if present else None
+def _stack(weights: list[Tensor | None]) -> Tensor | None:
+    """Weights of all layers as one tensor [batch, layer, head, query, key]."""
+    found = [layer for layer in weights if layer is not None]
+    return torch.stack(found, dim=1) if found else None
 
 
 class Transformer(nn.Module):
-    """Encoder, decoder and output projection. Weights come back as values, none is kept inside."""
+    """Encoder, decoder and output projection. Attention weights are returned; no module stores them."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -95,7 +97,7 @@ class Transformer(nn.Module):
         self.target_embedding = Embedding(target, config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
-        # Pre-norm leaves the sum of all sub-layers unnormalised, so each stack ends in a norm.
+        # With pre-norm the sum of all sub-layers is not normalised, so a LayerNorm follows the last layer.
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = final(d), final(d)
         self.output = nn.Linear(d, config.target_vocabulary, bias=False)
@@ -105,10 +107,10 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def initialise(self) -> None:
-        """Xavier uniform for every projection (each of W_Q, W_K, W_V on its own), zero biases.
+        """Xavier uniform for every projection (W_Q, W_K and W_V separately), zero for biases.
 
         Embeddings get standard deviation d_model^-0.5, so that after the factor of section 3.4
-        they start at the size of the positions.
+        they are as large as the positional encodings.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear) and module is not self.output:
@@ -132,38 +134,36 @@ class Transformer(nn.Module):
         gates: HeadGates | None = None,
         explicit: bool = False,
     ) -> Encoded:
-        """Read the source once; `mask` may be None when nothing is padding."""
+        """Read the source; `mask` may be None if there is no padding."""
         x = self.source_embedding(source)
-        weights = []
+        outputs = []
         for layer, block in enumerate(self.encoder):
             gate = None if gates is None else gates.encoder[..., layer, :]
-            x, layer_weights = block(x, mask, gate, explicit)
-            weights.append(layer_weights)
+            outputs.append(block(x, mask, gate, explicit))
+            x = outputs[-1].x
         x = self.encoder_norm(x)
-        memory = [cast(DecoderLayer, block).cross_attention.keys_values(x) for block in self.decoder]
-        return Encoded(memory, mask, stack(weights))
+        cross_kv = [cast(DecoderLayer, block).cross_attention.keys_values(x) for block in self.decoder]
+        weights = _stack([output.weights for output in outputs])
+        return Encoded(cross_kv, mask, weights, [output.self_kv for output in outputs])
 
     def decode(
         self,
         target: Int[Tensor, "B T"],
         encoded: Encoded,
-        past: list[KeyValue] | None = None,
         gates: HeadGates | None = None,
         explicit: bool = False,
     ) -> Decoded:
-        """Read T target tokens behind those in `past`; each sees itself and what came before.
+        """Read T target tokens; each position sees itself and those before it.
 
-        Padding needs no mask here: it stands on the right, where no real query looks.
+        The target needs no padding mask: padding is on the right, where no real query looks.
         """
-        before = 0 if past is None else past[0].key.shape[2]
         length = target.shape[1]
-        causal = None if length == 1 else causal_mask(length, before + length, target.device)
-        x = self.target_embedding(target, start=before)
-        present, self_weights, cross_weights = [], [], []
+        causal = causal_mask(length, length, target.device)
+        x = self.target_embedding(target)
+        outputs = []
         for layer, block in enumerate(self.decoder):
-            step = block(
+            output = block(
                 x,
-                None if past is None else past[layer],
                 causal,
                 encoded.cross_kv[layer],
                 encoded.mask,
@@ -171,12 +171,14 @@ class Transformer(nn.Module):
                 None if gates is None else gates.cross[..., layer, :],
                 explicit,
             )
-            x = step.x
-            present.append(step.past)
-            self_weights.append(step.self_weights)
-            cross_weights.append(step.cross_weights)
-        hidden = self.decoder_norm(x)
-        return Decoded(hidden, present, stack(self_weights), stack(cross_weights))
+            x = output.x
+            outputs.append(output)
+        return Decoded(
+            self.decoder_norm(x),
+            [output.self_kv for output in outputs],
+            _stack([output.self_weights for output in outputs]),
+            _stack([output.cross_weights for output in outputs]),
+        )
 
     def forward(
         self,
@@ -188,3 +190,14 @@ class Transformer(nn.Module):
         decoded = self.decode(target, self.encode(source, source_mask))
         logits: Tensor = self.output(decoded.hidden)
         return logits
+
+
+@contextmanager
+def eval_mode(model: Transformer) -> Iterator[None]:
+    """Eval mode inside, the previous mode afterwards."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

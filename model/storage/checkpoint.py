@@ -1,6 +1,6 @@
-"""A model directory: config.json, model.safetensors, tokenizer.json, README.md card.
+"""Reads and writes a model directory: config.json, model.safetensors, tokenizer.json, README.md (card).
 
-Everything is safetensors or JSON, so that loading a stranger's model runs none of their code.
+All files are safetensors, JSON or text, so that loading an untrusted model never runs its code.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from model.network.transformer import Transformer
 from model.storage.hub import OnHub
 from model.tokenizer import Tokenizer
 
-FORMAT = 2  # 2 added weights in 8 bits; 1 is read as before
+FORMAT = 2  # 2 added weights in 8 bits; 1 can still be read
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-MAX_HEADER_BYTES = 2 << 20  # names and shapes before the weights; 16 kB for the default model
+MAX_HEADER_BYTES = 2 << 20  # names and shapes, which precede the weights; 16 kB for the default model
 MAX_PARAMETERS = 250_000_000  # 1 GB in memory; the shipped models have under 10 million
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
-SCALES = ".scales"  # behind the name of a weight in 8 bits: its scale of each row
+SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
 STORED_TYPES = {"F16", "BF16", "F32", "I8"}
-MAX_LABEL, MAX_SCORES = 100, 20  # what the list of models has room for
+MAX_LABEL, MAX_SCORES = 100, 20  # what fits into the page's list of models
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model directory says about itself beside its shape."""
+    """What config.json says about a model, apart from its shape."""
 
     source_language: str
     target_language: str
@@ -52,11 +52,11 @@ class Checkpoint(OnHub):
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
     info: ModelInfo
-    card: str = ""  # README.md, for people
+    card: str = ""  # the text of README.md
 
     @classmethod
     def load(cls, directory: Path) -> Checkpoint:
-        """`load` of this module."""
+        """Read a model directory."""
         return load(directory)
 
     def _save_pretrained(self, save_directory: Path) -> None:
@@ -66,10 +66,10 @@ class Checkpoint(OnHub):
 def save(
     checkpoint: Checkpoint, directory: Path, card: str | None = None, *, eight_bit: bool = False
 ) -> None:
-    """Write a model directory, weights in 16 bits and last, each file in one step.
+    """Write a model directory with weights in 16 bits, each file atomically, the weights last.
 
-    With `eight_bit` matrices take 8 bits and a scale a row, half the size: see `quantise`. A save over an
-    older state of the same model leaves a loadable directory at every moment.
+    With `eight_bit` matrices have 8 bits and one scale per row, which is half the size. While a newer
+    state of the same model is saved, the directory can be loaded at any time.
     """
     directory.mkdir(parents=True, exist_ok=True)
     config = {"format": FORMAT, "model": checkpoint.model.config.to_json()}
@@ -77,35 +77,35 @@ def save(
     save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
     if card is not None:
         write_atomically(directory / CARD, lambda part: part.write_text(card, encoding="utf-8"))
-    # named_parameters names a tied weight once.
+    # named_parameters has a tied weight only once.
     weights = {name: parameter.detach().cpu() for name, parameter in checkpoint.model.named_parameters()}
     stored = {name: weight.to(torch.float16).contiguous() for name, weight in weights.items()}
     if eight_bit:
-        stored |= quantise(weights)
+        stored |= quantise_rows(weights)
     write_atomically(directory / WEIGHTS, lambda part: save_file(stored, part))
 
 
-def quantise(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The matrices [O, I] among the weights as 8-bit integers, and the scales [O, 1] of their rows.
+def quantise_rows(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The matrices [O, I] among the weights as 8-bit integers, with the scales [O, 1] of their rows.
 
-    A weight is its integer times its scale, within 1/254 of the largest weight of its row.
+    An integer times its scale differs from the weight by at most 1/254 of the row's largest weight.
     """
     stored = {}
     for name, weight in weights.items():
         if weight.ndim == 2:
-            # float32, since the scale of a row of small weights has few digits in float16.
+            # In float32, because float16 is imprecise for the scale of a row of small weights.
             scales = (weight.float().abs().amax(1, keepdim=True) / 127).clamp_min(1e-30)
             stored[name] = (weight / scales).round().to(torch.int8).contiguous()
             stored[name + SCALES] = scales
     return stored
 
 
-def dequantise(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Every weight, multiplied by its scales where it has such as `quantise` makes."""
+def dequantise_rows(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The weights; those that `quantise_rows` stored are multiplied by their scales."""
 
     def restore(name: str, weight: torch.Tensor) -> torch.Tensor:
         scales = stored.get(name + SCALES)
-        # Of a matrix only: a row of N numbers times [N, 1] would have N * N.
+        # Only for a matrix: a vector of N numbers times [N, 1] would have N * N numbers.
         fits = scales is not None and weight.ndim == 2 and scales.shape == (len(weight), 1)
         return weight * scales if scales is not None and fits else weight
 
@@ -113,7 +113,7 @@ def dequantise(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> None:
-    """Write one file when both languages share a tokenizer, else one for each; no others stay."""
+    """Write one file if both languages share a tokenizer, else two; remove the other files."""
     if source is target:
         write_atomically(directory / JOINT, source.save)
         for name in (SOURCE, TARGET):
@@ -125,7 +125,7 @@ def save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> No
 
 
 def load_tokenizers(directory: Path, joint: bool) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer: the same object when one file holds both."""
+    """Source and target tokenizer, the same object if they share one file."""
     if joint or (directory / JOINT).is_file():
         tokenizer = Tokenizer.load(directory / JOINT)
         return tokenizer, tokenizer
@@ -133,10 +133,10 @@ def load_tokenizers(directory: Path, joint: bool) -> tuple[Tokenizer, Tokenizer]
 
 
 def load(directory: Path) -> Checkpoint:
-    """Read a model directory, anybody's, into float32 and eval mode.
+    """Read a model directory, which need not be trusted, in float32 and eval mode.
 
-    Sizes and shapes are compared before memory is taken. Raises UserError when a file is missing, cut
-    short, too large, a link to elsewhere, from a newer version, of another shape, or holds no numbers.
+    Sizes and shapes are checked before memory is taken. Raises UserError if a file is missing, truncated,
+    too large, a link to another folder, from a newer version, or has wrong shapes or values.
     """
     if not directory.is_dir():
         raise UserError(f"There is no model directory {directory}; check the path.")
@@ -148,24 +148,24 @@ def load(directory: Path) -> Checkpoint:
     if (len(source), len(target)) != sizes:
         raise UserError(
             f"The tokenizer in {directory} has {len(source)} and {len(target)} entries but the "
-            f"model wants {sizes[0]} and {sizes[1]}; copy both from the same run."
+            f"model needs {sizes[0]} and {sizes[1]}; copy both from the same run."
         )
     card = read_text(directory / CARD) if (directory / CARD).exists() else ""
     return Checkpoint(_read_model(config, directory / WEIGHTS), source, target, info, card)
 
 
 def load_weights(model: Transformer, weights: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Copy weights into the model. Raises UserError on a missing, unknown or misshapen one."""
+    """Copy weights into the model. Raises UserError if one is missing, unknown or of another shape."""
     check_shapes(model, {name: weight.shape for name, weight in weights.items()}, path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not weights[name].is_floating_point():
-                raise UserError(f"{name} in {path} lacks its scales; copy the model directory again.")
+                raise UserError(f"{name} in {path} has no scales; copy the model directory again.")
             parameter.copy_(weights[name])
 
 
 def check_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]], path: Path) -> None:
-    """Raise UserError unless these are names and shapes of all the model's weights."""
+    """Raise UserError unless these are the names and shapes of the model's weights."""
     parameters = dict(model.named_parameters())
     for problem, names in (
         ("lacks", parameters.keys() - shapes.keys()),
@@ -185,7 +185,7 @@ def check_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]], path: 
 
 
 def list_models(directory: Path) -> list[Path]:
-    """The directories inside `directory` with a configuration or weights, broken ones too, by name."""
+    """The subdirectories that have a config or weights, even broken ones, sorted by name."""
     return sorted(
         path
         for path in directory.glob("*")
@@ -194,7 +194,7 @@ def list_models(directory: Path) -> list[Path]:
 
 
 def find_model(name: str, models: Path) -> Path:
-    """The model directory of this name in the list of `models`, else the path that the name is."""
+    """The model directory of this name in the folder `models`, or else the name as a path."""
     return {path.name: path for path in list_models(models)}.get(name, Path(name))
 
 
@@ -218,53 +218,53 @@ def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
             raise UserError(f"{path} has no {name!r}; copy it from the run again.")
         values[name] = settings[name]
         if name != "scores" and not _is_label(values[name]):
-            raise UserError(f"{name} in {path} is no short line of visible text; write it again.")
+            raise UserError(f"{name} in {path} is not a short line of visible text; write it again.")
     scores = values["scores"]
     if not isinstance(scores, dict) or len(scores) > MAX_SCORES:
         raise UserError(f"scores in {path} are not at most {MAX_SCORES} named numbers; write them again.")
     for name, value in scores.items():
         if not (_is_label(name) and type(value) in (int, float) and abs(value) < 1e9):
             raise UserError(
-                f"The score {quote_untrusted(name)} in {path} is no number to show; write it again."
+                f"The score {quote_untrusted(name)} in {path} is not a valid number; write it again."
             )
     return ModelInfo(**values | {"scores": {name: float(value) for name, value in scores.items()}})
 
 
 def _is_label(value: object) -> bool:
-    """Whether the page can show it in its list of models as it is."""
+    """Whether the page can show this value in its list of models."""
     return isinstance(value, str) and 0 < len(value) <= MAX_LABEL and value.isprintable()
 
 
 def _read_model(config: ModelConfig, path: Path) -> Transformer:
-    """The model of a weights file, which takes memory in proportion to the file, however large config is."""
+    """The model of a weights file. A config that needs more memory than the file justifies is refused."""
     check_file(path, MAX_WEIGHTS_BYTES)
     try:
         with path.open("rb") as stream:
             header_bytes = int.from_bytes(stream.read(8), "little")
         if header_bytes > MAX_HEADER_BYTES:
-            raise UserError(f"{path} is cut short or broken (its header is too long); copy it again.")
+            raise UserError(f"{path} is truncated or broken (its header is too long); copy it again.")
         with safe_open(path, "pt") as stored:
             header = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
             _check_size(config, header, path)
             model = Transformer(config)
             shapes = {name: each.get_shape() for name, each in header.items() if not name.endswith(SCALES)}
             check_shapes(model, shapes, path)
-            weights = dequantise({name: stored.get_tensor(name) for name in header})
+            weights = dequantise_rows({name: stored.get_tensor(name) for name in header})
     except (SafetensorError, OSError) as error:
         raise UserError(
-            f"{path} is cut short or broken ({quote_untrusted(str(error))}); copy it again."
+            f"{path} is truncated or broken ({quote_untrusted(str(error))}); copy it again."
         ) from error
     load_weights(model, weights, path)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
-        raise UserError(f"{path} holds weights that are no numbers; copy it from an earlier save.")
+        raise UserError(f"{path} has weights that are infinite or not numbers; copy it from an earlier save.")
     return model.eval()
 
 
 def _check_size(config: ModelConfig, header: Mapping[str, Any], path: Path) -> None:
-    """Raise UserError unless the header has about as many numbers as the model, of types that are read."""
+    """Raise UserError unless the header has about as many numbers as the model, of supported types."""
     wanted = config.n_parameters
     if wanted > MAX_PARAMETERS:
-        raise UserError(f"{path} is of a model of {wanted:,} weights; at most {MAX_PARAMETERS:,} are read.")
+        raise UserError(f"{path} has a model of {wanted:,} weights; at most {MAX_PARAMETERS:,} are read.")
     for name, entry in header.items():
         if entry.get_dtype() not in STORED_TYPES:
             known = ", ".join(sorted(STORED_TYPES))
@@ -272,7 +272,7 @@ def _check_size(config: ModelConfig, header: Mapping[str, Any], path: Path) -> N
                 f"{quote_untrusted(name)} in {path} is {entry.get_dtype()}; only {known} are read."
             )
     held = sum(math.prod(entry.get_shape()) for entry in header.values())
-    if not wanted <= held <= 2 * wanted:  # more than once for the scales of weights in 8 bits
+    if not wanted <= held <= 2 * wanted:  # the scales of weights in 8 bits come in addition
         problem = "lacks weights" if held < wanted else "has unknown weights"
         raise UserError(
             f"{path} {problem}: it has {held:,} numbers where {CONFIG} asks for {wanted:,}; "

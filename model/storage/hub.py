@@ -1,4 +1,4 @@
-"""Model directories on the Hugging Face hub."""
+"""Model directories on the Hugging Face hub: from_pretrained and push_to_hub."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from huggingface_hub import ModelHubMixin, snapshot_download
 
 from model.errors import UserError, quote_untrusted
 
-# All that a model directory holds; nothing else of a repository is fetched.
+# All files of a model directory; nothing else of a repository is downloaded.
 FILES = (
     "config.json",
     "model.safetensors",
@@ -25,32 +25,34 @@ CARD_TEMPLATE = """---
 {{ card_data }}
 ---
 
-An encoder-decoder Transformer of Headlight's, which shows what each of its attention heads does:
+A Transformer for Headlight, which shows what each of its attention heads does:
 
     from model import Translator
     translator = Translator.from_pretrained("USER/NAME")
 """
 
-T = TypeVar("T", bound="OnHub")  # typing.Self, which the check of shapes in the tests does not know
+T = TypeVar(
+    "T", bound="OnHub"
+)  # instead of typing.Self, which the shape checker of the tests does not support
 
 
 class OnHub(
     ModelHubMixin, library_name="headlight", pipeline_tag="translation", model_card_template=CARD_TEMPLATE
 ):
-    """What a model directory is read into: `from_pretrained`, `save_pretrained` and `push_to_hub`."""
+    """Base of what is read from a model directory: `from_pretrained`, `save_pretrained`, `push_to_hub`."""
 
     def __new__(cls: type[T], *args: Any, **kwargs: Any) -> T:
-        """Leave out what the mixin does here: it would keep the arguments as another config.json."""
+        """Override the mixin, which would save the arguments as another config.json."""
         return object.__new__(cls)
 
     @classmethod
     def load(cls: type[T], directory: Path) -> T:
-        """Read a model directory. Raises UserError when it is missing, broken or too new."""
+        """Read a model directory. Raises UserError if it is missing, broken or too new."""
         raise NotImplementedError
 
     @classmethod
     def from_pretrained(cls: type[T], pretrained_model_name_or_path: str | Path, **options: Any) -> T:
-        """Read a directory on this machine, without a network, or else a model of the hub, user/name.
+        """Read a local directory without a network, or else a model of the hub (user/name).
 
         The options are those of `huggingface_hub.snapshot_download`, such as revision and cache_dir. Raises
         UserError when there is no such model, when it cannot be fetched and when it is broken.

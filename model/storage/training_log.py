@@ -1,4 +1,4 @@
-"""metrics.jsonl: the curves of a model's own training, a JSON object with its step in each line."""
+"""Reads metrics.jsonl, the log of a model's training: one JSON object with its step per line."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Row = dict[str, int | float | str]
 
 
 @dataclass(frozen=True)
-class Curves:
-    """What a run logged, in the order of its log; names are such as train/loss and validation/bleu."""
+class TrainingLog:
+    """The values that a run logged, in order, with names such as train/loss and validation/bleu."""
 
-    rows: tuple[Row, ...]  # each with its `step`; no number is endless or NaN
-    skipped: int = 0  # lines that were none of that
+    rows: tuple[Row, ...]  # each with its `step`; all numbers are finite
+    skipped: int = 0  # lines that are not valid
 
     @classmethod
-    def load(cls, directory: Path) -> Curves:
-        """Read a model's or a run's directory. Raises UserError when the file is missing or too large."""
+    def load(cls, directory: Path) -> TrainingLog:
+        """Read the log of a model or run directory. Raises UserError if it is missing or too large."""
         path = directory / METRICS
         try:
             if path.stat().st_size > MAX_BYTES:
-                raise UserError(f"{path} has more than {MAX_BYTES >> 20} MiB; curves are far smaller.")
+                raise UserError(f"{path} has more than {MAX_BYTES >> 20} MiB; logs are far smaller.")
             rows = [_row(line) for line in path.read_bytes().splitlines()]
         except OSError as error:
-            raise UserError(f"{directory} has no {METRICS}; this model's training left no curves.") from error
+            raise UserError(f"{directory} has no {METRICS}; copy it from the training run.") from error
         return cls(tuple(row for row in rows if row is not None), rows.count(None))
 
     def points(self, name: str) -> list[tuple[int, float]]:
@@ -44,7 +44,7 @@ class Curves:
 
 
 def _row(line: bytes) -> Row | None:
-    """The values of a line; None when it is no such line."""
+    """The values of a line; None if it is not valid."""
     try:
         row = json.loads(line)
         fits = (

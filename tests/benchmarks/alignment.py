@@ -44,11 +44,12 @@ from typing import NamedTuple
 import torch
 import tyro
 
-from model.analysis.alignment import GoldAlignment, Link, alignment_error_rate, grow_diag, parse_pharaoh
+from model.analysis.alignment import GoldAlignment, Link, alignment_error_rate, grow_diag
 from model.analysis.attribution import norm_weights
 from model.errors import UserError
 from model.tokenizer import BOS_ID
 from model.translator import Translator
+from tests.model.helpers import pharaoh_links
 from training.evaluation.align import (
     Head,
     Strongest,
@@ -93,7 +94,7 @@ def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> Choic
         paths = [Path(folder) / name for name in ("forward", "backward")]
         Aligner().align(sources, targets, *map(str, paths))
         lines = [path.read_text().splitlines()[:pairs] for path in paths]
-    return Choices.of(*([parse_pharaoh(line) for line in side] for side in lines))
+    return Choices.of(*([pharaoh_links(line) for line in side] for side in lines))
 
 
 def separate_marks(lines: Iterable[str]) -> list[str]:

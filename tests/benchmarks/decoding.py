@@ -34,12 +34,13 @@ import torch
 
 from model.analysis.ablation import importance
 from model.config import ModelConfig
-from model.decoding.search import Candidate, SearchOptions, search
+from model.decoding.search import Candidate, search
 from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.translator import Translator
+from tests.model.helpers import LimitedSearch
 
 VOCABULARY = 8000
 LENGTHS = (12, 25, 60)  # tokens in, </s> counted, and tokens out
@@ -116,17 +117,17 @@ def ctranslate2(translator: Translator, compute_type: str) -> Work:
 def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]:
     """Ours, greedy, without weights."""
     dtype = product_dtype(len(given.source), given.source.device)
-    options = SearchOptions(max_length=given.length)
+    options = LimitedSearch(max_length=given.length)
     return search(translator.checkpoint.model, given.source, options, dtype=dtype)
 
 
 def headlight_record(translator: Translator, given: Sentences) -> None:
     """Ours, greedy, as `Translator.translate` does it, but to the length that is asked for."""
-    options = SearchOptions(max_length=given.length)
+    options = LimitedSearch(max_length=given.length)
     for text in given.texts:
-        sentence = translator._read(text, None)
-        (found,) = translator._search(sentence, options, None, [], None)
-        translator._translation(sentence, found.ids, 0, None)
+        source = translator._encode(text, None)
+        (found,) = search(translator._model, source.ids, options, encoded=source.encoded)
+        translator._translation(source, found[0].ids, 0, None)
 
 
 def work_of(name: str, translator: Translator) -> Work:

@@ -76,7 +76,7 @@ class SeedTransformer(nn.Module):
         self.target_embedding = (
             self.source_embedding if config.tied else nn.Embedding(config.target_vocabulary, d)
         )
-        self.register_buffer("positions", sinusoids(0, settings.length, d))
+        self.register_buffer("positions", sinusoids(settings.length, d))
         self.register_buffer("causal", nn.Transformer.generate_square_subsequent_mask(settings.length) < 0)
         self.transformer = nn.Transformer(
             d,

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from model.config import ModelConfig
-from model.decoding.search import SearchOptions, search
+from model.decoding.search import search
 from model.network.transformer import Transformer
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from tests.benchmarks import race
@@ -24,6 +24,7 @@ from tests.benchmarks.seeds import (
     SeedSettings,
     SeedTransformer,
 )
+from tests.model.helpers import LimitedSearch
 from training.config import TrainConfig
 from training.corpus.batching import Batch
 from training.loss import SequenceLoss
@@ -84,7 +85,7 @@ def test_ctranslate2_finds_our_translations() -> None:
     with torch.no_grad():
         model.output.weight[: len(SPECIALS)] = 0.0  # never the largest logit
     ids = tokenizer.encode(" ".join(random.Random(0).sample(words, S)))
-    ours = search(model, torch.tensor([[*ids, EOS_ID]]), SearchOptions(max_length=T))[0][0]
+    ours = search(model, torch.tensor([[*ids, EOS_ID]]), LimitedSearch(max_length=T))[0][0]
     theirs = translate(engine(specification(model, tokenizer), "float32"), [tokenizer.pieces(ids)], T)
     assert theirs == [tokenizer.pieces(ours.ids)]
     assert len(set(ours.ids)) > 1

@@ -17,10 +17,10 @@ from playwright.sync_api import Browser, Page, expect
 
 import app
 import viz
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
 from tests.browser.screen import FIRST, choose, point, readout, submit, translate
 from viz.payload import decode
-from viz.server.handlers import MAX_BEAM, MAX_LENGTH_PENALTY
 from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
@@ -187,8 +187,8 @@ def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(
     expect(page.get_by_label("Sentence")).to_have_value(FIRST)
     record = page.evaluate("Headlight.viewer.state().record")
     assert record["model"]["name"] == "de-en"
-    assert 1 <= record["options"]["beam_size"] <= MAX_BEAM
-    assert 0 <= record["options"]["length_penalty"] <= MAX_LENGTH_PENALTY
+    assert 1 <= record["options"]["beam_size"] <= PAGE_MAX_BEAM
+    assert 0 <= record["options"]["length_penalty"] <= PAGE_MAX_LENGTH_PENALTY
     page.close()
 
 

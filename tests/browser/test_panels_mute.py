@@ -61,7 +61,7 @@ def test_a_silent_head_is_struck_out_and_the_translation_changes(page: Page):
     expected = tiny().mute(TEXT, [head])
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
     expect(panel.locator("del")).to_have_text([text for text, changed in expected.original_words if changed])
-    expect(panel.locator("ins")).to_have_text([text for text, changed in expected.words if changed])
+    expect(panel.locator("ins")).to_have_text([text for text, changed in expected.ablated_words if changed])
     assert panel.locator("ins").count() > 0
     changes = panel.get_by_label("Change of the log-probability of each token").locator(".hl-number")
     expect(changes).to_have_text([signed(value, 2) for value in expected.differences])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.decoding.search import SearchOptions
 from model.errors import UserError
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo
@@ -25,6 +28,16 @@ SENTENCES = (
     "The apples aren't cheap: 2.50 euros/kilo.",
 )
 INFO = ModelInfo("German", "English", "Tiny")
+
+
+@dataclass(frozen=True)
+class LimitedSearch(SearchOptions):
+    """Search options whose length limit does not follow the source."""
+
+    max_length: int = 8
+
+    def limit(self, source_length: int) -> int:
+        return self.max_length
 
 
 def tiny_config(**overrides: Any) -> ModelConfig:
@@ -59,9 +72,10 @@ def random_tokens(*shape: int, seed: int = 0, vocabulary: int = 13) -> Tensor:
 def set_logits(model: Transformer, logits: dict[int, float]) -> Transformer:
     """Make the (untied) model give the same logits at every step: those given, 0 for all others."""
     with torch.no_grad():
-        model.decoder_norm.weight.zero_()
-        model.decoder_norm.bias.zero_()
-        model.decoder_norm.bias[0] = 1.0
+        norm = cast(nn.LayerNorm, model.decoder_norm)
+        norm.weight.zero_()
+        norm.bias.zero_()
+        norm.bias[0] = 1.0
         model.output.weight.zero_()
         for token, value in logits.items():
             model.output.weight[token, 0] = value
@@ -86,3 +100,8 @@ def assert_sentence(error: UserError) -> None:
     assert str(error).isprintable(), repr(str(error))  # no line ends, nothing that turns the line or is half a character
     assert len(str(error)) < 500
     assert str(error).endswith(".")
+
+
+def pharaoh_links(line: str) -> frozenset[tuple[int, int]]:
+    """The links of a line in Pharaoh format."""
+    return frozenset((int(source), int(target)) for source, target in re.findall(r"([0-9]+)-([0-9]+)", line))

@@ -236,7 +236,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 def test_broken_file_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="tokenizer.json is not (proper JSON|UTF-8|a tokenizer file)"):
+    with pytest.raises(UserError, match="tokenizer.json is not (valid JSON|UTF-8|a tokenizer file)"):
         Tokenizer.load(path)
 
 

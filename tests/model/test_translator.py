@@ -75,13 +75,12 @@ def test_record_equals_the_weights_seen_step_by_step(
     candidate = search(model, source, SearchOptions(beam_size), gates)[0][0]
     encoded = model.encode(source, None, gates, explicit=True)
     torch.testing.assert_close(record.encoder, encoded.weights[0], atol=1e-5, rtol=0)
-    past = None
-    for t, index in enumerate((BOS_ID, *candidate.ids[:-1])):
-        step = model.decode(torch.tensor([[index]]), encoded, past, gates, explicit=True)
-        own, cross = step.self_weights[0, :, :, 0], step.cross_weights[0, :, :, 0]
+    read = torch.tensor([[BOS_ID, *candidate.ids[:-1]]])
+    for t in range(read.shape[1]):
+        step = model.decode(read[:, : t + 1], encoded, gates, explicit=True)
+        own, cross = step.self_weights[0, :, :, t], step.cross_weights[0, :, :, t]
         torch.testing.assert_close(record.decoder[:, :, t, : t + 1], own, atol=1e-5, rtol=0)
         torch.testing.assert_close(record.cross[:, :, t], cross, atol=1e-5, rtol=0)
-        past = step.past
     assert t + 1 == len(record.predicted)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from model.storage.checkpoint import save_tokenizers
-from model.storage.probes import Pair, Probes, measure
+from model.storage.probes import ProbePair, Probes
 from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
+from training.run.probes import measure
 
 TEXT = "Ein kleiner Hund läuft."
 TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
@@ -29,7 +30,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "training": {},
     "training_step": {"step": 4, "sentence": 1},
 }
-PAIRS = (Pair("Ein kleiner Hund läuft.", "A small dog runs."), Pair("Die Tür ist heiß", "The door is hot"))
+PAIRS = (
+    ProbePair("Ein kleiner Hund läuft.", "A small dog runs."),
+    ProbePair("Die Tür ist heiß", "The door is hot"),
+)
 
 
 def train(directory: Path) -> None:

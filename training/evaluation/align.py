@@ -27,11 +27,11 @@ from model.analysis.alignment import (
 )
 from model.config import ModelConfig
 from model.errors import UserError
-from model.inputs import MAX_TOKENS
+from model.inputs import MAX_TOKENS, batches_by_length
 from model.network.masks import padding_mask
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
-from model.translator import BATCH_TOKENS, Translator
+from model.translator import Translator
 from training.evaluation.evaluate import read_pairs, read_sentences
 
 
@@ -184,13 +184,9 @@ def align_pairs(
         )
         for source, target in zip(sources, targets, strict=True)
     ]
-    lengths = [max(len(source.ids), len(target.ids)) for source, target in pairs]
-    order = sorted((i for i in range(len(pairs)) if lengths[i] <= MAX_TOKENS), key=lengths.__getitem__)
+    lengths = {i: max(len(source.ids), len(target.ids)) for i, (source, target) in enumerate(pairs)}
     aligned: list[Strongest | None] = [None] * len(pairs)
-    while order:
-        # The longest pair left decides how many go together.
-        count = max(1, BATCH_TOKENS // lengths[order[-1]])
-        places, order = order[-count:], order[:-count]
+    for places in batches_by_length({i: length for i, length in lengths.items() if length <= MAX_TOKENS}):
         weights = cross_weights(checkpoint.model, [pairs[place] for place in places])
         for place, cross in zip(places, weights, strict=True):
             aligned[place] = strongest(cross, *pairs[place], head)

@@ -16,9 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
-from model.analysis.ablation import importance
+from model.analysis.ablation import gradient_importance, importance
 from model.analysis.alignment import GoldAlignment, alignment_error_rate
-from model.analysis.attribution import gradient_importance
 from model.analysis.measures import (
     ROLE_OF_OFFSET,
     ROLES,
@@ -29,7 +28,7 @@ from model.analysis.measures import (
     head_roles,
     measure_heads,
 )
-from model.analysis.study import THRESHOLDS, Aligner, HeadFindings, Silencing, Study
+from model.analysis.study import THRESHOLDS, AblationCurve, Aligner, HeadFindings, Study
 from model.config import ModelConfig
 from model.decoding.search import SearchOptions
 from model.errors import UserError
@@ -248,7 +247,7 @@ def silence(
     importances: Sequence[float],
     measure: str,
     exact: bool,
-) -> Silencing:
+) -> AblationCurve:
     """Scores of greedy translations with ever more heads silent, the least important first."""
     order = sorted(range(len(heads)), key=importances.__getitem__)
     scores: list[float] = []
@@ -257,7 +256,7 @@ def silence(
         scores.append(score_without(translator, pairs, silent, exact))
         if scores[-1] <= scores[0] - FAR:
             break
-    return Silencing(measure, tuple(order), tuple(scores))
+    return AblationCurve(measure, tuple(order), tuple(scores))
 
 
 def score_without(
@@ -265,7 +264,7 @@ def score_without(
 ) -> float:
     """BLEU, or the share of exact matches in %, of greedy translations with these heads silent."""
     sources, references = zip(*pairs, strict=True)
-    gates = HeadGates.muting(translator.checkpoint.model.config, silent)
+    gates = HeadGates.ablating(translator.checkpoint.model.config, silent)
     hypotheses = [""] * len(pairs)
     for place, found in translator.translate_lines(sources, SearchOptions(), gates):
         if not isinstance(found, UserError) and found:

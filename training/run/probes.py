@@ -8,33 +8,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from model.errors import UserError
-from model.inputs import source_ids
-from model.storage.probes import PROBES, Pair, Probes, measure
+from model.inputs import source_ids, target_ids
+from model.results import KINDS
+from model.storage.probes import PROBES, Probe, ProbePair, Probes, weights_to_codes
+from model.tokenizer import EOS_ID
 from model.translator import Translator
 
 # Written for this, short because a file grows with the square of their tokens. The second pair of each
 # language has words that change places; the third one's negation takes two words on one side.
 SENTENCES = {
     ("de", "en"): (
-        Pair(
+        ProbePair(
             "Der alte Kater schläft unter dem Küchentisch.",
             "The old cat is sleeping under the kitchen table.",
         ),
-        Pair("Gestern hat meine Tante ein rotes Boot gekauft.", "My aunt bought a red boat yesterday."),
-        Pair("Ich weiß nicht, wo die Ente wohnt.", "I don't know where the duck lives."),
+        ProbePair("Gestern hat meine Tante ein rotes Boot gekauft.", "My aunt bought a red boat yesterday."),
+        ProbePair("Ich weiß nicht, wo die Ente wohnt.", "I don't know where the duck lives."),
     ),
     ("en", "fr"): (
-        Pair("The old cat is sleeping under the table.", "Le vieux chat dort sous la table."),
-        Pair("My aunt bought a red boat yesterday.", "Hier, ma tante a acheté un bateau rouge."),
-        Pair("I don't know where the duck lives.", "Je ne sais pas où habite le canard."),
+        ProbePair("The old cat is sleeping under the table.", "Le vieux chat dort sous la table."),
+        ProbePair("My aunt bought a red boat yesterday.", "Hier, ma tante a acheté un bateau rouge."),
+        ProbePair("I don't know where the duck lives.", "Je ne sais pas où habite le canard."),
     ),
     ("en", "it"): (
-        Pair("The old cat is sleeping under the table.", "Il vecchio gatto dorme sotto il tavolo."),
-        Pair("My aunt bought a red boat yesterday.", "Ieri mia zia ha comprato una barca rossa."),
-        Pair("I don't know where the duck lives.", "Non so dove abita l'anatra."),
+        ProbePair("The old cat is sleeping under the table.", "Il vecchio gatto dorme sotto il tavolo."),
+        ProbePair("My aunt bought a red boat yesterday.", "Ieri mia zia ha comprato una barca rossa."),
+        ProbePair("I don't know where the duck lives.", "Non so dove abita l'anatra."),
     ),
-    ("word", "reversed"): tuple(Pair(word, word[::-1]) for word in ("lantern", "notebook", "sunflower")),
+    ("word", "reversed"): tuple(ProbePair(word, word[::-1]) for word in ("lantern", "notebook", "sunflower")),
 }
 
 
@@ -76,9 +80,17 @@ class Recorder:
             self.probes.save(self.output)
 
 
-def readable_sentences(translator: Translator) -> tuple[Pair, ...]:
+def readable_sentences(translator: Translator) -> tuple[ProbePair, ...]:
     """The pairs of the model's languages that its tokenizer, learned from any corpus, can read."""
     checkpoint = translator.checkpoint
     pairs = SENTENCES.get((checkpoint.info.source_language, checkpoint.info.target_language), ())
     rows = source_ids(checkpoint, [pair.source for pair in pairs], translator.max_tokens)
     return tuple(pair for pair, row in zip(pairs, rows, strict=True) if not isinstance(row, UserError))
+
+
+def measure(translator: Translator, pair: ProbePair) -> Probe:
+    """Probe the model in eval mode. Raises UserError if it cannot read the pair."""
+    ids = [*target_ids(translator.checkpoint, pair.target), EOS_ID]
+    record, scores = translator.record(pair.source, ids)
+    encoder, decoder, cross = (weights_to_codes(getattr(record, kind)) for kind in KINDS)
+    return Probe(encoder, decoder, cross, scores[torch.arange(len(ids)), torch.tensor(ids)])

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from model.results import HeadValues, Translation
-from model.storage.training_log import Curves
+from model.storage.training_log import TrainingLog
 
 LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
 # A loss, no change, a gain: on any background no change is the background itself.
@@ -94,7 +94,7 @@ def step_probabilities(translation: Translation) -> alt.Chart:
     )
 
 
-def training_curves(curves: Curves) -> alt.VConcatChart:
+def training_curves(curves: TrainingLog) -> alt.VConcatChart:
     """Return losses and greedy validation scores of a model's own training over its steps."""
     panels = _lines(curves, LOSSES, "loss, nats per token"), _lines(curves, SCORES, "validation score")
     chart = alt.vconcat(*panels).resolve_scale(color="independent")
@@ -103,7 +103,7 @@ def training_curves(curves: Curves) -> alt.VConcatChart:
     return chart
 
 
-def _lines(curves: Curves, names: Mapping[str, str], title: str) -> alt.Chart:
+def _lines(curves: TrainingLog, names: Mapping[str, str], title: str) -> alt.Chart:
     rows = [
         {"step": step, "curve": label, "value": value}
         for name, label in names.items()

@@ -17,18 +17,17 @@ import torch
 
 from model import Translation, Translator
 from model.analysis.attribution import rollout
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.results import KINDS, Head, Word
 from model.storage.probes import PROBES, Probes
-from model.storage.training_log import Curves, Row
+from model.storage.training_log import Row, TrainingLog
 from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server import validation
 
 NO_TRAINING = "This model came without a record of its training."
 BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
 NO_CURVES = "The curves of this training are missing or cannot be read."
-MAX_BEAM = 8  # of the page; a wider beam is for the command line
-MAX_LENGTH_PENALTY = 2.0
 
 logger = logging.getLogger("headlight")
 
@@ -57,8 +56,8 @@ class Question:
             translators[model],
             model,
             validation.text(request, "text"),
-            validation.whole(request, "beam_size", 1, MAX_BEAM),
-            validation.number(request, "length_penalty", 0.0, MAX_LENGTH_PENALTY),
+            validation.whole(request, "beam_size", 1, PAGE_MAX_BEAM),
+            validation.number(request, "length_penalty", 0.0, PAGE_MAX_LENGTH_PENALTY),
             request,
         )
 
@@ -98,11 +97,11 @@ def mute(question: Question) -> dict[str, Any]:
         _ids_if_given(question),
     )
     return {
-        "text": muted.translation.text,
-        "words": _words(muted.words),
+        "text": muted.ablated.text,
+        "words": _words(muted.ablated_words),
         "original_words": _words(muted.original_words),
         "differences": [round(value, 6) for value in muted.differences],
-        "payload": question.payload(muted.translation),
+        "payload": question.payload(muted.ablated),
     }
 
 
@@ -175,7 +174,7 @@ def training(question: Question) -> dict[str, Any]:
 def _curves(directory: Path) -> tuple[list[Row], str]:
     """The rows that can be read, and what is wrong with the others; the steps do without them."""
     try:
-        found = Curves.load(directory)
+        found = TrainingLog.load(directory)
     except UserError as error:  # its sentence names a path of the server, which is for the log
         logger.info("training: %s", error)
         return [], NO_CURVES

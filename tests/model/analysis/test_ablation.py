@@ -4,12 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model import Translator, UserError
-from model.analysis.ablation import changed_words, importance
+from model.analysis.ablation import changed_words, gradient_importance, importance
 from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint
 
+SOURCE = random_tokens(6, seed=1)
+PREDICTED = random_tokens(5, seed=2)
+READ = torch.cat((torch.tensor([BOS_ID]), PREDICTED[:-1]))
 TEXT = "Ein kleiner Hund läuft."
 HEADS = (Head("encoder", 0, 1), Head("cross", 3, 2))
 
@@ -18,14 +21,14 @@ def log_probability(
     model: Transformer, source: torch.Tensor, target: torch.Tensor, gates: HeadGates | None = None
 ) -> float:
     read = torch.cat((torch.full((1, 1), BOS_ID), target[:, :-1]), 1)
-    hidden = model.decode(read, model.encode(source, None, gates), None, gates).hidden
+    hidden = model.decode(read, model.encode(source, None, gates), gates).hidden
     return float(model.output(hidden).log_softmax(-1).gather(2, target[..., None]).sum())
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("pass_tokens", [1, 100, 2048])
 @torch.no_grad()
-def test_importance_equals_muting_one_head_after_another(
+def test_importance_equals_ablating_one_head_after_another(
     norm: str, pass_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", pass_tokens)
@@ -35,13 +38,13 @@ def test_importance_equals_muting_one_head_after_another(
     for kind, gate, value in zip(KINDS, HeadGates.open(model.config), values, strict=True):
         assert value.shape == gate.shape
         for layer, head in gate.nonzero().tolist():
-            gates = HeadGates.muting(model.config, [Head(kind, layer, head)])
+            gates = HeadGates.ablating(model.config, [Head(kind, layer, head)])
             expected = log_probability(model, source, target, gates) - whole
             assert float(value[layer, head]) == pytest.approx(expected, abs=1e-4)
             assert abs(expected) > 1e-4
 
 
-def test_heads_without_a_say_have_no_importance() -> None:
+def test_heads_that_do_not_reach_the_output_have_no_importance() -> None:
     model = set_logits(random_model(tied=False), {7: 3.0})
     for values in importance(model, random_tokens(1, 6), random_tokens(1, 5)):
         assert bool((values == 0).all())
@@ -61,26 +64,83 @@ def test_importance_of_the_translation_and_of_a_given_one(translator: Translator
 def test_gates_of_a_batch_are_those_of_each_sentence() -> None:
     model, source, target = random_model(), random_tokens(3, 6), random_tokens(3, 5)
     gates = HeadGates(*(torch.rand(3, *gate.shape) for gate in HeadGates.open(model.config)))
-    together = model.decode(target, model.encode(source, None, gates), None, gates, explicit=True)
+    together = model.decode(target, model.encode(source, None, gates), gates, explicit=True)
     for row in range(3):
         part = slice(row, row + 1)
         own = HeadGates(*(gate[row] for gate in gates))
-        alone = model.decode(target[part], model.encode(source[part], None, own), None, own, explicit=True)
+        alone = model.decode(target[part], model.encode(source[part], None, own), own, explicit=True)
         torch.testing.assert_close(together.hidden[part], alone.hidden, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(together.cross_weights[part], alone.cross_weights, atol=1e-5, rtol=1e-5)
+
+
+# Importance by gradient
+
+
+def loss(model: Transformer, gates: HeadGates) -> float:
+    """Negative log-probability of the whole target in nats."""
+    with torch.no_grad():
+        encoded = model.encode(SOURCE[None], None, gates)
+        logits = model.output(model.decode(READ[None], encoded, gates).hidden)
+    return float(torch.nn.functional.cross_entropy(logits[0], PREDICTED, reduction="sum"))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_gradient_importance_is_the_slope_of_the_loss_at_each_gate(norm: str) -> None:
+    """Every head of every kind against a central difference, in double precision."""
+    model = random_model(norm=norm).double()
+    found = gradient_importance(model, SOURCE, READ, PREDICTED)
+    gates = HeadGates(*(gate.double() for gate in HeadGates.open(model.config)))
+    step = 1e-5
+    for kind, slopes in zip(gates, found, strict=True):
+        assert slopes.shape == kind.shape
+        for layer, head in torch.cartesian_prod(*map(torch.arange, kind.shape)).tolist():
+            losses = []
+            for sign in (1, -1):
+                kind[layer, head] = 1 + sign * step
+                losses.append(loss(model, gates))
+            kind[layer, head] = 1
+            slope = abs(losses[0] - losses[1]) / (2 * step)
+            assert float(slopes[layer, head]) == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+def test_a_head_that_adds_nothing_has_no_gradient_importance() -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.decoder[2].cross_attention.output.weight[:, 4:8] = 0  # head 1 of width 4
+    found = gradient_importance(model, SOURCE, READ, PREDICTED)
+    assert float(found.cross[2, 1]) == 0
+    assert sum(int((kind == 0).sum()) for kind in found) == 1
+
+
+def test_gradient_importance_needs_neither_eval_mode_nor_enabled_gradients() -> None:
+    model = random_model(dropout=0.5)
+    expected = gradient_importance(model, SOURCE, READ, PREDICTED)
+    model.train()
+    with torch.inference_mode():
+        found = gradient_importance(model, SOURCE.clone(), READ.clone(), PREDICTED.clone())
+    for mine, other in zip(found, expected, strict=True):
+        assert mine.equal(other)
+        assert not mine.requires_grad
+    assert model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+# Muting
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_mute_compares_both_translations(translator: Translator, beam_size: int) -> None:
     muted = translator.mute(TEXT, HEADS, beam_size)
-    gates = HeadGates.muting(translator.checkpoint.model.config, HEADS)
+    gates = HeadGates.ablating(translator.checkpoint.model.config, HEADS)
     assert muted.heads == HEADS
     assert muted.original.ids == translator.translate(TEXT, beam_size).ids
-    assert muted.translation.ids == translator.translate(TEXT, beam_size, gates=gates).ids
-    assert (muted.original_words, muted.words) == changed_words(muted.original.text, muted.translation.text)
-    silent = translator.score(TEXT, muted.original.ids, gates).log_probabilities
+    assert muted.ablated.ids == translator.translate(TEXT, beam_size, gates=gates).ids
+    assert (muted.original_words, muted.ablated_words) == changed_words(
+        muted.original.text, muted.ablated.text
+    )
+    ablated = translator.score(TEXT, muted.original.ids, gates).log_probabilities
     for difference, after, before in zip(
-        muted.differences, silent, muted.original.log_probabilities, strict=True
+        muted.differences, ablated, muted.original.log_probabilities, strict=True
     ):
         assert difference == after - before
     assert any(muted.differences)
@@ -89,18 +149,18 @@ def test_mute_compares_both_translations(translator: Translator, beam_size: int)
 def test_mute_scores_the_translation_that_it_is_given(translator: Translator) -> None:
     given = translator.score(TEXT, "A dog.")
     muted = translator.mute(TEXT, HEADS, target=given.ids)
-    gates = HeadGates.muting(translator.checkpoint.model.config, HEADS)
-    silent = translator.score(TEXT, given.ids, gates).log_probabilities
+    gates = HeadGates.ablating(translator.checkpoint.model.config, HEADS)
+    ablated = translator.score(TEXT, given.ids, gates).log_probabilities
     assert muted.original.ids == given.ids
-    assert muted.translation.ids == translator.translate(TEXT, gates=gates).ids
-    expected = [after - before for after, before in zip(silent, given.log_probabilities, strict=True)]
+    assert muted.ablated.ids == translator.translate(TEXT, gates=gates).ids
+    expected = [after - before for after, before in zip(ablated, given.log_probabilities, strict=True)]
     assert list(muted.differences) == expected
 
 
 def test_muting_nothing_changes_nothing(translator: Translator) -> None:
     muted = translator.mute(TEXT, ())
-    assert muted.translation.text == muted.original.text
-    assert not any(word.changed for word in (*muted.original_words, *muted.words))
+    assert muted.ablated.text == muted.original.text
+    assert not any(word.changed for word in (*muted.original_words, *muted.ablated_words))
     assert set(muted.differences) == {0.0}
 
 
@@ -109,7 +169,7 @@ def test_muting_every_head_leaves_a_translation_that_ignores_the_source() -> Non
     config = translator.checkpoint.model.config
     gates = HeadGates.open(config)
     heads = [Head(k, *at) for k, gate in zip(KINDS, gates, strict=True) for at in gate.nonzero().tolist()]
-    first, second = (translator.mute(text, heads).translation for text in (TEXT, "Der Schnee ist da."))
+    first, second = (translator.mute(text, heads).ablated for text in (TEXT, "Der Schnee ist da."))
     length = min(len(first.ids), len(second.ids))  # the limit follows the source
     assert first.ids[:length] == second.ids[:length]
     assert translator.translate(TEXT).ids[:3] != translator.translate("Der Schnee ist da.").ids[:3]

@@ -3,10 +3,10 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from model.analysis.attribution import gradient_importance, head_vectors, norm_weights, rollout
+from model.analysis.attribution import head_vectors, norm_weights, rollout
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask
-from model.network.transformer import HeadGates, Transformer
+from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens
 
@@ -167,52 +167,3 @@ def test_rows_of_a_rollout_sum_to_one_and_nothing_looks_ahead() -> None:
     torch.testing.assert_close(found.decoder.sum(-1) + found.cross.sum(-1), torch.ones(4, 5))
     assert bool((found.decoder[:, ~causal_mask(5, 5)] == 0).all())
     assert bool((found.cross > 0).all())
-
-
-def loss(model: Transformer, gates: HeadGates) -> float:
-    """Negative log-probability of the whole target in nats."""
-    with torch.no_grad():
-        encoded = model.encode(SOURCE[None], None, gates)
-        logits = model.output(model.decode(READ[None], encoded, None, gates).hidden)
-    return float(torch.nn.functional.cross_entropy(logits[0], PREDICTED, reduction="sum"))
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_importance_is_the_slope_of_the_loss_at_each_gate(norm: str) -> None:
-    """Every head of every kind against a central difference, in double precision."""
-    model = random_model(norm=norm).double()
-    found = gradient_importance(model, SOURCE, READ, PREDICTED)
-    gates = HeadGates(*(gate.double() for gate in HeadGates.open(model.config)))
-    step = 1e-5
-    for kind, importance in zip(gates, found, strict=True):
-        assert importance.shape == kind.shape
-        for layer, head in torch.cartesian_prod(*map(torch.arange, kind.shape)).tolist():
-            losses = []
-            for sign in (1, -1):
-                kind[layer, head] = 1 + sign * step
-                losses.append(loss(model, gates))
-            kind[layer, head] = 1
-            slope = abs(losses[0] - losses[1]) / (2 * step)
-            assert float(importance[layer, head]) == pytest.approx(slope, rel=1e-4, abs=1e-6)
-
-
-def test_a_head_that_adds_nothing_has_no_importance() -> None:
-    model = random_model()
-    with torch.no_grad():
-        model.decoder[2].cross_attention.output.weight[:, 4:8] = 0  # head 1 of width 4
-    found = gradient_importance(model, SOURCE, READ, PREDICTED)
-    assert float(found.cross[2, 1]) == 0
-    assert sum(int((kind == 0).sum()) for kind in found) == 1
-
-
-def test_importance_is_indifferent_to_mode_and_to_switched_off_gradients() -> None:
-    model = random_model(dropout=0.5)
-    expected = gradient_importance(model, SOURCE, READ, PREDICTED)
-    model.train()
-    with torch.inference_mode():
-        found = gradient_importance(model, SOURCE.clone(), READ.clone(), PREDICTED.clone())
-    for mine, other in zip(found, expected, strict=True):
-        assert mine.equal(other)
-        assert not mine.requires_grad
-    assert model.training
-    assert all(parameter.grad is None for parameter in model.parameters())

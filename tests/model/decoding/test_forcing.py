@@ -70,7 +70,7 @@ def test_score_of_text_reads_to_its_end(joint: Translator) -> None:
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_gates_act_on_forced_targets(joint: Translator, beam_size: int) -> None:
-    gates = HeadGates.muting(joint.checkpoint.model.config, [Head("cross", 0, 1)])
+    gates = HeadGates.ablating(joint.checkpoint.model.config, [Head("cross", 0, 1)])
     plain, muted = joint.score(TEXT, "A dog."), joint.score(TEXT, "A dog.", gates)
     assert muted.log_probabilities != plain.log_probabilities
     result = joint.translate(TEXT, beam_size, gates=gates, prefix=plain.ids[:2])
@@ -82,14 +82,14 @@ def test_gates_act_on_forced_targets(joint: Translator, beam_size: int) -> None:
 @pytest.mark.parametrize("target", [(-1,), (10_000,), (9, 0), (2, 9)])
 def test_tokens_that_no_translation_holds_are_refused(joint: Translator, target: tuple[int, ...]) -> None:
     for call in (lambda: joint.score(TEXT, target), lambda: joint.translate(TEXT, prefix=target)):
-        with pytest.raises(UserError, match="cannot hold the token"):
+        with pytest.raises(UserError, match="cannot contain token"):
             call()
 
 
 def test_targets_without_sense_are_refused(joint: Translator) -> None:
     with pytest.raises(UserError, match="no translation to score"):
         joint.score(TEXT, "  ")
-    with pytest.raises(UserError, match="goes on behind its </s>"):
+    with pytest.raises(UserError, match="continues after its </s>"):
         joint.score(TEXT, (9, EOS_ID, 9))
     with pytest.raises(
         UserError, match=f"has {MAX_TARGET_TOKENS + 1} tokens; the limit is {MAX_TARGET_TOKENS}"

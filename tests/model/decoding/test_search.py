@@ -11,7 +11,7 @@ from model.decoding.search import (
     NEVER_PREDICTED,
     Candidate,
     SearchOptions,
-    encode,
+    encode_source,
     length_penalty,
     search,
 )
@@ -20,7 +20,7 @@ from model.errors import UserError
 from model.network.attention import KeyValue
 from model.network.transformer import HeadGates, Transformer
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from tests.model.helpers import random_model, random_tokens, set_logits
+from tests.model.helpers import LimitedSearch, random_model, random_tokens, set_logits
 
 FEW = settings(max_examples=20, deadline=None)
 seeds = st.integers(0, 10_000)
@@ -66,7 +66,7 @@ def best_ids(found: list[list[Candidate]]) -> list[tuple[int, ...]]:
 @torch.no_grad()
 def test_beam_one_is_greedy_decoding(seed: int, length: int) -> None:
     model, source = small_model(seed), padded_batch([length], seed)
-    found = search(model, source, SearchOptions(max_length=8))
+    found = search(model, source, LimitedSearch(max_length=8))
     assert best_ids(found) == [greedy(model, source, 8)]
     assert len(found[0]) == 1
 
@@ -75,7 +75,7 @@ def test_beam_one_is_greedy_decoding(seed: int, length: int) -> None:
 @given(seed=seeds, lengths=batches, beam_size=st.integers(1, 4))
 def test_batch_equals_one_by_one(seed: int, lengths: list[int], beam_size: int) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
-    options = SearchOptions(beam_size, max_length=8)
+    options = LimitedSearch(beam_size, max_length=8)
     together = search(model, source, options)
     for row, length in enumerate(lengths):
         (alone,) = search(model, source[row : row + 1, :length], options)
@@ -91,7 +91,7 @@ def test_candidates_are_what_they_claim(seed: int, lengths: list[int], beam_size
     model, source = small_model(seed), padded_batch(lengths, seed)
     limit = 6
     n_best = (beam_size + 1) // 2
-    found = search(model, source, SearchOptions(beam_size, alpha, limit, n_best))
+    found = search(model, source, LimitedSearch(beam_size, alpha, n_best, limit))
     for row, (length, candidates) in enumerate(zip(lengths, found, strict=True)):
         assert n_best <= len(candidates) <= beam_size
         assert len({candidate.ids for candidate in candidates}) == len(candidates)
@@ -137,7 +137,7 @@ def test_no_translation_is_better_than_that_of_a_beam_as_wide_as_all(
         key=lambda pair: -pair[1] / length_penalty(len(pair[0]), alpha),
     )
     assert len(ranked) == count
-    ((best, *_),) = search(model, source, SearchOptions(count, alpha, limit))
+    ((best, *_),) = search(model, source, LimitedSearch(count, alpha, max_length=limit))
     assert best.ids == ranked[0][0]
     assert best.log_probability == pytest.approx(ranked[0][1], abs=1e-4)
 
@@ -159,7 +159,9 @@ def test_search_that_ends_early_misses_nothing_of_the_n_best(
 def test_second_best_may_come_long_after_the_best() -> None:
     # One word a little likelier than </s>: here </s> alone is best, then 14 words, then word </s>.
     model = set_logits(random_model(tied=False), {EOS_ID: 8.9, 7: 9.0})
-    ((first, second, *_),) = search(model, random_tokens(1, 5), SearchOptions(3, 2.0, 14, n_best=2))
+    ((first, second, *_),) = search(
+        model, random_tokens(1, 5), LimitedSearch(3, 2.0, n_best=2, max_length=14)
+    )
     assert first.ids == (EOS_ID,)
     assert second.ids == (7,) * 14
 
@@ -181,9 +183,9 @@ def test_search_ends_as_soon_as_the_rest_is_hopeless(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(IncrementalDecoder, "step", counted)
     model = set_logits(random_model(tied=False), {EOS_ID: 20.0})
-    search(model, random_tokens(2, 5), SearchOptions(3, max_length=30))
+    search(model, random_tokens(2, 5), LimitedSearch(3, max_length=30))
     assert steps == [6]
-    search(model, random_tokens(2, 5), SearchOptions(3, max_length=30, n_best=3))
+    search(model, random_tokens(2, 5), LimitedSearch(3, max_length=30, n_best=3))
     assert len(steps) > 2
 
 
@@ -192,9 +194,9 @@ def test_search_ends_as_soon_as_the_rest_is_hopeless(monkeypatch: pytest.MonkeyP
 @torch.no_grad()
 def test_no_step_reads_padding(seed: int, lengths: list[int], beam_size: int) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
-    options = SearchOptions(beam_size, max_length=8)
+    options = LimitedSearch(beam_size, max_length=8)
     expected = search(model, source, options)
-    encoded = encode(model, source)
+    encoded = encode_source(model, source)
     padding = (source == PAD_ID)[:, None, :, None]
     memory = [KeyValue(*(x.masked_fill(padding, 1e4) for x in layer)) for layer in encoded.cross_kv]
     assert search(model, source, options, encoded=encoded._replace(cross_kv=memory)) == expected
@@ -209,7 +211,7 @@ def test_no_step_reads_padding(seed: int, lengths: list[int], beam_size: int) ->
 def test_every_translation_begins_with_the_prefix(seed: int, length: int, beam_size: int, size: int) -> None:
     model, source = small_model(seed), padded_batch([length], seed)
     prefix = random_tokens(1, size, seed=seed + 1, vocabulary=9)
-    (found,) = search(model, source, SearchOptions(beam_size, max_length=4), prefix=prefix)
+    (found,) = search(model, source, LimitedSearch(beam_size, max_length=4), prefix=prefix)
     for candidate in found:
         assert list(candidate.ids[:size]) == prefix[0].tolist()
         assert size < len(candidate.ids) <= max(4, size + 1)
@@ -221,10 +223,10 @@ def test_every_translation_begins_with_the_prefix(seed: int, length: int, beam_s
 @given(seed=seeds, lengths=batches)
 def test_prefix_that_greedy_would_choose_changes_nothing(seed: int, lengths: list[int]) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
-    free = best_ids(search(model, source, SearchOptions(max_length=8)))
+    free = best_ids(search(model, source, LimitedSearch(max_length=8)))
     size = min(len(ids) for ids in free) - 1
     prefix = torch.tensor([ids[:size] for ids in free], dtype=torch.long).view(len(free), size)
-    assert best_ids(search(model, source, SearchOptions(max_length=8), prefix=prefix)) == free
+    assert best_ids(search(model, source, LimitedSearch(max_length=8), prefix=prefix)) == free
 
 
 @FEW
@@ -232,7 +234,7 @@ def test_prefix_that_greedy_would_choose_changes_nothing(seed: int, lengths: lis
 def test_prefixes_of_a_batch_stay_with_their_sentences(seed: int, lengths: list[int], beam_size: int) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
     prefix = random_tokens(len(lengths), 3, seed=seed + 1, vocabulary=9)
-    options = SearchOptions(beam_size, max_length=8)
+    options = LimitedSearch(beam_size, max_length=8)
     together = search(model, source, options, prefix=prefix)
     for row, length in enumerate(lengths):
         part = slice(row, row + 1)
@@ -245,8 +247,8 @@ def test_length_penalty_turns_a_tie_between_short_and_long_to_the_long() -> None
     # </s> and one word have the same chance at each step; with the penalty a longer hypothesis wins
     model = set_logits(random_model(tied=False), {EOS_ID: 8.0, 5: 8.0})
     source = random_tokens(1, 5)
-    short = search(model, source, SearchOptions(8, 0.0, 6))[0][0]
-    long = search(model, source, SearchOptions(8, 5.0, 6))[0][0]
+    short = search(model, source, LimitedSearch(8, 0.0, max_length=6))[0][0]
+    long = search(model, source, LimitedSearch(8, 5.0, max_length=6))[0][0]
     assert short.ids == (EOS_ID,)
     assert len(long.ids) == 6
 
@@ -261,7 +263,7 @@ def test_length_penalty_is_equation_14() -> None:
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_control_symbols_are_never_predicted_however_likely(beam_size: int) -> None:
     model = set_logits(random_model(tied=False), dict.fromkeys(NEVER_PREDICTED, 50.0) | {7: 1.0})
-    for candidate in search(model, random_tokens(1, 5), SearchOptions(beam_size, max_length=4))[0]:
+    for candidate in search(model, random_tokens(1, 5), LimitedSearch(beam_size, max_length=4))[0]:
         assert not set(candidate.ids) & set(NEVER_PREDICTED)
 
 
@@ -269,7 +271,7 @@ def test_control_symbols_are_never_predicted_however_likely(beam_size: int) -> N
 def test_search_that_never_sees_an_end_stops_at_the_limit(beam_size: int) -> None:
     model = set_logits(random_model(tied=False), {EOS_ID: -50.0, 7: 3.0})
     source = padded_batch([2, 5], seed=0)
-    given_limit = search(model, source, SearchOptions(beam_size, max_length=4))
+    given_limit = search(model, source, LimitedSearch(beam_size, max_length=4))
     assert best_ids(given_limit) == [(7, 7, 7, 7)] * 2
     by_source = search(model, source, SearchOptions(beam_size))
     assert [len(ids) for ids in best_ids(by_source)] == [14, 20]
@@ -282,7 +284,7 @@ def test_end_at_once_is_one_token_long() -> None:
 
 def test_beam_wider_than_the_vocabulary_works() -> None:
     model = random_model(source_vocabulary=6, target_vocabulary=6)
-    (found,) = search(model, random_tokens(1, 3, vocabulary=6), SearchOptions(50, 1.0, 2))
+    (found,) = search(model, random_tokens(1, 3, vocabulary=6), LimitedSearch(50, 1.0, max_length=2))
     assert {candidate.ids[0] for candidate in found} <= {EOS_ID, 4, 5}
     assert len(found) <= 7
 
@@ -291,12 +293,12 @@ def test_beam_wider_than_the_vocabulary_works() -> None:
 @given(seed=seeds, lengths=batches, beam_size=st.integers(1, 3))
 def test_open_gates_change_nothing_to_the_bit(seed: int, lengths: list[int], beam_size: int) -> None:
     model, source = small_model(seed), padded_batch(lengths, seed)
-    options = SearchOptions(beam_size, max_length=8)
+    options = LimitedSearch(beam_size, max_length=8)
     assert search(model, source, options, HeadGates.open(model.config)) == search(model, source, options)
 
 
 @torch.no_grad()
-def test_gates_silence_a_head_during_the_search() -> None:
+def test_gates_ablate_heads_during_the_search() -> None:
     model, source = small_model(3), padded_batch([6], 3)
     gates = HeadGates.open(model.config)
     gates.cross[0, 1] = 0.0
@@ -319,8 +321,6 @@ def test_impossible_options_are_refused() -> None:
             SearchOptions(beam_size)
     with pytest.raises(UserError, match="length penalty is -1"):
         SearchOptions(length_penalty=-1.0)
-    with pytest.raises(UserError, match="has 0 tokens; give at least 1"):
-        SearchOptions(max_length=0)
     for n_best in (0, 5):
         with pytest.raises(
             UserError, match=f"beam of 4 cannot find {n_best} translations; give n_best 1 to 4"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.decoding.search import BFLOAT16_TOLERANCE, SearchOptions, encode, search
+from model.decoding.search import BFLOAT16_TOLERANCE, SearchOptions, encode_source, search
 from model.decoding.step_decoder import (
     BFLOAT16_ROWS,
     FIRST_CAPACITY,
@@ -52,9 +52,9 @@ def test_steps_equal_one_pass_of_the_transformer(
     source, rows = padded(lengths, seed), len(lengths) * beam_size
     gates = HeadGates(*map(torch.rand_like, HeadGates.open(model.config))) if gated else None
     target = torch.cat((torch.full((rows, 1), BOS_ID), random_tokens(rows, 5, seed=seed + 1)), 1)
-    steps = run(IncrementalDecoder(model, encode(model, source, gates), beam_size, gates), target)
-    each = encode(model, source.repeat_interleave(beam_size, 0), gates)
-    expected = model.output(model.decode(target, each, None, gates).hidden)
+    steps = run(IncrementalDecoder(model, encode_source(model, source, gates), beam_size, gates), target)
+    each = encode_source(model, source.repeat_interleave(beam_size, 0), gates)
+    expected = model.output(model.decode(target, each, gates).hidden)
     torch.testing.assert_close(steps, expected, atol=1e-4, rtol=1e-5)
 
 
@@ -62,7 +62,7 @@ def test_steps_equal_one_pass_of_the_transformer(
 @torch.no_grad()
 def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
     model, source = random_model(), padded([3, 6, 2], 0)
-    encoded = encode(model, source)
+    encoded = encode_source(model, source)
     first, second = random_tokens(3 * beam_size, 4), random_tokens(2 * beam_size, 3, seed=1)
     kept = torch.tensor([2, 0])  # sentences; their hypotheses change places
     rows = (kept[:, None] * beam_size + torch.arange(beam_size).flip(0)).view(-1)
@@ -70,7 +70,7 @@ def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
     run(decoder, first)
     decoder.select(rows, kept)
     after = run(decoder, second)
-    again = IncrementalDecoder(model, encode(model, source[kept]), beam_size)
+    again = IncrementalDecoder(model, encode_source(model, source[kept]), beam_size)
     expected = run(again, torch.cat((first[rows], second), 1))[:, 4:]
     torch.testing.assert_close(after, expected, atol=1e-4, rtol=1e-5)
 
@@ -79,7 +79,7 @@ def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
 def test_cache_grows_behind_its_first_capacity() -> None:
     model, source = random_model(), random_tokens(2, 4)
     target = random_tokens(2, 2 * FIRST_CAPACITY + 3)
-    steps = run(IncrementalDecoder(model, encode(model, source)), target)
+    steps = run(IncrementalDecoder(model, encode_source(model, source)), target)
     torch.testing.assert_close(steps, model(source, target), atol=1e-4, rtol=1e-5)
 
 
@@ -87,9 +87,9 @@ def test_cache_grows_behind_its_first_capacity() -> None:
 def test_weights_are_those_of_the_model_at_this_moment() -> None:
     model, source = random_model(), random_tokens(1, 4)
     target = random_tokens(1, 3)
-    before = run(IncrementalDecoder(model, encode(model, source)), target)
+    before = run(IncrementalDecoder(model, encode_source(model, source)), target)
     model.decoder[0].feed_forward.inner.weight.mul_(2)
-    after = run(IncrementalDecoder(model, encode(model, source)), target)
+    after = run(IncrementalDecoder(model, encode_source(model, source)), target)
     assert not torch.equal(after, before)
     torch.testing.assert_close(after, model(source, target), atol=1e-4, rtol=1e-5)
 

@@ -106,10 +106,10 @@ def test_projecting_apart_equals_projecting_at_once() -> None:
 def test_gate_scales_its_head_alone(explicit: bool) -> None:
     attention = MultiHeadAttention(12, 3)
     x = torch.randn(BATCH, QUERIES, 12)
-    query, memory = attention.queries_keys_values(x)
+    query, key_value = attention.queries_keys_values(x)
 
     def output(*gate: float) -> Tensor:
-        return attention(query, memory, gate=torch.tensor(gate), explicit=explicit)[0]
+        return attention(query, key_value, gate=torch.tensor(gate), explicit=explicit)[0]
 
     closed = output(0.0, 0.0, 0.0)
     torch.testing.assert_close(closed, attention.output.bias.expand(closed.shape))

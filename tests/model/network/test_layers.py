@@ -66,7 +66,7 @@ def test_encoder_layer_equals_torch(norm: str, explicit: bool) -> None:
     copy(theirs.linear1, ours.feed_forward.inner)
     copy(theirs.linear2, ours.feed_forward.outer)
     x = torch.randn(BATCH, SOURCE, 12)
-    output, _ = ours(x, PADDING, explicit=explicit)
+    output = ours(x, PADDING, explicit=explicit).x
     expected = theirs(x, src_key_padding_mask=~PADDING[:, 0, 0])
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
 
@@ -86,23 +86,24 @@ def test_decoder_layer_equals_torch(norm: str, explicit: bool) -> None:
     copy(theirs.linear2, ours.feed_forward.outer)
     x, source = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12)
     causal = causal_mask(TARGET, TARGET)
-    memory = ours.cross_attention.keys_values(source)
-    step = ours(x, None, causal, memory, PADDING, explicit=explicit)
+    cross_kv = ours.cross_attention.keys_values(source)
+    output = ours(x, causal, cross_kv, PADDING, explicit=explicit).x
     expected = theirs(x, source, tgt_mask=~causal, memory_key_padding_mask=~PADDING[:, 0, 0])
-    torch.testing.assert_close(step.x, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_decoder_layer_hands_on_keys_and_values_of_all_positions() -> None:
-    layer = DecoderLayer(tiny_config()).eval()
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_layers_return_the_keys_and_values_of_their_self_attention(norm: str) -> None:
+    encoder, decoder = (
+        EncoderLayer(tiny_config(norm=norm)).eval(),
+        DecoderLayer(tiny_config(norm=norm)).eval(),
+    )
     x, source = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12)
-    memory = layer.cross_attention.keys_values(source)
-    whole = layer(x, None, causal_mask(TARGET, TARGET), memory, PADDING, explicit=True)
-    first = layer(x[:, :3], None, causal_mask(3, 3), memory, PADDING)
-    last = layer(x[:, 3:], first.past, None, memory, PADDING, explicit=True)
-    torch.testing.assert_close(last.past, whole.past)
-    torch.testing.assert_close(last.x, whole.x[:, 3:])
-    torch.testing.assert_close(last.self_weights, whole.self_weights[:, :, 3:])
-    torch.testing.assert_close(last.cross_weights, whole.cross_weights[:, :, 3:])
+    cross_kv = decoder.cross_attention.keys_values(source)
+    outputs = encoder(x, None), decoder(x, causal_mask(TARGET, TARGET), cross_kv, PADDING)
+    for layer, output in zip((encoder, decoder), outputs, strict=True):
+        expected = layer.self_attention.keys_values(layer.self_residual.pre(x))
+        torch.testing.assert_close(output.self_kv, expected)
 
 
 def test_feed_forward_is_equation_2_at_each_position_alone() -> None:
@@ -130,7 +131,7 @@ def test_residual_adds_the_sublayer_and_normalises_on_its_side(norm: str) -> Non
 @pytest.mark.parametrize("d_model", [2, 12, 64, 256])
 @pytest.mark.parametrize("start", [0, 7])
 def test_sinusoids_follow_section_3_5(d_model: int, start: int) -> None:
-    table = sinusoids(start, 50, d_model)
+    table = sinusoids(start + 50, d_model)[start:]
     assert table.shape == (50, d_model)
     for row in range(50):
         for i in range(d_model // 2):
@@ -142,17 +143,17 @@ def test_sinusoids_follow_section_3_5(d_model: int, start: int) -> None:
 def test_embedding_is_tokens_times_root_of_width_plus_positions() -> None:
     embedding = Embedding(nn.Embedding(13, 16), dropout=0.5).eval()
     tokens = torch.tensor([[4, 4, 9]])
-    expected = embedding.tokens.weight[tokens] * 4 + sinusoids(0, 3, 16)
+    expected = embedding.tokens.weight[tokens] * 4 + sinusoids(3, 16)
     torch.testing.assert_close(embedding(tokens), expected)
 
 
-@pytest.mark.parametrize("start", [0, 1, 250, 256, 700])
-def test_positions_go_on_beyond_the_first_table(start: int) -> None:
+@pytest.mark.parametrize("length", [20, 21, 256, 257, 276, 720])
+def test_positions_go_on_beyond_the_first_table(length: int) -> None:
     embedding = Embedding(nn.Embedding(13, 16), dropout=0.0)
     first_table = embedding.positions.clone()
-    tokens = torch.randint(13, (2, 20))
-    positions = embedding(tokens, start) - embedding.tokens.weight[tokens] * 4
-    torch.testing.assert_close(positions[0], sinusoids(start, 20, 16), atol=1e-5, rtol=0)
+    tokens = torch.randint(13, (2, length))
+    positions = embedding(tokens) - embedding.tokens.weight[tokens] * 4
+    torch.testing.assert_close(positions[0], sinusoids(length, 16), atol=1e-5, rtol=0)
     torch.testing.assert_close(embedding.positions[:256], first_table)
 
 

@@ -158,27 +158,6 @@ def test_weights_are_taken_before_dropout() -> None:
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
 
 
-# The cache
-
-
-@pytest.mark.parametrize("cuts", [(1, 1, 1, 1, 1), (3, 2), (1, 4), (2, 1, 2)])
-@torch.no_grad()
-def test_cached_steps_equal_one_pass(cuts: tuple[int, ...]) -> None:
-    model = random_model()
-    source, target = random_tokens(2, SOURCE), random_tokens(2, TARGET)
-    source[1, 4:] = PAD_ID
-    encoded = model.encode(source, padding_mask(source, PAD_ID))
-    whole = model.decode(target, encoded, explicit=True)
-    past, start = None, 0
-    for tokens in target.split(cuts, dim=1):
-        end = start + tokens.shape[1]
-        step = model.decode(tokens, encoded, past, explicit=True)
-        close(model.output(step.hidden), model.output(whole.hidden[:, start:end]))
-        close(step.self_weights, whole.self_weights[..., start:end, :end])
-        close(step.cross_weights, whole.cross_weights[..., start:end, :])
-        past, start = step.past, end
-
-
 # Gates
 
 
@@ -190,7 +169,7 @@ def test_gates_of_one_change_nothing(explicit: bool) -> None:
     gates = HeadGates.open(model.config)
     plain = model.decode(target, model.encode(source, explicit=explicit), explicit=explicit)
     encoded = model.encode(source, None, gates, explicit)
-    gated = model.decode(target, encoded, None, gates, explicit)
+    gated = model.decode(target, encoded, gates, explicit)
     assert torch.equal(gated.hidden, plain.hidden)
     if explicit:
         assert torch.equal(gated.cross_weights, plain.cross_weights)
@@ -209,15 +188,15 @@ def test_gate_of_zero_equals_zeroing_the_heads_slice_of_w_o(kind: str) -> None:
         for head in range(heads):
             gates = HeadGates.open(model.config)
             getattr(gates, kind)[layer, head] = 0.0
-            muted = model.output(model.decode(target, model.encode(source, None, gates), None, gates).hidden)
+            ablated = model.output(model.decode(target, model.encode(source, None, gates), gates).hidden)
             block = (model.encoder if kind == "encoder" else model.decoder)[layer]
             attention = block.cross_attention if kind == "cross" else block.self_attention
             kept = attention.output.weight.clone()
             attention.output.weight[:, head * width : (head + 1) * width] = 0
             expected = model(source, target)
             attention.output.weight.copy_(kept)
-            close(muted, expected)
-            assert float((muted - plain).abs().max()) > 1e-4
+            close(ablated, expected)
+            assert float((ablated - plain).abs().max()) > 1e-4
 
 
 def test_gates_have_a_place_for_each_head_of_each_kind() -> None:
@@ -233,7 +212,7 @@ def test_logits_are_differentiable_in_the_gates() -> None:
     with torch.enable_grad():
         gates = HeadGates(*(gate.requires_grad_() for gate in HeadGates.open(model.config)))
         encoded = model.encode(random_tokens(1, SOURCE), None, gates)
-        model.decode(random_tokens(1, TARGET), encoded, None, gates).hidden.square().sum().backward()
+        model.decode(random_tokens(1, TARGET), encoded, gates).hidden.square().sum().backward()
     assert all(bool((gate.grad != 0).all()) for gate in gates)
 
 

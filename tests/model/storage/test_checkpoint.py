@@ -89,7 +89,7 @@ def test_eight_bits_without_their_scales_are_refused(shape: tuple[int, ...] | No
     if shape:
         weights[name] = torch.ones(shape)
     save_file(weights, tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match="lacks its scales"):
+    with pytest.raises(UserError, match="has no scales"):
         load(tmp_path)
 
 
@@ -162,13 +162,13 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no config": (lambda d: (d / "config.json").unlink(), "config.json is missing"),
     "no weights": (lambda d: (d / "model.safetensors").unlink(), "model.safetensors is missing"),
     "no tokenizer": (lambda d: (d / "tokenizer.json").unlink(), "tokenizer.json is missing"),
-    "weights cut in the header": (lambda d: truncate(d, 0.01), "cut short or broken"),
-    "weights cut in half": (lambda d: truncate(d, 0.5), "cut short or broken"),
-    "weights cut by a byte": (lambda d: truncate(d, 0.99999), "cut short or broken"),
-    "weights empty": (lambda d: truncate(d, 0), "cut short or broken"),
+    "weights cut in the header": (lambda d: truncate(d, 0.01), "truncated or broken"),
+    "weights cut in half": (lambda d: truncate(d, 0.5), "truncated or broken"),
+    "weights cut by a byte": (lambda d: truncate(d, 0.99999), "truncated or broken"),
+    "weights empty": (lambda d: truncate(d, 0), "truncated or broken"),
     "config cut": (
         lambda d: (d / "config.json").write_text('{"format": 1,'),
-        "not proper JSON",
+        "not valid JSON",
     ),
     "config of another program": (
         lambda d: (d / "config.json").write_text('{"model_type": "marian"}'),
@@ -197,9 +197,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "weight gone": (lambda d: edit_weights(d, lambda w: w.pop(BIAS)), "lacks weights: it has"),
     "tokenizer of another model": (
         lambda d: trained("character").save(d / "tokenizer.json"),
-        "entries but the model wants",
+        "entries but the model needs",
     ),
-    "tokenizer broken": (lambda d: (d / "tokenizer.json").write_text("{"), "not proper JSON"),
+    "tokenizer broken": (lambda d: (d / "tokenizer.json").write_text("{"), "not valid JSON"),
 }
 
 

@@ -19,14 +19,15 @@ import model.storage.probes
 from model.errors import UserError
 from model.results import KINDS
 from model.storage.checkpoint import save_tokenizers
-from model.storage.probes import LEVELS, PROBES, Pair, Probes, measure, quantise
+from model.storage.probes import LEVELS, PROBES, ProbePair, Probes, weights_to_codes
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
+from training.run.probes import measure
 
 PAIRS = (
-    Pair("Ein kleiner Hund läuft.", "A small dog runs."),
-    Pair("Die Tür ist heiß", "The door is hot, very hot"),
+    ProbePair("Ein kleiner Hund läuft.", "A small dog runs."),
+    ProbePair("Die Tür ist heiß", "The door is hot, very hot"),
 )
 
 
@@ -94,14 +95,14 @@ def test_codes_of_any_row_sum_to_their_levels(scores: list[list[float]], forbidd
     masked = torch.tensor(scores)
     masked[:, :forbidden] = -torch.inf
     weights = masked.softmax(-1)
-    codes = quantise(weights)
+    codes = weights_to_codes(weights)
     assert codes.sum(-1).tolist() == [LEVELS] * len(scores)
     assert (codes.double() / LEVELS - weights).abs().max() < 1 / LEVELS + 1e-6
     assert not codes[:, :forbidden].any()
 
 
 def test_a_row_that_may_look_nowhere_stays_zero() -> None:
-    assert not quantise(torch.zeros(2, 5)).any()
+    assert not weights_to_codes(torch.zeros(2, 5)).any()
 
 
 def test_a_second_save_writes_the_same_bytes(directory: Path) -> None:
@@ -233,14 +234,14 @@ def test_a_file_beyond_all_measure_is_refused_unread(
 def test_shapes_are_refused_before_a_tensor_is_read(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rewrite(directory, CHANGES["one layer less"])
     monkeypatch.setattr(model.storage.probes, "_check_values", lambda _: pytest.fail("tensors were read"))
-    with pytest.raises(UserError, match="its shapes are not those of its sentences"):
+    with pytest.raises(UserError, match="its shapes do not fit its sentences"):
         Probes.load(directory)
 
 
 def test_other_tokenizers_are_refused(directory: Path) -> None:
     checkpoint = tiny_checkpoint(tied=False)
     save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-    with pytest.raises(UserError, match="its shapes are not those of its sentences"):
+    with pytest.raises(UserError, match="its shapes do not fit its sentences"):
         Probes.load(directory)
 
 

@@ -1,4 +1,4 @@
-"""Curves: what a run logged comes back, and a broken line costs itself alone."""
+"""The log of a run is read back, and a broken line is skipped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.errors import UserError
-from model.storage.training_log import METRICS, Curves
+from model.storage.training_log import METRICS, TrainingLog
 
 ROWS = (
     {"step": 50, "train/loss": 5.25, "train/learning_rate": 1e-4},
@@ -44,8 +44,8 @@ def write(directory: Path, lines: list[bytes]) -> None:
 
 def test_rows_come_back_in_order(tmp_path: Path) -> None:
     write(tmp_path, [json.dumps(row).encode() for row in ROWS])
-    curves = Curves.load(tmp_path)
-    assert curves == Curves(ROWS, 0)
+    curves = TrainingLog.load(tmp_path)
+    assert curves == TrainingLog(ROWS, 0)
     assert curves.points("train/loss") == [(50, 5.25), (100, 4.75)]
     assert curves.points("validation/bleu") == [(100, 1.0)]
     assert curves.points("validation/bleu_signature") == curves.points("unheard of") == []
@@ -55,18 +55,18 @@ def test_rows_come_back_in_order(tmp_path: Path) -> None:
 def test_a_broken_line_is_counted_and_the_others_stay(tmp_path: Path, line: bytes) -> None:
     first, *others = (json.dumps(row).encode() for row in ROWS)
     write(tmp_path, [first, line, *others])
-    assert Curves.load(tmp_path) == Curves(ROWS, 1)
+    assert TrainingLog.load(tmp_path) == TrainingLog(ROWS, 1)
 
 
 def test_a_line_cut_short_is_counted(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_text('{"step": 50, "train/loss": 5.25}\n{"step": 100, "tra', encoding="utf-8")
-    curves = Curves.load(tmp_path)
+    curves = TrainingLog.load(tmp_path)
     assert (len(curves.rows), curves.skipped) == (1, 1)
 
 
 def test_a_model_without_a_log_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no metrics.jsonl; this model's training left no curves"):
-        Curves.load(tmp_path)
+    with pytest.raises(UserError, match="has no metrics.jsonl; copy it from the training run"):
+        TrainingLog.load(tmp_path)
 
 
 def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,4 +74,4 @@ def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path, monkeypatch
         stream.truncate(65 << 20)  # sparse
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("the file was read"))
     with pytest.raises(UserError, match="more than 64 MiB"):
-        Curves.load(tmp_path)
+        TrainingLog.load(tmp_path)

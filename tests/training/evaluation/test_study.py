@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.analysis.measures import positional
-from model.analysis.study import Silencing, Study, load_studies
+from model.analysis.study import AblationCurve, Study, load_studies
 from model.errors import UserError
 from model.network.masks import causal_mask
 from model.results import Head
@@ -169,7 +169,7 @@ def _place(head):
 
 def test_silent_heads_change_what_is_translated(translator):
     sources, silent = [pair[0] for pair in PAIRS], [Head("cross", 0, 0), Head("cross", 1, 1)]
-    pairs = [(source, translator.mute(source, silent).translation.text) for source in sources]
+    pairs = [(source, translator.mute(source, silent).ablated.text) for source in sources]
     assert score_without(translator, pairs, silent, True) == 100
     assert score_without(translator, pairs, [], True) < 100
 
@@ -178,7 +178,7 @@ def test_silent_heads_change_what_is_translated(translator):
     ("scores", "spare"), [((40.0, 39.5, 39.2, 39.0, 41.0), 2), ((40.0, 38.0), 0), ((40.0, 41.0, 40.0), 2)]
 )
 def test_spare_heads_are_those_before_the_first_fall(scores, spare):
-    assert Silencing("cost", tuple(range(9)), scores).spare() == spare
+    assert AblationCurve("cost", tuple(range(9)), scores).spare() == spare
 
 
 # The whole
@@ -213,5 +213,5 @@ def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(UserError, match="There is no study"):
         load_studies(tmp_path)
     write_lines(tmp_path / "x.json", ['{"model": "x"}'])
-    with pytest.raises(UserError, match="is no study"):
+    with pytest.raises(UserError, match="is not a valid study"):
         load_studies(tmp_path)

@@ -12,7 +12,7 @@ import torch
 import training.run.probes
 from model.errors import UserError
 from model.storage.checkpoint import WEIGHTS, list_models
-from model.storage.probes import PROBES, Pair, Probes, measure
+from model.storage.probes import PROBES, ProbePair, Probes
 from model.storage.training_log import METRICS
 from model.tokenizer import normalise
 from model.translator import Translator
@@ -21,7 +21,7 @@ from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, par
 from training.recipes import RECIPES
 from training.run.average import average_run
 from training.run.directory import BEST, LATEST, STATE
-from training.run.probes import SENTENCES, readable_sentences, should_probe
+from training.run.probes import SENTENCES, measure, readable_sentences, should_probe
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -164,7 +164,7 @@ def test_a_run_that_began_without_probes_is_probed_from_where_it_goes_on(tmp_pat
 def test_a_run_keeps_the_sentences_that_it_began_with(tmp_path, data, monkeypatch):
     run(replace(REVERSE, max_steps=5), data, tmp_path / "run")
     before = Probes.load(tmp_path / "run").sentences
-    monkeypatch.setattr(training.run.probes, "SENTENCES", {("word", "reversed"): (Pair("abc", "cba"),)})
+    monkeypatch.setattr(training.run.probes, "SENTENCES", {("word", "reversed"): (ProbePair("abc", "cba"),)})
     run(REVERSE, data, tmp_path / "run", resume=True)
     assert Probes.load(tmp_path / "run").sentences == before
 

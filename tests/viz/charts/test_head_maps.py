@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from model.storage.training_log import Curves
+from model.storage.training_log import TrainingLog
 from viz.charts import head_maps
 
-CURVES = Curves(
+CURVES = TrainingLog(
     (
         {"step": 50, "train/loss": 5.0, "train/gradient_norm": 1.5},
         {"step": 100, "train/loss": 4.0, "validation/bleu_signature": "tok:13a"},
@@ -14,7 +14,7 @@ CURVES = Curves(
 )
 
 
-def panels(curves: Curves) -> list[list[tuple[str, int, float]]]:
+def panels(curves: TrainingLog) -> list[list[tuple[str, int, float]]]:
     """Curve, step and value of every point of each panel."""
     chart = head_maps.training_curves(curves).to_dict()
     return [
@@ -31,11 +31,11 @@ def test_losses_and_scores_are_drawn_at_their_steps():
 
 def test_broken_lines_of_the_log_are_told():
     assert "title" not in head_maps.training_curves(CURVES).to_dict()
-    told = head_maps.training_curves(Curves(CURVES.rows, 3)).to_dict()["title"]
+    told = head_maps.training_curves(TrainingLog(CURVES.rows, 3)).to_dict()["title"]
     assert told == "broken lines of the log, left out: 3"
 
 
 def test_a_long_run_and_an_empty_one_can_be_drawn():
-    long = Curves(tuple({"step": step, "train/loss": 1.0} for step in range(1, 6_001)))
+    long = TrainingLog(tuple({"step": step, "train/loss": 1.0} for step in range(1, 6_001)))
     assert len(panels(long)[0]) == 6_000
-    assert panels(Curves(())) == [[], []]
+    assert panels(TrainingLog(())) == [[], []]

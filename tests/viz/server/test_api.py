@@ -41,7 +41,7 @@ def test_scores_and_mutes(served):
     assert len(scored["log_probabilities"]) == len(scored["target_tokens"])
     muted = run(served.mute(TEXT, [["cross", 3, 1]], "tiny"))
     own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
-    assert muted["translation"] == own.translation.text
+    assert muted["translation"] == own.ablated.text
     assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)
 
 

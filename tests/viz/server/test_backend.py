@@ -88,8 +88,8 @@ def test_mute_tells_the_words_and_the_change_of_each_token():
     answer = ask("mute")
     heads = [Head("cross", 3, 1), Head("encoder", 0, 2)]
     muted = TRANSLATOR.mute(TEXT, heads, target=IDS)
-    assert answer["text"] == muted.translation.text == decode(answer["payload"]).text
-    assert answer["words"] == [[word.text, word.changed] for word in muted.words]
+    assert answer["text"] == muted.ablated.text == decode(answer["payload"]).text
+    assert answer["words"] == [[word.text, word.changed] for word in muted.ablated_words]
     assert answer["original_words"] == [[word.text, word.changed] for word in muted.original_words]
     assert answer["differences"] == pytest.approx(muted.differences, abs=1e-6)
     assert len(answer["differences"]) == len(IDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from model.analysis.study import Aligner, HeadFindings, Silencing, Study, load_studies
+from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study, load_studies
 from viz.__main__ import main
 from viz.study.charts import alignment_chart, head_chart, silence_chart
 from viz.study.page import EFLOMAL, findings, page, write_captions
@@ -35,8 +35,8 @@ STUDY = Study(
         head("cross", 1, "aligned", "aligned", errors=(0.7, 0.9)),
     ),
     silencing=(
-        Silencing("cost when silent", (0, 1, 2, 3, 5, 4), (40.0, 39.5, 38.0)),
-        Silencing("gradient", (5, 4, 3, 2, 1, 0), (40.0, 30.0)),
+        AblationCurve("cost when silent", (0, 1, 2, 3, 5, 4), (40.0, 39.5, 38.0)),
+        AblationCurve("gradient", (5, 4, 3, 2, 1, 0), (40.0, 30.0)),
     ),
     gold_pairs=20,
     aligners=(Aligner(5, False, 0.71, 0.65), Aligner(4, True, 0.61, 0.55)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -50,6 +50,15 @@ class Sentence(NamedTuple):
     text: str
     ids: Int[Tensor, "1 S"]
     encoded: Encoded  # with its weights
+
+
+def batches_by_length(lengths: Mapping[int, int], beam_size: int = 1) -> Iterator[list[int]]:
+    """Places in batches of like length, the longest first, of at most BATCH_TOKENS tokens with padding."""
+    order = sorted(lengths, key=lengths.__getitem__)
+    while order:
+        count = max(1, BATCH_TOKENS // (lengths[order[-1]] * beam_size))
+        yield order[-count:]
+        order = order[:-count]
 
 
 class Translator(OnHub):
@@ -225,11 +234,8 @@ class Translator(OnHub):
                 yield place, row if normalise(texts[place]) else ()
             else:
                 rows[place] = row
-        order = sorted(rows, key=lambda place: len(rows[place]))
-        while order:
-            # The longest sentence left decides how many go together.
-            count = max(1, BATCH_TOKENS // (len(rows[order[-1]]) * options.beam_size))
-            places, order = order[-count:], order[:-count]
+        lengths = {place: len(row) for place, row in rows.items()}
+        for places in batches_by_length(lengths, options.beam_size):
             source = pad([rows[place] for place in places]).to(self.device)
             dtype = product_dtype(len(places) * options.beam_size, self.device)
             batch = search(self._model, source, options, gates, dtype=dtype)

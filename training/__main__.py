@@ -16,7 +16,7 @@ from model.inputs import MAX_TOKENS
 from model.storage.checkpoint import CARD, list_models
 from model.translator import Translator
 from training.config import TrainConfig
-from training.evaluation.align import Head, align_files
+from training.evaluation.align import AlignmentHead, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
 from training.recipes import RECIPES
@@ -159,7 +159,7 @@ def run_align(
         raise UserError("--layer and --head go together; give both or neither.")
     if shifted and layer is None:
         raise UserError("--shifted needs --layer and --head; without them both kinds of row are tried.")
-    named = None if layer is None or head is None else Head(layer - 1, head - 1, shifted)
+    named = None if layer is None or head is None else AlignmentHead(layer - 1, head - 1, shifted)
     found = align_files(Translator.load(model), source, target, gold, named, symmetrise)
     chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
     if as_json:

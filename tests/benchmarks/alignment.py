@@ -50,13 +50,13 @@ from model.errors import UserError
 from model.tokenizer import BOS_ID
 from model.translator import Translator
 from training.evaluation.align import (
-    Head,
-    Strongest,
+    AlignedWords,
+    AlignmentHead,
+    aligned_words,
     best_head,
     cross_weights,
     read_gold,
     read_words,
-    strongest,
 )
 from training.evaluation.evaluate import read_pairs
 
@@ -72,7 +72,7 @@ class Gold(NamedTuple):
     links: list[GoldAlignment]
 
 
-class Choices(NamedTuple):
+class CorpusLinks(NamedTuple):
     """Links of every pair: one for each target word, one for each source word, and both joined."""
 
     forward: list[frozenset[Link]]
@@ -80,12 +80,12 @@ class Choices(NamedTuple):
     joined: list[frozenset[Link]]
 
     @classmethod
-    def of(cls, forward: list[frozenset[Link]], backward: list[frozenset[Link]]) -> Choices:
+    def of(cls, forward: list[frozenset[Link]], backward: list[frozenset[Link]]) -> CorpusLinks:
         """Join the choices of both sides."""
         return cls(forward, backward, [grow_diag(*both) for both in zip(forward, backward, strict=True)])
 
 
-def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> Choices:
+def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> CorpusLinks:
     """Align the first so many pairs, learning from all."""
     from eflomal import Aligner
 
@@ -93,7 +93,7 @@ def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> Choic
         paths = [Path(folder) / name for name in ("forward", "backward")]
         Aligner().align(sources, targets, *map(str, paths))
         lines = [path.read_text().splitlines()[:pairs] for path in paths]
-    return Choices.of(*([parse_pharaoh(line) for line in side] for side in lines))
+    return CorpusLinks.of(*([parse_pharaoh(line) for line in side] for side in lines))
 
 
 def separate_marks(lines: Iterable[str]) -> list[str]:
@@ -101,10 +101,10 @@ def separate_marks(lines: Iterable[str]) -> list[str]:
     return [" ".join(WORD.findall(line)) for line in lines]
 
 
-def read_outs(translator: Translator, gold: Gold) -> dict[str, list[Strongest]]:
+def read_outs(translator: Translator, gold: Gold) -> dict[str, list[AlignedWords]]:
     """By kind of weight, what each head aligns and, as one more head, the average over its layer."""
     checkpoint = translator.checkpoint
-    found: dict[str, list[Strongest]] = {"weights": [], "norm-based weights": []}
+    found: dict[str, list[AlignedWords]] = {"weights": [], "norm-based weights": []}
     for source_line, target_line in zip(gold.sources, gold.targets, strict=True):
         source = read_words(checkpoint.source_tokenizer, source_line)
         target = read_words(checkpoint.target_tokenizer, target_line)
@@ -113,25 +113,28 @@ def read_outs(translator: Translator, gold: Gold) -> dict[str, list[Strongest]]:
         norms = norm_weights(checkpoint.model, torch.tensor(source.ids), read).cross
         for aligned, heads in zip(found.values(), (weights, norms), strict=True):
             heads = torch.cat((heads, heads.mean(1, keepdim=True)), dim=1)
-            aligned.append(strongest(heads, source, target))
+            aligned.append(aligned_words(heads, source, target))
     return found
 
 
-def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, Choices]]:
+def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]]:
     """The best head and the best average of each kind, chosen on lines 1, 3, ... by grow-diag."""
     config = translator.checkpoint.model.config
     layers, average = range(config.n_decoder_layers), config.n_heads
     for kind, aligned in read_outs(translator, gold).items():
         for shifted, places in itertools.product((False, True), (range(average), [average])):
-            heads = [Head(*place, shifted) for place in itertools.product(layers, places)]
+            heads = [AlignmentHead(*place, shifted) for place in itertools.product(layers, places)]
             best = best_head(heads, aligned, gold.links, symmetrise=True)
             which = "average" if best.head == average else f"head {best.head + 1}"
             name = f"{kind}, {'read' if shifted else 'predicted'}: layer {best.layer + 1}, {which}"
             words = [each.of(best) for each in aligned]
-            yield name, Choices.of([each.forward() for each in words], [each.backward() for each in words])
+            yield (
+                name,
+                CorpusLinks.of([each.forward() for each in words], [each.backward() for each in words]),
+            )
 
 
-def report(name: str, choices: Choices, references: Sequence[GoldAlignment]) -> None:
+def report(name: str, choices: CorpusLinks, references: Sequence[GoldAlignment]) -> None:
     """Print error rates in %: on lines 2, 4, ... and in brackets on all."""
     cells = []
     for found in choices:

@@ -20,9 +20,8 @@ from training.evaluation.align import AlignmentHead, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
 from training.recipes import RECIPES
-from training.run.average import average_run
+from training.run.average import average_run, publish
 from training.run.card import refresh
-from training.run.publish import publish
 from training.trainer import Trainer
 
 MODELS = Path("assets/models")
@@ -53,6 +52,7 @@ def run_train(
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
     trainer = Trainer(config, data, output or Path("runs") / config.name, resume)
+    trainer.prepare()
     best = trainer.run(minutes)
     if trainer.main:
         print(f"The best model is {best}.")

@@ -44,11 +44,12 @@ def write_corpus(directory: Path, pairs: int) -> None:
 
 
 def prepare(directory: Path) -> None:
-    """What a training run does before its first step."""
+    """Do what a training run does before its first step."""
     from training.recipes import RECIPES
     from training.trainer import Trainer
 
     trainer = Trainer(RECIPES["wmt14-de-en"], [directory], directory / "run")
+    trainer.prepare()
     print(f"{len(trainer.batches.epoch(0)):,} batches", flush=True)
 
 

@@ -56,7 +56,7 @@ from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
 from training.config import TrainConfig
-from training.run.directory import Window
+from training.evaluation.metrics import TrainingWindow
 from training.trainer import Trainer
 
 DEFAULT = TrainConfig("default", "The default shape", "de", "en")
@@ -68,10 +68,11 @@ class Ours:
     def __init__(self, config: TrainConfig, data: Path) -> None:
         with tempfile.TemporaryDirectory() as output:
             self.trainer = Trainer(config, [data], Path(output) / "run")
+            self.trainer.prepare()
         train = self.trainer.train
         self.pairs = Pairs(list(train["source"]), list(train["target"]), self.trainer.model.config)
         self.rows = itertools.cycle(self.trainer.batches.epoch(0))
-        self.window = Window()
+        self.window = TrainingWindow()
 
     def step(self) -> Work:
         """One update."""

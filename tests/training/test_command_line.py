@@ -74,17 +74,17 @@ def test_train_runs_the_recipe_on_all_data_with_the_settings_given(command, tmp_
     assert logged(output, "validation/loss") == [3, 6, 8]
 
 
-def test_train_resumes_with_the_settings_it_began_with_alone(command, tmp_path, data):
+def test_train_resumes_only_with_the_settings_it_started_with(command, tmp_path, data):
     output = tmp_path / "run"
     words = ["train", WORDS, "--data", data, "--output", output, *options(TINY)]
     command(*words, *options({"accumulate": 2, "patience": 9}))
-    with pytest.raises(SystemExit, match="began with accumulate 2, but the recipe says 1"):
+    with pytest.raises(SystemExit, match="started with accumulate 2, but the recipe has 1"):
         command(*words, "--resume")
     more = options({"accumulate": 2, "max-steps": 10})
     printed, _ = command(*words, *more, "--resume")
     assert state_of(output)[1]["step"] == 10
-    assert "max_steps was 8 when the run began and is 10 now" in printed
-    assert "patience was 9 when the run began and is None now" in printed
+    assert "max_steps was 8 when the run started and is 10 now" in printed
+    assert "patience was 9 when the run started and is None now" in printed
     with pytest.raises(SystemExit, match="holds a run; add --resume"):
         command(*words, *more)
 

@@ -65,7 +65,7 @@ def test_a_recipe_trains_on_local_files_once_made_small(config, tmp_path):
         if config.reverse_words
         else parallel_files(tmp_path / "data", sentences(40), languages=languages)
     )
-    best = Trainer(small(config), [data], tmp_path / "run").run()
+    best = prepared(small(config), data, tmp_path / "run").run()
     sentence = "abc" if config.reverse_words else "eins zwei"
     cross = Translator.load(best).translate(sentence).attention.cross
     assert cross.shape[:2] == (config.model.n_decoder_layers, 2)
@@ -93,6 +93,7 @@ def test_a_recipe_trains_on_the_layout_of_its_data_on_the_hub(name, tmp_path):
     (tmp_path / "hub" / "README.md").write_text(front)
     local = dataclasses.replace(small(config), hub=(str(tmp_path / "hub"), pair))
     trainer = Trainer(local, [], tmp_path / "run")
+    trainer.prepare()
     held = 0 if "wmt" in name else 5
     assert len(trainer.train) == 40 - held
     Translator.load(trainer.run())

@@ -108,9 +108,16 @@ def pairs_of(part: Dataset) -> list[tuple[str, str]]:
     return list(zip(part["source"], part["target"], strict=True))
 
 
+def prepared(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Trainer:
+    """A trainer that is ready to run."""
+    trainer = Trainer(config, [data], output, resume)
+    trainer.prepare()
+    return trainer
+
+
 def run(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Path:
     """A whole run; returns its best model."""
-    return Trainer(config, [data], output, resume).run()
+    return prepared(config, data, output, resume).run()
 
 
 def metrics(output: Path) -> list[dict]:

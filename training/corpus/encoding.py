@@ -46,7 +46,7 @@ def _sample(rows: int) -> Iterator[int]:
     return (i * blocks // count * BLOCK for i in range(count))
 
 
-def encode(
+def encode_pairs(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
 ) -> tuple[Dataset, Lengths]:
     """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""

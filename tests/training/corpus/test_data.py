@@ -28,7 +28,14 @@ from tests.training.tiny import (
     write_lines,
 )
 from training.corpus.cleaning import clean
-from training.corpus.encoding import BLOCK, TOKENIZER_PAIRS, _sample, encode, lengths_of, train_tokenizers
+from training.corpus.encoding import (
+    BLOCK,
+    TOKENIZER_PAIRS,
+    _sample,
+    encode_pairs,
+    lengths_of,
+    train_tokenizers,
+)
 from training.corpus.sources import read_hub, read_parallel
 from training.corpus.splits import read_corpus
 from training.hardware import TOKENIZER_THREADS
@@ -236,7 +243,7 @@ def test_ids_take_two_bytes_where_that_is_enough_and_come_back_whole(entries, wi
     assert len(large) == entries
     last = large.pieces([entries - 1])[0]
     for tokenizers, pair in (((large, small), (last, "ja")), ((small, large), ("ja", last))):
-        encoded, _ = encode(as_dataset([pair, *sentences(2)]), tokenizers, 100)
+        encoded, _ = encode_pairs(as_dataset([pair, *sentences(2)]), tokenizers, 100)
         assert {encoded.features[side].feature.dtype for side in ("source", "target")} == {width}
         ids = [encoded[0][side] for side in ("source", "target")]
         assert ids == [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, pair, strict=True)]
@@ -255,14 +262,14 @@ def test_tokenizers_use_one_thread_each_where_several_processes_encode(monkeypat
     monkeypatch.setattr("training.corpus.encoding.worker_processes", lambda rows: processes)
     monkeypatch.setattr(datasets.Dataset, "map", noted_map)
     data = as_dataset(sentences(20))
-    assert len(encode(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
+    assert len(encode_pairs(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
     assert found == [(processes, threads)]
 
 
 def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_named():
     long = " ".join(["eins"] * 500)
     data = as_dataset([(long, "one"), *sentences(20), ("eins", long)])
-    kept, rows = encode(data, train_tokenizers(PARALLEL, data), max_tokens=3)
+    kept, rows = encode_pairs(data, train_tokenizers(PARALLEL, data), max_tokens=3)
     assert rows.tolist() == list(range(1, 21))
     assert len(kept) == 20
     assert max(map(max, lengths_of(kept))) == 3
@@ -271,13 +278,13 @@ def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_nam
 def test_a_pair_as_long_as_the_limit_is_kept():
     data = as_dataset(sentences(20))
     tokenizers = train_tokenizers(PARALLEL, data)
-    assert [len(encode(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
+    assert [len(encode_pairs(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
 
 
 def test_encoding_keeps_the_text_and_its_length():
     data = as_dataset(sentences(20))
     tokenizers = train_tokenizers(PARALLEL, data)
-    encoded, _ = encode(data, tokenizers, 100)
+    encoded, _ = encode_pairs(data, tokenizers, 100)
     for side, tokenizer, lengths in zip(("source", "target"), tokenizers, lengths_of(encoded), strict=True):
         assert [tokenizer.decode(ids) for ids in encoded[side]] == list(data[side])
         assert lengths.tolist() == [len(ids) for ids in encoded[side]]

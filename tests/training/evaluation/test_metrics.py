@@ -78,3 +78,13 @@ def test_an_empty_reference_is_scored_too():
     scores = score(REFERENCES, ["", *REFERENCES[1:]])
     assert 0 < scores.bleu < 100
     assert scores.wer > 0
+
+
+def test_a_window_weighs_the_loss_by_tokens():
+    window = TrainingWindow()
+    window.add(1.0, 30, 2.0, 0.5)
+    window.add(4.0, 10, 3.0, 0.25)
+    values = window.values()
+    assert values["loss"] == pytest.approx(1.75)
+    assert (values["gradient_norm"], values["learning_rate"]) == (3.0, 0.25)
+    assert values["tokens_per_second"] > 0

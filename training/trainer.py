@@ -28,7 +28,7 @@ from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
 from training.hardware import disk_errors_as_user_errors, keep_freed_memory, start_accelerator, stop_requests
 from training.loss import SequenceLoss
-from training.run.card import card
+from training.run.card import run_card
 from training.run.directory import (
     BEST,
     EVALUATION,
@@ -283,7 +283,7 @@ class Trainer:
             save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, self._card(scores))
 
     def _card(self, scores: Scores) -> str:
-        return card(self.config, self.progress.step, len(self.train), {"validation, greedy": scores})
+        return run_card(self.config, self.progress.step, len(self.train), "greedy", scores)
 
     def _save(self) -> None:
         """Write the model directory and, once it is complete, the state to resume from."""
@@ -302,7 +302,7 @@ class Trainer:
         if self.main:
             write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
             step = self.progress.best_step or self.progress.step
-            text = card(self.config, step, len(self.train), {f"validation, beam {beam}": scores})
+            text = run_card(self.config, step, len(self.train), f"beam {beam}", scores)
             save(best, self.output / BEST, text)
             copy_curves_and_probes(self.output, self.output / BEST)
 

@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
     Returns a sentence for each setting that may change and did, because it may be a mistake.
     """
     before = read_run(output)["config"]
-    now = json.loads(json.dumps(config.to_json()))
+    now = json.loads(json.dumps(asdict(config)))
     # Settings added since the run started are not compared.
     changed = [name for name in now if name in before and before[name] != now[name]]
     for name in changed:
@@ -120,7 +121,7 @@ def write_description(
     output.mkdir(parents=True, exist_ok=True)
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     folders = [str(directory.resolve()) for directory in data]
-    values = {"config": config.to_json(), "data": folders, "pairs": pairs, "dropped": corpus.dropped}
+    values = {"config": asdict(config), "data": folders, "pairs": pairs, "dropped": corpus.dropped}
     write_json(output / RUN, values | {"precision": precision, "versions": versions})
     write_json(output / SPLIT, corpus.split)
     if corpus.test is not None:

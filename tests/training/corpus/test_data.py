@@ -98,7 +98,7 @@ def test_a_missing_side_is_named(tmp_path, name):
     parallel_files(tmp_path)
     parallel_files(tmp_path, name=name)
     (tmp_path / f"{name}.en").unlink()
-    with pytest.raises(UserError, match=rf"{name}\.en is missing beside {name}\.de"):
+    with pytest.raises(UserError, match=rf"{name}\.en is missing, but {name}\.de exists"):
         read_corpus(PARALLEL, [tmp_path])
 
 
@@ -113,7 +113,7 @@ def test_no_data_at_all_says_what_to_give():
 
 
 def test_too_small_a_corpus_to_hold_anything_out_is_refused(tmp_path):
-    with pytest.raises(UserError, match="has 10 pairs, but 10 are to be held out"):
+    with pytest.raises(UserError, match="has 10 pairs, but 10 of them are held out"):
         read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(10))])
 
 

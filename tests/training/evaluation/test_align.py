@@ -349,14 +349,14 @@ def test_command_counts_what_it_skipped_on_standard_error(align, files):
     write_lines(files[0], ["Hund " * MAX_TOKENS, *SOURCES[1:]])
     output, errors = align("--layer", 1, "--head", 1)
     assert output.startswith("\n")
-    assert f"1 of 5 pairs, of more than {MAX_TOKENS} tokens" in errors
+    assert f"1 of 5 pairs have more than {MAX_TOKENS} tokens" in errors
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--layer", 1], "--layer and --head go together"),
-        (["--head", 1], "--layer and --head go together"),
+        (["--layer", 1], "--layer and --head belong together"),
+        (["--head", 1], "--layer and --head belong together"),
         (["--shifted"], "--shifted needs"),
         (["--layer", 0, "--head", 1], "There is no layer 0"),
         ([], "Give a layer and a head"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from training.evaluation.metrics import score
+from training.evaluation.metrics import TrainingWindow, score
 
 REFERENCES = [
     "A small dog runs through the snow.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,7 @@ def test_configuration_data_split_and_test_pairs_are_written_down(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     write_description(output, PARALLEL, [Path("data"), tmp_path / "more"], corpus, {"train": 40}, "bf16")
     run = read_run(output)
-    assert run["config"] == json.loads(json.dumps(PARALLEL.to_json()))
+    assert run["config"] == json.loads(json.dumps(asdict(PARALLEL)))
     assert run["dropped"] == corpus.dropped
     assert run["data"] == [str(tmp_path / "data"), str(tmp_path / "more")]
     assert run["versions"] == {name: importlib.metadata.version(name) for name in LIBRARIES}

@@ -112,8 +112,8 @@ def test_there_are_twenty_everyday_sentences(name):
 
 @pytest.mark.parametrize("name", sorted(set(EVERYDAY) & set(SHIPPED)))
 def test_everyday_translations_are_those_of_the_model(name):
-    told = part(text_of(SHIPPED[name]), "everyday")
-    assert told == translate_everyday(Translator.load(SHIPPED[name]), EVERYDAY[name])
+    shown = part(text_of(SHIPPED[name]), "everyday")
+    assert shown == translate_everyday(Translator.load(SHIPPED[name]), EVERYDAY[name])
 
 
 @pytest.mark.slow
@@ -125,24 +125,24 @@ def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
     header, *rows = table(figures)
     assert rows
     for row in rows:
-        told = dict(zip(header, row, strict=True))
+        shown = dict(zip(header, row, strict=True))
         names = [
-            f"{told['test set'].strip('`')}.{language}"
+            f"{shown['test set'].strip('`')}.{language}"
             for language in (info.source_language, info.target_language)
         ]
         try:
             files = [file_of(name, corpora) for name in names]
         except UserError:
-            pytest.skip(f"{told['test set']} is not here; name its folder in HEADLIGHT_DATA")
-        assert told["sentences"] == f"{len(files[1].read_text(encoding='utf-8').splitlines()):,}"
-        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", told["beam"]]
+            pytest.skip(f"{shown['test set']} is not here; name its folder in HEADLIGHT_DATA")
+        assert shown["sentences"] == f"{len(files[1].read_text(encoding='utf-8').splitlines()):,}"
+        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", shown["beam"]]
         run(monkeypatch, "evaluate", str(shipped), *words)
         printed = {
             line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()
         }
-        for name in TOLERANCE.keys() & told.keys():
+        for name in TOLERANCE.keys() & shown.keys():
             value, rest = printed[name]
-            assert float(told[name]) == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
+            assert float(shown[name]) == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
             assert name not in ("BLEU", "chrF") or f"{name} `{rest}`" in figures
 
 

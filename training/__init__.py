@@ -1,1 +1,1 @@
-"""Writes the checkpoints that the page loads."""
+"""Training: reads corpora, trains models, writes their checkpoints and evaluates them."""

@@ -1,4 +1,4 @@
-"""`python -m training COMMAND`."""
+"""The command line `python -m training COMMAND`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from model.inputs import MAX_TOKENS
 from model.storage.checkpoint import CARD, list_models
 from model.translator import Translator
 from training.config import TrainConfig
-from training.evaluation.align import Head, align_files
+from training.evaluation.align import AlignmentHead, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
 from training.recipes import RECIPES
-from training.run.average import average_run
+from training.run.average import average_run, publish
 from training.run.card import refresh
-from training.run.publish import publish
 from training.trainer import Trainer
 
 MODELS = Path("assets/models")
@@ -40,19 +39,20 @@ def run_train(
     minutes: float | None = None,
     resume: bool = False,
 ) -> None:
-    """Train a recipe; several processes when started by `accelerate launch` or `torchrun`.
+    """Train a recipe; start with `accelerate launch` or `torchrun` for several processes.
 
     Args:
-        config: Name of the recipe; its settings can be changed by options that follow it.
-        data: Folders of parallel files (train.de, train.en, dev.de, ...) or of word lists (.txt).
-        output: Run directory; runs/RECIPE unless given.
-        minutes: Wall-clock budget of the training, after which the run saves, validates and stops.
-        resume: Go on from where the run in the output directory stopped.
+        config: Name of the recipe; options after it change its settings.
+        data: Folders with parallel files (train.de, train.en, dev.de and so on) or word lists (.txt).
+        output: Run directory; the default is runs/RECIPE.
+        minutes: Time limit of the training, after which the run saves, validates and stops.
+        resume: Continue the run in the output directory.
     """
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
     trainer = Trainer(config, data, output or Path("runs") / config.name, resume)
+    trainer.prepare()
     best = trainer.run(minutes)
     if trainer.main:
         print(f"The best model is {best}.")
@@ -69,16 +69,16 @@ def run_evaluate(
 
     Args:
         model: Model directory.
-        source: Sentences to translate, one a line.
-        reference: Their translations, one a line.
-        beam: Hypotheses kept at each step; 1 is greedy.
+        source: File with sentences to translate, one a line.
+        reference: File with their translations, one a line.
+        beam: Hypotheses kept at each step; 1 is greedy search.
         as_json: Print one JSON object.
     """
     translator = Translator.load(model)
     found = evaluate(translator, source, reference, beam)
     scores, untranslated = found.scores, found.too_long + found.unreadable
     if untranslated:
-        subject = f"{untranslated:,} of {found.sentences:,} sentences count as translated by nothing"
+        subject = f"{untranslated:,} of {found.sentences:,} sentences count as empty translations"
         reasons = f"{found.too_long:,} of more than {translator.max_tokens} tokens"
         reasons += f", {found.unreadable:,} without a known character"
         print(f"{subject}: {reasons}.", file=sys.stderr)
@@ -103,9 +103,9 @@ def run_average(
 
     Args:
         run: Run directory.
-        last: Average so many of the latest snapshots.
-        best: Average so many of the best ones, by their validation.
-        output: Model directory to write; RUN/averaged unless given.
+        last: Number of the latest snapshots to average.
+        best: Number of the best snapshots to average, by their validation scores.
+        output: Model directory to write; the default is RUN/averaged.
     """
     output = output or run / "averaged"
     snapshots = average_run(run, last, best, output)
@@ -117,14 +117,14 @@ def run_publish(
     model: Annotated[Path, tyro.conf.Positional],
     output: Annotated[Path, tyro.conf.Positional],
 ) -> None:
-    """Write a model as it is shared: weights in 8 bits, with its curves and probes; a card there stays.
+    """Write a model to share: weights in 8 bits, with its curves and probes. An existing card stays.
 
     Args:
-        model: Model directory, such as RUN/best or RUN/averaged.
-        output: Model directory to write, such as assets/models/NAME.
+        model: Model directory, for example RUN/best or RUN/averaged.
+        output: Model directory to write, for example assets/models/NAME.
     """
     publish(model, output)
-    print(f"{output} is {model} in 8 bits; python -m training cards fills the figures of its card.")
+    print(f"{output} is {model} in 8 bits; fill the figures of its card with python -m training cards.")
 
 
 def run_align(
@@ -140,26 +140,28 @@ def run_align(
 ) -> None:
     """Print the word alignment of each sentence pair by one cross-attention head.
 
-    One line a pair in Pharaoh's form: "0-0 1-2" links source word 0 to target word 0 and 1 to 2.
-    The words are those between spaces, counted from 0, though gold files count from 1. The model
-    reads the given target. A pair that is too long for it gives an empty line.
+    Each pair gives one line in Pharaoh format: "0-0 1-2" links source word 0 to target word 0, and 1
+    to 2. Words are what spaces separate; they count from 0, but from 1 in gold files. The model reads
+    the given target. A pair that is too long for the model gives an empty line.
 
     Args:
         model: Model directory.
-        source: Sentences, one a line, words separated by spaces.
-        target: Their translations, one a line.
-        gold: Links by people, one line a pair: i-j sure, ipj possible, words counted from 1.
-        layer: Decoder layer, counted from 1 as on the page; without it, the best head on the odd gold lines.
+        source: File with sentences, one a line, words separated by spaces.
+        target: File with their translations, one a line.
+        gold: File with links by people, one line for each pair: i-j sure, ipj possible, words count from 1.
+        layer: Decoder layer, counted from 1 as on the page; by default the best head on the odd gold lines.
         head: Head of that layer, counted from 1.
-        shifted: Take a target word's row where the decoder reads it, not where it predicts it.
-        symmetrise: Let source words choose too and join both choices (grow-diag), not target words alone.
-        as_json: Print one JSON object; its error rates go from 0 to 1.
+        shifted: Use the row where the decoder reads a target word, not the row that predicts it.
+        symmetrise: Join the choices of target words and of source words (grow-diag).
+        as_json: Print one JSON object; its error rates are between 0 and 1.
     """
     if (layer is None) != (head is None):
-        raise UserError("--layer and --head go together; give both or neither.")
+        raise UserError("--layer and --head belong together; give both or neither.")
     if shifted and layer is None:
-        raise UserError("--shifted needs --layer and --head; without them both kinds of row are tried.")
-    named = None if layer is None or head is None else Head(layer - 1, head - 1, shifted)
+        raise UserError(
+            "--shifted needs --layer and --head; without them the command tries both kinds of row."
+        )
+    named = None if layer is None or head is None else AlignmentHead(layer - 1, head - 1, shifted)
     found = align_files(Translator.load(model), source, target, gold, named, symmetrise)
     chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
     if as_json:
@@ -173,8 +175,8 @@ def run_align(
     for lines, rate in found.error_rates.items():
         print(f"AER {100 * rate:5.1f} %  {lines} lines", file=sys.stderr)
     if found.skipped:
-        subject = f"{found.skipped:,} of {len(found.lines):,} pairs, of more than {MAX_TOKENS} tokens,"
-        print(f"{subject} left unaligned.", file=sys.stderr)
+        subject = f"{found.skipped:,} of {len(found.lines):,} pairs have more than {MAX_TOKENS} tokens"
+        print(f"{subject} and are not aligned.", file=sys.stderr)
 
 
 def run_study(
@@ -187,11 +189,11 @@ def run_study(
     """Measure what every head of every model does; write one JSON file for each model.
 
     Args:
-        data: Folder that holds the corpora, one folder each, with dev.SOURCE and dev.TARGET or a word list.
-        gold: Folder with test.de, test.en and links by people, gold.talp, for models from German to English.
+        data: Folder with a folder for each corpus, with dev.SOURCE and dev.TARGET or a word list.
+        gold: Folder with test.de, test.en and links by people, gold.talp, for German-English models.
         models: Folder of model directories.
         output: Folder to write; `python -m viz study` makes its page.
-        pairs: Development pairs to measure on.
+        pairs: Number of development pairs to measure on.
     """
     if pairs < 1:
         raise UserError(f"--pairs is {pairs}; give at least 1.")
@@ -210,9 +212,9 @@ def run_cards(
     """Fill sizes, figures and everyday translations into the cards of models.
 
     Args:
-        data: Folders that hold the test sets that the cards name, such as that of the corpora, and runs.
+        data: Folders of the test sets that the cards name, for example the folder of the corpora and runs.
         models: Folder of model directories.
-        everyday: Sentences by model.
+        everyday: JSON file with sentences by model.
     """
     sentences = json.loads(everyday.read_text(encoding="utf-8"))
     for path in list_models(models):
@@ -221,7 +223,7 @@ def run_cards(
 
 
 def main() -> None:
-    """Run one command; a user's mistake ends in one sentence and status 1."""
+    """Run one command; an error of the user prints one sentence and exits with status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict(
             {
@@ -234,7 +236,7 @@ def main() -> None:
                 "cards": run_cards,
             },
             prog="python -m training",
-            config=(tyro.conf.CascadeSubcommandArgs,),  # a recipe's options stand behind its name
+            config=(tyro.conf.CascadeSubcommandArgs,),  # options of a recipe follow its name
         )
     except UserError as error:
         sys.exit(str(error))

@@ -1,10 +1,10 @@
-"""TrainConfig: everything that decides a training run, to and from JSON."""
+"""TrainConfig: all settings of a training run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -30,10 +30,10 @@ AT_LEAST_ONE = (
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training run. The model's vocabulary sizes are filled in from its tokenizers."""
+    """The settings of one training run. The tokenizers decide the vocabulary sizes of the model."""
 
-    name: str  # of the recipe; runs/NAME is where its run goes
-    title: str  # as the page shows it
+    name: str  # of the recipe; its run is written to runs/NAME
+    title: str  # shown on the page
     source_language: str
     target_language: str
     model: ModelConfig = STANDARD
@@ -41,19 +41,19 @@ class TrainConfig:
     vocabulary: int = 8000
     min_frequency: int = 1
     hub: tuple[str, str] | None = None  # data set and configuration on the Hugging Face hub
-    train_parts: tuple[str, ...] = ("train",)  # names of the parallel files to train on, the first required
-    reverse_words: bool = False  # the data is a word list; the target is each word reversed
-    validation_rows: int | float = 2000  # or their share; at random where the data has no such part
-    test_rows: int = 0  # taken at random, never looked at by training
+    train_parts: tuple[str, ...] = ("train",)  # parallel files to train on; the first is required
+    reverse_words: bool = False  # the data is a word list, the target the reversed word
+    validation_rows: int | float = 2000  # or a share below 1; drawn at random if the data has no such part
+    test_rows: int = 0  # drawn at random, not used in training
     max_tokens: int = 100  # longer sentences are dropped and counted
-    tokens_per_batch: int = 4096  # on either side, padding counted
-    pairs_per_batch: int | None = None  # also at most so many sentence pairs
-    accumulate: int = 1  # batches whose gradients make one step
+    tokens_per_batch: int = 4096  # on either side, with padding
+    pairs_per_batch: int | None = None  # upper limit of sentence pairs in a batch
+    accumulate: int = 1  # batches per step, whose gradients are added
     max_steps: int = 10_000
     peak_learning_rate: float = 1.5e-3
     warmup_steps: int = 1200
     schedule: Schedule = "inverse_sqrt"
-    decay_every: int = 1000  # steps; of the schedule "step" alone
+    decay_every: int = 1000  # steps; only for the schedule "step"
     decay_factor: float = 0.9
     label_smoothing: float = 0.1
     betas: tuple[float, float] = (0.9, 0.98)
@@ -63,10 +63,10 @@ class TrainConfig:
     validate_every: int = 1000
     save_every: int = 250
     best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
-    patience: int | None = None  # validations without a better one after which the run stops
-    keep_last: int = 5  # snapshots, one at each validation, that stay for averaging
-    keep_best: int = 5
-    beam_size: int = 4  # of the evaluation at the end
+    patience: int | None = None  # the run stops after so many validations without improvement
+    keep_last: int = 5  # latest snapshots that are kept for averaging; each validation makes one
+    keep_best: int = 5  # best snapshots that are kept
+    beam_size: int = 4  # for the evaluation at the end
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -74,10 +74,10 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; give at least 1.")
-        SearchOptions(self.beam_size)  # refuses now what it would refuse after the last step
+        SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step
 
     def learning_rate(self, step: int) -> float:
-        """Rate of step 1, 2, ..."""
+        """The rate of a step; steps count from 1."""
         return learning_rate(
             step,
             peak=self.peak_learning_rate,
@@ -89,11 +89,7 @@ class TrainConfig:
         )
 
     def optimizer(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.AdamW:
-        """AdamW over these parameters; the learning rate is for each step to set."""
+        """AdamW over these parameters; the learning rate is set at each step."""
         return torch.optim.AdamW(
             parameters, betas=self.betas, eps=self.epsilon, weight_decay=self.weight_decay, fused=True
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, ready for `json.dump`."""
-        return asdict(self)

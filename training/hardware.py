@@ -1,4 +1,4 @@
-"""What the machine at hand is good at, and how it asks a run to end."""
+"""bfloat16 detection, memory settings, worker processes, disk errors and stop signals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType, TracebackType
+from threading import Event
+from types import FrameType
+from typing import Any
 
 import torch
 from accelerate import Accelerator, PartialState
@@ -22,19 +24,19 @@ from tqdm import tqdm
 
 from model.errors import UserError
 
-# The other processes wait while the first one prepares the corpus: the usual limit, ten minutes
+# The other processes wait while the first one prepares the corpus. The default limit, ten minutes
 # on GPUs, would end them before millions of pairs are tokenised for the first time.
 LONGEST_WAIT = timedelta(hours=12)
-TOKENIZER_THREADS = "TOKENIZERS_PARALLELISM"  # the variable that tokenizers obey
+TOKENIZER_THREADS = "TOKENIZERS_PARALLELISM"  # environment variable of the tokenizers library
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-ROWS_PER_PROCESS = 100_000  # fewer are done before another process has started
+ROWS_PER_PROCESS = 100_000  # fewer rows take less time than starting another process
 MADV_DONTNEED = 4  # of Linux's mman-common.h
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep the memory that a step frees for the next step.
+    """Make glibc keep freed memory, so that the next step reuses it.
 
-    Returning and faulting in hundreds of megabytes a step took a sixth of the time on two cores.
+    Returning hundreds of megabytes to the system after each step took a sixth of the time on two cores.
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
@@ -43,10 +45,10 @@ def keep_freed_memory() -> None:
 
 
 def forget_mapped_pages() -> None:
-    """Give back what was read of memory-mapped data sets; reading again maps it again.
+    """Release the pages of memory-mapped data sets; they are mapped again when they are read again.
 
-    The pages are clean copies of the disk, which the kernel takes back when memory is short, but
-    until then they count as this process's own: with millions of pairs, gigabytes.
+    They are clean copies of the disk, which the kernel drops when memory is short. Until then they
+    count as memory of this process: gigabytes for millions of pairs.
     """
     maps = Path("/proc/self/maps")
     if not maps.exists():
@@ -75,15 +77,15 @@ def bfloat16_pays() -> bool:
 
 
 def start_accelerator(precision: str | None) -> Accelerator:
-    """Several processes as the launcher says, bfloat16 where it pays unless `precision` is given.
+    """The accelerator of this process, in `precision` or else in bfloat16 where that is faster.
 
-    The first process measures for all, since two measurements may disagree. Raises UserError
-    when the launcher was asked for several processes and started one.
+    The first process measures for all, because two measurements may disagree. Raises UserError
+    when the launcher was asked for several processes and started only one.
     """
     cpu = not torch.accelerator.is_available()
-    # The processes meet here, so that the limit belongs here; Accelerator takes them as they are.
+    # The processes connect here, so the limit is set here and not in Accelerator.
     state = PartialState(cpu=cpu, timeout=LONGEST_WAIT)
-    # Without GPUs accelerate's launcher sets an address for several processes and starts one.
+    # Without GPUs accelerate's launcher sets the address for several processes but starts one.
     if "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ and state.num_processes == 1:
         raise UserError(
             "accelerate starts only one process on a machine without GPUs unless --multi_gpu is given: "
@@ -96,9 +98,9 @@ def start_accelerator(precision: str | None) -> Accelerator:
 
 @contextmanager
 def single_threaded_tokenizers() -> Iterator[None]:
-    """Let tokenizers in processes that are forked here use one thread each.
+    """Make tokenizers in forked processes use one thread each.
 
-    The processes share the work already, and threads inside each would deadlock after the fork.
+    The processes already share the work, and the tokenizers' threads deadlock after a fork.
     """
     before = os.environ.get(TOKENIZER_THREADS)
     os.environ[TOKENIZER_THREADS] = "false"
@@ -112,50 +114,46 @@ def single_threaded_tokenizers() -> Iterator[None]:
 
 @contextmanager
 def disk_errors_as_user_errors(output: Path) -> Iterator[None]:
-    """A full disk or a folder that may not be written to, as a sentence for the user."""
+    """Turn errors of the disk, such as a full or read-only one, into a UserError that says what to do."""
     try:
         yield
     except (OSError, SafetensorError, DatasetGenerationError) as error:
         raise UserError(
-            f"A file could not be read or written ({error.__cause__ or error}); see that the data may "
-            f"be read and that {output} and the cache of data sets have room and may be written to. "
-            "What the run saved before, if it did, is whole: --resume goes on from there."
+            f"A file could not be read or written ({error.__cause__ or error}); check that the data is "
+            f"readable and that {output} and the cache of data sets are writable and not full. "
+            "What the run saved before is intact; continue it with --resume."
         ) from error
 
 
-class StopSignal:
-    """Whether someone has asked the process to end: Ctrl-C or SIGTERM.
+@contextmanager
+def stop_requests() -> Iterator[Event]:
+    """An event that is set when someone asks the process to end with Ctrl-C or SIGTERM.
 
-    The first one is only noted, so that a step in progress is finished and saved; the second
-    one ends the process as usual.
+    The first request only sets the event, so that the step in progress is finished and saved. The
+    second one ends the process as usual.
     """
+    requested = Event()
+    handlers: dict[signal.Signals, Any] = {}
 
-    def __init__(self) -> None:
-        self.received = False
-
-    def __enter__(self) -> StopSignal:
-        self.previous = {
-            number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._restore()
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received = True
-        self._restore()
-        tqdm.write("Stopping after this step or validation; once more stops at once.")
-
-    def _restore(self) -> None:
-        for number, handler in self.previous.items():
+    def restore() -> None:
+        for number, handler in handlers.items():
             signal.signal(number, handler)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        requested.set()
+        restore()
+        tqdm.write("Stopping after this step or validation; ask again to stop at once.")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handlers[number] = signal.signal(number, note)
+    try:
+        yield requested
+    finally:
+        restore()
 
 
 def worker_processes(rows: int) -> int | None:
-    """Processes that share a pass over so many rows; None means this process alone."""
+    """The number of processes for a pass over `rows` rows; None means this process alone."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     processes = min(cores, rows // ROWS_PER_PROCESS)
     return processes if processes > 1 else None

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy per real token, without ever holding all logits at once."""
+"""Label-smoothed cross-entropy over real tokens, computed in chunks to save memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from model.network.transformer import Transformer
 from model.tokenizer import PAD_ID
 from training.corpus.batching import Batch
 
-CHUNK = 512  # tokens whose logits exist at one time
+CHUNK = 512  # tokens whose logits are in memory at the same time
 
 
 class LinearCrossEntropy(torch.autograd.Function):
     """Output projection and label-smoothed cross-entropy in one (Szegedy et al. 2016, section 7).
 
-    The gradients of a chunk are taken while its logits are at hand, so each logit is computed
-    once and forgotten. torch.nn.functional.linear_cross_entropy chunks only without smoothing.
+    The gradients of a chunk are computed together with its logits, so no logit is computed twice
+    or stored. torch.nn.functional.linear_cross_entropy supports chunks only without smoothing.
     """
 
     @staticmethod
@@ -38,7 +38,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
         total = torch.zeros((), device=hidden.device)
         uniform = smoothing / len(weight)
-        # The same memory for every chunk: fresh pages cost more than the arithmetic on them.
+        # All chunks use the same memory: new pages cost more than the arithmetic on them.
         shape = min(CHUNK, len(hidden)), len(weight)
         logits_memory = torch.empty(shape, device=hidden.device, dtype=torch.float32)
         narrow_memory = torch.empty(shape, device=hidden.device, dtype=dtype)
@@ -47,7 +47,7 @@ class LinearCrossEntropy(torch.autograd.Function):
             x, gold = hidden[rows].to(dtype), labels[rows, None]
             narrow_logits = torch.mm(x, narrow.T, out=narrow_memory[: len(x)])
             logits = logits_memory[: len(x)].copy_(narrow_logits)
-            # One pass of exp serves loss and softmax; torch's logsumexp would take another.
+            # Loss and softmax share one pass of exp; torch's logsumexp would need another.
             wanted = (1 - smoothing) * logits.gather(1, gold)
             if smoothing:
                 wanted += smoothing * logits.mean(-1, keepdim=True)
@@ -70,7 +70,7 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        """Scale what forward computed."""
+        """Scale the gradients that forward computed."""
         d_hidden, d_weight = ctx.saved_tensors
         return d_hidden * gradients[0], d_weight * gradients[0], None, None, None
 
@@ -81,17 +81,17 @@ def token_loss(
     labels: Int[Tensor, " N"],
     smoothing: float,
 ) -> Float[Tensor, ""]:
-    """Label-smoothed cross-entropy summed over N real tokens, in nats; padding must be left out."""
+    """Label-smoothed cross-entropy in nats, summed over N real tokens; exclude padding before."""
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     if not torch.is_grad_enabled():
-        weight = weight.detach()  # else its gradient would be computed for nobody
+        weight = weight.detach()  # otherwise its gradient would be computed and never used
     loss: Tensor = LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype)  # type: ignore[no-untyped-call]
     return loss
 
 
 class SequenceLoss(nn.Module):
-    """Model and loss in one module, so that every gradient passes the wrapper of a parallel run."""
+    """Model and loss in one module, because the wrapper of a parallel run must see every gradient."""
 
     def __init__(self, model: Transformer, smoothing: float) -> None:
         super().__init__()

@@ -1,17 +1,16 @@
-"""The named recipes: `python -m training train RECIPE`.
+"""The recipes of `python -m training train RECIPE`: named training configurations.
 
-Four of them follow documents that described such a system. What a document leaves open is
-the field's usual value, and what it got wrong is mended and listed with the recipe. Mended in
-all of them: padding is masked and stays out of the loss; batches hold sentences of like length
-instead of padding all to one; tokenizers see the training pairs alone; the split is written down;
-every validation translates the whole set and logs its scores with their signature.
+Four of them follow documents that describe such a system. Settings that a document does not give have
+usual values. Errors of a document are corrected and listed with its recipe. Corrected in all four:
+padding is masked and not part of the loss; batches have sentences of similar length instead of padding
+all to one length; tokenizers learn from the training pairs only; the split is saved; every validation
+translates the whole set and logs its scores with their signatures.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from model.config import ModelConfig
 from training.config import STANDARD, TrainConfig
 
 TATOEBA_DE_EN = TrainConfig(
@@ -25,9 +24,9 @@ TATOEBA_DE_EN = TrainConfig(
     warmup_steps=1000,
     validate_every=1500,
 )
-"""German-English from everyday sentences and image captions: the model that the page opens with.
+"""German-English from everyday sentences and image captions: the first model on the page.
 
-Two folders, Tatoeba and Multi30k, 193 thousand pairs: about 15 epochs.
+Its data are two folders, Tatoeba and Multi30k, with 193 thousand pairs: about 15 epochs.
 """
 
 TATOEBA_EN_FR = replace(
@@ -38,7 +37,7 @@ TATOEBA_EN_FR = replace(
     target_language="fr",
     max_steps=9500,
 )
-"""English-French from everyday sentences and image captions, in the same way."""
+"""English-French from everyday sentences and image captions, with the same settings."""
 
 EVERYDAY_EN_IT = replace(
     TATOEBA_DE_EN,
@@ -52,7 +51,7 @@ EVERYDAY_EN_IT = replace(
     max_steps=4500,
     validate_every=750,
 )
-"""English-Italian from 54 thousand pairs of everyday sentences: smaller, and regularised hard."""
+"""English-Italian from 54 thousand pairs of everyday sentences: a smaller model with more dropout."""
 
 MULTI30K_DE_EN = replace(
     TATOEBA_DE_EN,
@@ -63,9 +62,9 @@ MULTI30K_DE_EN = replace(
     max_steps=2500,
     validate_every=500,
 )
-"""The benchmark of image captions alone, 29 thousand pairs: smaller, and regularised hard.
+"""The benchmark of image captions, 29 thousand pairs: a smaller model with more dropout.
 
-The development set tells whether the best snapshot or the mean of the last is better.
+Choose between the best snapshot and the mean of the last ones by the development set.
 """
 
 WMT14_DE_EN = TrainConfig(
@@ -75,12 +74,10 @@ WMT14_DE_EN = TrainConfig(
     target_language="en",
     hub=("wmt/wmt14", "de-en"),
     vocabulary=18_000,
-    model=ModelConfig(
-        source_vocabulary=0,
-        target_vocabulary=0,
+    model=replace(
+        STANDARD,
         d_model=128,
         d_ff=512,
-        n_heads=8,
         n_encoder_layers=1,
         n_decoder_layers=1,
         dropout=0.0,
@@ -101,10 +98,10 @@ WMT14_DE_EN = TrainConfig(
 )
 """German-English from WMT14 on a laptop: one layer each, post-norm, Adam, 30,000 steps of 32 pairs.
 
-The document tells neither the rate nor a warm-up: Adam's usual 1e-3, reached over 1,000 steps
-because post-norm wants that (Xiong et al. 2020). Its loss came to 3.0652 after over 12 hours.
-Mended: padding attended and was attended to, every sentence cost 100 positions, the sinusoid
-divided by what should multiply, and a pre-tokenizer lost the spaces of the text.
+The document gives neither a learning rate nor a warm-up. This is Adam's usual 1e-3, reached over 1,000
+steps because post-norm needs a warm-up (Xiong et al. 2020). The document's loss was 3.0652 after over 12
+hours. Corrected: padding was not masked in attention, every sentence took 100 positions, the sinusoid
+divided instead of multiplying, and a pre-tokenizer lost the spaces of the text.
 """
 
 OPUS_BOOKS_EN_FR = TrainConfig(
@@ -115,16 +112,7 @@ OPUS_BOOKS_EN_FR = TrainConfig(
     hub=("Helsinki-NLP/opus_books", "en-fr"),
     tokenizer="word",
     vocabulary=30_000,
-    model=ModelConfig(
-        source_vocabulary=0,
-        target_vocabulary=0,
-        d_model=512,
-        d_ff=2048,
-        n_heads=8,
-        n_encoder_layers=6,
-        n_decoder_layers=6,
-        tied=False,
-    ),
+    model=replace(STANDARD, d_model=512, d_ff=2048, n_encoder_layers=6, n_decoder_layers=6, tied=False),
     validation_rows=0.1,
     max_tokens=348,  # and <s> and </s>: a context of 350
     pairs_per_batch=8,
@@ -141,10 +129,11 @@ OPUS_BOOKS_EN_FR = TrainConfig(
 )
 """English-French from books with the paper's base shape: words as tokens, pre-norm, a tenth held out.
 
-15 epochs of 14,300 batches of 8, each followed by a validation and a tenth less of the rate,
-which the document only says is lowered. Neither vocabulary nor length limit is told: 30,000 words
-a side and 350. Mended: inputs over the limit overwrote their padding, the output mapping was
-broken, BLEU was not kept, spaces before punctuation lowered the scores, validation was not kept apart.
+15 epochs of 14,300 batches of 8. After each epoch the run validates and lowers the rate by a tenth; the
+document does not say by how much. It gives neither vocabulary nor length limit: here 30,000 words on
+each side, and 350 tokens. Corrected: inputs over the limit overwrote their padding, the output mapping
+was broken, BLEU was not saved, spaces before punctuation lowered the scores, and validation pairs were
+also trained on.
 """
 
 OPUS_BOOKS_EN_IT = replace(
@@ -160,11 +149,11 @@ OPUS_BOOKS_EN_IT = replace(
     schedule="inverse_sqrt",
     validate_every=3640,
 )
-"""English-Italian from books: the paper's base shape, words that come twice, label smoothing 0.1.
+"""English-Italian from books: the paper's base shape, words that occur twice, label smoothing 0.1.
 
-20 epochs of 3,640 batches of 8. Its loss came to 2.094 in the last one. Mended: a sentence over
-350 tokens raised an error, validation was two sentences, the rate never fell, and LayerNorm had
-one gain and bias for all widths.
+20 epochs of 3,640 batches of 8. The document's loss was 2.094 in the last epoch. Corrected: a sentence
+over 350 tokens raised an error, the validation set was two sentences, the rate never fell, and LayerNorm
+had a single gain and bias for all dimensions.
 """
 
 REVERSE_WORDS = TrainConfig(
@@ -174,16 +163,7 @@ REVERSE_WORDS = TrainConfig(
     target_language="reversed",
     reverse_words=True,
     tokenizer="character",
-    model=ModelConfig(
-        source_vocabulary=0,
-        target_vocabulary=0,
-        d_model=256,
-        d_ff=1024,
-        n_heads=4,
-        n_encoder_layers=3,
-        n_decoder_layers=3,
-        norm="post",
-    ),
+    model=replace(STANDARD, d_ff=1024, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, norm="post"),
     validation_rows=2000,
     test_rows=5000,
     max_tokens=21,
@@ -199,27 +179,19 @@ REVERSE_WORDS = TrainConfig(
     save_every=1000,
     best_by="exact_match",
 )
-"""Words of 2 to 20 letters, spelled backwards: one epoch of a word list in batches of 32.
+"""Words of 2 to 20 letters, reversed: one epoch of a word list in batches of 32.
 
-The notebook that this follows (words of 2 to 4 letters) never generated a right word. Mended:
-labels are shifted by one, padding has an id of its own and is masked, the end of a word is
-learned, the exponent of the sinusoid counts once, scores are of what
-is generated. Ten times as many batches want the rate to fall every 500 steps instead of every 50,
-and post-norm wants a warm-up. Projections keep their biases, which the notebook left out.
+The notebook that this follows (words of 2 to 4 letters) never generated a correct word. Corrected:
+labels are shifted by one, padding has its own id and is masked, the model learns the end of a word, the
+exponent of the sinusoid is applied once, and scores are those of generated words. There are ten times as
+many batches, so the rate falls every 500 steps instead of every 50; post-norm needs a warm-up.
+Projections have biases, which the notebook left out.
 """
 
 REVERSE_WORDS_SMALL = replace(
     REVERSE_WORDS,
     name="reverse-words-small",
-    model=ModelConfig(
-        source_vocabulary=0,
-        target_vocabulary=0,
-        d_model=128,
-        d_ff=512,
-        n_heads=4,
-        n_encoder_layers=2,
-        n_decoder_layers=2,
-    ),
+    model=replace(STANDARD, d_model=128, d_ff=512, n_heads=4, n_encoder_layers=2, n_decoder_layers=2),
     pairs_per_batch=None,
     max_steps=3000,
     schedule="cosine",
@@ -230,7 +202,7 @@ REVERSE_WORDS_SMALL = replace(
     validate_every=1000,
     save_every=250,
 )
-"""The same task for the page: small enough that every head can be read, and quick to train."""
+"""The same task for the page: so small that every head can be read, and fast to train."""
 
 RECIPES: dict[str, TrainConfig] = {
     recipe.name: recipe

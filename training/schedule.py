@@ -1,4 +1,4 @@
-"""Learning rates as pure functions of the step, so that nothing is lost on resume."""
+"""Learning rate schedules, as pure functions of the step, so that a resumed run needs no state."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def learning_rate(
     decay_every: int = 1,
     decay_factor: float = 1.0,
 ) -> float:
-    """Rate of step 1, 2, ...: linear warm-up to `peak`, then the schedule's decay.
+    """The rate of a step, counted from 1: linear warm-up to `peak`, then the schedule's decay.
 
     `inverse_sqrt` is section 5.3 of Vaswani et al. 2017 scaled to reach `peak`; `cosine` falls
     to 0 at `max_steps` (Loshchilov and Hutter 2017, without restarts); `step` multiplies by
-    `decay_factor` after every `decay_every` steps; `constant` stays.
+    `decay_factor` after every `decay_every` steps; `constant` stays at `peak`.
     """
     if step < warmup_steps:
         return peak * step / warmup_steps

@@ -1,14 +1,15 @@
-"""One training run: prepare, loop, validate, save."""
+"""The training loop: prepares a run, trains, validates, saves and evaluates."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
+from threading import Event
 
 import torch
 from accelerate.utils import gather_object
@@ -21,13 +22,13 @@ from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share
-from training.corpus.encoding import encode, lengths_of, train_tokenizers
+from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers
 from training.corpus.splits import Corpus, read_corpus
-from training.evaluation.metrics import Scores
+from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
-from training.hardware import StopSignal, disk_errors_as_user_errors, keep_freed_memory, start_accelerator
+from training.hardware import disk_errors_as_user_errors, keep_freed_memory, start_accelerator, stop_requests
 from training.loss import SequenceLoss
-from training.run.card import card
+from training.run.card import run_card
 from training.run.directory import (
     BEST,
     EVALUATION,
@@ -35,131 +36,144 @@ from training.run.directory import (
     SNAPSHOTS,
     STATE,
     RunLog,
-    Window,
     check_config,
     check_output,
     check_split,
-    copy_record,
-    describe,
+    copy_curves_and_probes,
     kept_snapshots,
-    precision_of,
+    read_run,
     remove_snapshots,
+    write_description,
 )
-from training.run.probes import Recorder
+from training.run.probes import ProbeRecorder
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 
 LOG_EVERY = 50  # steps
-DIVERGENCE_FACTOR = 3  # times the loss of a model that knows nothing, ln V
+DIVERGENCE_FACTOR = 3  # times ln V, the loss of a uniform distribution over the vocabulary
 
 
 class Trainer:
     """Trains one model in one run directory; several processes share every batch."""
 
     def __init__(self, config: TrainConfig, data: Sequence[Path], output: Path, resume: bool = False) -> None:
-        self.config, self.data, self.output = config, data, output
-        check_output(output, resume)
+        self.config, self.data, self.output, self.resume = config, data, output, resume
+
+    def prepare(self) -> None:
+        """Read and encode the corpus, and build the model or load the state of the run to resume.
+
+        Raises UserError when the run directory, the data or the launcher does not fit the settings.
+        """
+        config, output = self.config, self.output
+        check_output(output, self.resume)
         keep_freed_memory()
-        self.accelerator = start_accelerator(precision_of(output) if resume else None)
+        # A resumed run keeps its precision, although a new measurement may give another.
+        self.accelerator = start_accelerator(read_run(output).get("precision") if self.resume else None)
         self.main = self.accelerator.is_main_process
-        # One process after the other: the others find what the first one has cached.
+        # The main process goes first; the others find in the cache what it has prepared.
         with self.accelerator.main_process_first(), disk_errors_as_user_errors(output):
-            self._read(resume)
+            self._prepare_data()
         torch.manual_seed(config.seed)
         source, target = map(len, self.tokenizers)
         self.uniform_loss = math.log(target)  # nats per token
         self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
         self.optimizer = config.optimizer(self.model.parameters())
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
-        self.progress = load_state(output / STATE, self.model, self.optimizer) if resume else Progress()
-        self.recorder = Recorder(self._translator(self.checkpoint()), output, self.progress.step, self.main)
+        self.progress = load_state(output / STATE, self.model, self.optimizer) if self.resume else Progress()
+        self.recorder = ProbeRecorder(
+            self._translator(self.checkpoint()), output, self.progress.step, self.main
+        )
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         precision, device = self.accelerator.mixed_precision, self.accelerator.device
-        self._say(f"{parameters:,} parameters, mixed precision {precision}, on {device}")
+        self._print(f"{parameters:,} parameters, mixed precision {precision}, on {device}")
 
-    def _read(self, resume: bool) -> None:
+    def _prepare_data(self) -> None:
         """Corpus, tokenizers and batches; a resumed run keeps its split and its tokenizers."""
         config = self.config
         corpus = read_corpus(config, self.data)
-        if resume:
+        if self.resume:
             for change in check_config(self.output, config):
-                self._say(change)
+                self._print(change)
             check_split(self.output, corpus)
         elif self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             save_tokenizers(self.output, *train_tokenizers(config, corpus.train))
         self.tokenizers = load_tokenizers(self.output, config.model.tied)
-        self.train, kept = encode(corpus.train, self.tokenizers, config.max_tokens)
+        self.train, kept = encode_pairs(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
-        encoded, kept = encode(corpus.validation, self.tokenizers, config.max_tokens)
+        encoded, kept = encode_pairs(corpus.validation, self.tokenizers, config.max_tokens)
         corpus.dropped["validation_too_long"] = len(corpus.validation) - len(kept)
         pairs = corpus.validation.select(kept)
         self.validator = Validator(self.accelerator, pairs, encoded, config.tokens_per_batch)
         for part, name in ((self.train, "training"), (encoded, "validation")):
             if not len(part):
                 raise UserError(
-                    f"No {name} pair is left after cleaning and the limit of {config.max_tokens} tokens."
+                    f"No {name} pair is left after cleaning and the limit of {config.max_tokens} tokens; "
+                    "give other data or a higher max_tokens."
                 )
         source, target = lengths_of(self.train)
         self.target_lengths = target + 1
         self.batches = TokenBatches(
             source + 1, target + 1, config.tokens_per_batch, config.seed, config.pairs_per_batch
         )
-        self._report(corpus, resume)
+        self._describe_data(corpus)
 
-    def _report(self, corpus: Corpus, resume: bool) -> None:
-        """Say what the data is, and write it down once."""
+    def _describe_data(self, corpus: Corpus) -> None:
+        """Print what the data is; a new run also writes its description."""
         pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
-        if self.main and not resume:
-            describe(self.output, self.config, self.data, corpus, pairs, self.accelerator.mixed_precision)
+        if self.main and not self.resume:
+            write_description(
+                self.output, self.config, self.data, corpus, pairs, self.accelerator.mixed_precision
+            )
         counts = [f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count]
-        self._say(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
+        self._print(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
         epoch = self.batches.epoch(0)
         padding = padding_share(epoch, self.batches.source_lengths, self.batches.target_lengths)
-        self._say(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")
+        self._print(f"{len(epoch):,} batches an epoch, {padding:.1%} of their tokens padding")
 
-    def _say(self, sentence: str) -> None:
+    def _print(self, sentence: str) -> None:
         if self.main:
             tqdm.write(sentence)
 
     def run(self, minutes: float | None = None) -> Path:
-        """Train to the last step, the end of patience or of the time; returns the best model.
+        """Train until the last step, the end of patience or the time limit; returns the best model.
 
-        Raises UserError when the loss is no longer a number, when the disk is full, and when
-        someone stopped the run; the last good state is kept each time.
+        Call `prepare` first. Raises UserError when the loss diverges, the disk is full or someone stops
+        the run; the last good state is kept each time.
         """
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with (
             disk_errors_as_user_errors(self.output),
-            RunLog(self.output, self.progress.step) if self.main else nullcontext() as log,
+            closing(RunLog(self.output, self.progress.step)) if self.main else nullcontext() as log,
         ):
             self._loop(deadline, log)
-        self.accelerator.wait_for_everyone()  # else the threads between processes abort at exit
+        self.accelerator.wait_for_everyone()  # otherwise communication threads abort at exit
         self.accelerator.end_training()
         return self.output / BEST
 
     def _loop(self, deadline: float, log: RunLog | None) -> None:
         config, progress = self.config, self.progress
-        batches, window = self._batches(), Window()
+        batches, window = self._batches(), TrainingWindow()
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
-        with bar, StopSignal() as stop:
+        with bar, stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
                 self.recorder.record(progress.step)
                 self._step(list(islice(batches, config.accumulate)), window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
                     values = window.values()
-                    bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=f"{window.speed():,.0f}")
+                    speed = f"{values['tokens_per_second']:,.0f}"
+                    bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=speed)
                     log.write(progress.step, {f"train/{name}": value for name, value in values.items()})
-                    window = Window()
+                    window = TrainingWindow()
                 if progress.step % config.validate_every == 0:
                     self._validate(log)
-                    window = Window()
+                    window = TrainingWindow()
                 elif progress.step % config.save_every == 0:
                     self._save()
             self.recorder.record(progress.step, last=True)
-            if any(gather_object([stop.received])):
+            if any(gather_object([stop.is_set()])):
                 self._save()
-                raise UserError(f"Stopped at step {progress.step}; add --resume to go on from there.")
+                raise UserError(f"Stopped at step {progress.step}; continue with --resume.")
             if progress.validated < progress.step:
                 self._validate(log)
             self._evaluate()
@@ -170,21 +184,21 @@ class Trainer:
             patience is not None and self.progress.worse >= patience
         )
 
-    def _must_stop(self, deadline: float, stop: StopSignal) -> bool:
-        """Whether any process is out of time or was asked to end: all of them agree."""
-        if time.monotonic() >= deadline or stop.received:
+    def _must_stop(self, deadline: float, stop: Event) -> bool:
+        """Whether any process is out of time or was asked to stop; all processes get the same answer."""
+        if time.monotonic() >= deadline or stop.is_set():
             self.accelerator.set_trigger()
         return bool(self.accelerator.check_trigger())
 
     def _batches(self) -> Iterator[Rows]:
-        """Rows of the batches from the saved position on, epoch after epoch without end."""
+        """The rows of each batch from the saved position on, epoch after epoch without end."""
         while True:
             for rows in self.batches.epoch(self.progress.epoch)[self.progress.batch :]:
                 self.progress.batch += 1
                 yield rows
             self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
 
-    def _step(self, batches: Sequence[Rows], window: Window) -> None:
+    def _step(self, batches: Sequence[Rows], window: TrainingWindow) -> None:
         """One update by the mean gradient over all target tokens of the batches."""
         progress, accelerator = self.progress, self.accelerator
         started = time.monotonic()
@@ -196,16 +210,17 @@ class Trainer:
         tokens = sum(int(self.target_lengths[rows].sum()) for rows in batches)
         value = torch.zeros((), device=accelerator.device)
         for number, rows in enumerate(batches, start=1):
-            # Only the last batch's backward pass has to wait for the other processes.
+            # Processes exchange gradients only in the last batch's backward pass.
             with nullcontext() if number == len(batches) else accelerator.no_sync(self.loss):
                 value += self._backward(rows, tokens)
         norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
         loss = float(accelerator.reduce(value, "mean"))
-        exploded = progress.step >= self.config.warmup_steps and loss > DIVERGENCE_FACTOR * self.uniform_loss
-        if exploded or not (math.isfinite(loss) and math.isfinite(norm)):
+        warm = progress.step >= self.config.warmup_steps
+        diverged = warm and loss > DIVERGENCE_FACTOR * self.uniform_loss
+        if diverged or not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
-                f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}; the state of "
-                f"the last save is kept in {self.output}. Lower the learning rate and start again."
+                f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}; the last saved "
+                f"state is kept in {self.output}. Lower the learning rate and start again."
             )
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -216,9 +231,9 @@ class Trainer:
     def _backward(self, rows: Rows, tokens: int) -> torch.Tensor:
         """Gradients of this process's share of a batch; returns its loss.
 
-        Dividing by the tokens of all batches and multiplying by the processes makes the mean
-        over the processes the gradient of the whole. A process without a row takes one at
-        weight 0, since the others wait for its gradients.
+        Dividing by the tokens of all batches and multiplying by the number of processes makes the
+        mean over the processes the gradient of the whole batch. A process without a row takes one
+        with weight 0, because the others wait for its gradients.
         """
         accelerator = self.accelerator
         share, weight = rows[accelerator.process_index :: accelerator.num_processes], 1.0
@@ -231,7 +246,7 @@ class Trainer:
         return loss.detach()
 
     def _validate(self, log: RunLog | None) -> None:
-        """Loss per token and greedy translation scores over the whole validation set, then save."""
+        """Compute the loss per token and the scores of greedy translations, log them, and save."""
         started, progress = time.monotonic(), self.progress
         hypotheses = self.validator.translate(self._translator(self.checkpoint()))
         scores = self.validator.score(hypotheses)
@@ -243,17 +258,17 @@ class Trainer:
             log.write(progress.step, {f"validation/{n}": v for n, v in values.items()} | minutes)
             log.write_samples(progress.step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
-        self._say(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
+        self._print(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
         value = -loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by)
         if progress.step % self.config.validate_every == 0 or self._finished():
             self._rank(value, scores)
         elif self.main and not progress.best_step:
-            # Time is up: not counted, since a run that goes on has no validation here.
+            # Extra validation at the time limit; not ranked, because a longer run would not validate here.
             save(self.checkpoint(), self.output / BEST, self._card(scores))
         self._save()
 
     def _rank(self, value: float, scores: Scores) -> None:
-        """Keep the model among the best and the latest ones as far as the configuration says."""
+        """Rank the model among the validated ones; keep it as the best and as a snapshot if it is."""
         config, progress = self.config, self.progress
         progress.worse += 1
         if value > progress.best:
@@ -268,34 +283,34 @@ class Trainer:
             save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, self._card(scores))
 
     def _card(self, scores: Scores) -> str:
-        return card(self.config, self.progress.step, len(self.train), {"validation, greedy": scores})
+        return run_card(self.config, self.progress.step, len(self.train), "greedy", scores)
 
     def _save(self) -> None:
-        """A model directory and, once that is whole, the state to resume from."""
+        """Write the model directory and, once it is complete, the state to resume from."""
         if self.main:
             save(self.checkpoint(), self.output / LATEST)
             save_state(self.output / STATE, self.model, self.optimizer, self.progress)
             remove_snapshots(self.output, self.progress.snapshots)
 
     def _evaluate(self) -> None:
-        """Score the best model with beam search, for the record and its card."""
+        """Score the best model with beam search; write the scores and its card."""
         self.accelerator.wait_for_everyone()
         best, beam = load(self.output / BEST), self.config.beam_size
         best.model.to(self.accelerator.device)
         scores = self.validator.score(self.validator.translate(self._translator(best), beam))
-        self._say(f"best model, beam {beam}: BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
+        self._print(f"best model, beam {beam}: BLEU {scores.bleu:.2f} ({scores.bleu_signature})")
         if self.main:
             write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
             step = self.progress.best_step or self.progress.step
-            text = card(self.config, step, len(self.train), {f"validation, beam {beam}": scores})
+            text = run_card(self.config, step, len(self.train), f"beam {beam}", scores)
             save(best, self.output / BEST, text)
-            copy_record(self.output, self.output / BEST)
+            copy_curves_and_probes(self.output, self.output / BEST)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:
         return Translator(checkpoint, max_tokens=self.config.max_tokens + 1)
 
     def checkpoint(self) -> Checkpoint:
-        """The model as it stands."""
+        """The model in its present state."""
         config = self.config
         info = ModelInfo(config.source_language, config.target_language, config.title)
         return Checkpoint(self.model, *self.tokenizers, info)

@@ -82,22 +82,33 @@ def positional(weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | Non
     An offset that fewer than half as many queries can have as the most possible one is left out, for
     the share of one or two queries says nothing. Of equally common offsets, more possible ones win.
     """
+    counts, able = offset_counts(weights, mask)
+    n_queries = weights.shape[-2]
+    # Counts decide; `able`, never above Q, breaks ties.
+    rank = (counts * (n_queries + 1) + able).masked_fill(2 * able < able.max(), -1)
+    best = rank.argmax(-1)
+    count = counts.gather(-1, best[..., None])[..., 0]
+    return Positional(best - (n_queries - 1), count / able[best].clamp(min=1), able[best])
+
+
+def offset_counts(
+    weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | None = None
+) -> tuple[Int[Tensor, "*L O"], Int[Tensor, " O"]]:
+    """For each offset the queries whose strongest key is there, and the queries that can have it.
+
+    Entry d of the last axis is the offset d - (Q - 1). See `positional`.
+    """
     n_queries, n_keys = weights.shape[-2:]
     allowed = weights.new_ones(n_queries, n_keys, dtype=torch.bool) if mask is None else mask
     choosing = allowed.sum(-1) > 1
     places = torch.arange(n_queries, device=weights.device)
-    # Bin d stands for the offset d - (Q - 1).
     bins = torch.arange(n_keys, device=weights.device) - places[:, None] + n_queries - 1
     able = torch.bincount(bins[allowed & choosing[:, None]], minlength=n_queries + n_keys - 1)
     strongest = weights.max(-1)
     votes = (strongest.values > 0) & choosing
     counts = torch.zeros(*weights.shape[:-2], len(able), dtype=torch.long, device=weights.device)
     counts.scatter_add_(-1, strongest.indices - places + n_queries - 1, votes.long())
-    # Counts decide; `able`, never above Q, breaks ties.
-    rank = (counts * (n_queries + 1) + able).masked_fill(2 * able < able.max(), -1)
-    best = rank.argmax(-1)
-    count = counts.gather(-1, best[..., None])[..., 0]
-    return Positional(best - (n_queries - 1), count / able[best].clamp(min=1), able[best])
+    return counts, able
 
 
 def sink_mass(weights: Float[Tensor, "*L Q S"], sinks: Bool[Tensor, " S"]) -> Float[Tensor, "*L"]:

@@ -1,6 +1,6 @@
-"""Reads and writes assets/study/NAME.json, the measures of each head over many sentences.
+"""The study of a model's heads on many sentences: its numbers, and the JSON file that holds them.
 
-`python -m training study` measures and writes the file; `python -m viz study` draws it.
+`python -m training study` measures and writes assets/study/NAME.json, `python -m viz study` draws it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ THRESHOLDS: dict[Role, float] = {  # the value that a measure must reach for the
     "rare word": RARE,
     "aligned": ALIGNED,
 }
-DECIMALS = 4  # of the numbers in the file
+DECIMALS = 4  # decimals of the numbers in the file
 
 
 @dataclass(frozen=True)
 class HeadFindings:
-    """One head, counted from 0 as in the tensors."""
+    """The numbers of one head; layer and head count from 0 as in the tensors."""
 
     kind: Kind
     layer: int
     head: int
     role: Role  # by its measures over all sentences
-    leaning: Role  # the same, or for a mixed head the role nearest to its measures
-    evidence: float  # the measure on which `leaning` is based, 0 to 1
-    agreement: float  # share of the sentences that give the same role on their own
+    nearest_role: Role  # the same, but for a mixed head the role whose threshold it comes nearest to
+    evidence: float  # the measure of the nearest role, 0 to 1
+    agreement: float  # share of the sentences each of which alone gives the same role
     entropy: float  # bits, mean over rows
     cost: float  # nats that a reference loses when the head is ablated, mean over sentences
     gradient: float  # |dL / d gate| in nats, mean over sentences (Michel et al. 2019)
@@ -50,18 +50,17 @@ class HeadFindings:
 
 @dataclass(frozen=True)
 class AblationCurve:
-    """Scores while more and more heads are ablated, the least important first."""
+    """Scores with more and more heads ablated, the least important first."""
 
-    measure: str  # by which the heads are ordered
-    order: tuple[int, ...]  # indices in `Study.heads`
-    scores: tuple[float, ...]  # 0 to 100, with the first 0, 1, 2, ... heads ablated; ends after a large fall
+    measure: str  # the field of HeadFindings that orders the heads
+    order: tuple[int, ...]  # places of heads in `Study.heads`
+    scores: tuple[float, ...]  # 0 to 100, with the first 0, 1, 2, ... heads ablated; ends after a large drop
 
-    def spare(self, points: float = 1.0) -> int:
-        """How many heads can be ablated before the score first falls by this many points."""
+    def redundant_heads(self, points: float = 1.0) -> int:
+        """How many heads can be ablated before the score has first fallen by so many points."""
         least = self.scores[0] - points
-        return (
-            next((count for count, score in enumerate(self.scores) if score <= least), len(self.scores)) - 1
-        )
+        fallen = (count for count, score in enumerate(self.scores) if score <= least)
+        return next(fallen, len(self.scores)) - 1
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,11 @@ class Study:
 
     model: str
     title: str
-    score: str  # name of the score in `silencing`
+    score: str  # the metric of `AblationCurve.scores`
     sets: tuple[str, ...]  # the development sets of the sample
     pairs: int  # of the sample
     heads: tuple[HeadFindings, ...]  # encoder, decoder, cross; by layer
-    silencing: tuple[AblationCurve, ...]
+    ablation_curves: tuple[AblationCurve, ...]
     gold_pairs: int = 0
     aligners: tuple[Aligner, ...] = ()  # empty without gold links
 
@@ -96,12 +95,13 @@ class Study:
 
     @classmethod
     def load(cls, path: Path) -> Study:
-        """Read the file that `save` wrote. Raises UserError if it is not valid."""
+        """Read what `save` wrote. Raises UserError when the file is missing or not a study."""
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             raw["sets"] = tuple(raw["sets"])
             raw["heads"] = tuple(HeadFindings(**_tuples(head)) for head in raw["heads"])
-            raw["silencing"] = tuple(AblationCurve(**_tuples(each)) for each in raw["silencing"])
+            curves = (AblationCurve(**_tuples(each)) for each in raw["ablation_curves"])
+            raw["ablation_curves"] = tuple(curves)
             raw["aligners"] = tuple(Aligner(**each) for each in raw["aligners"])
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -111,7 +111,7 @@ class Study:
 
 
 def load_studies(directory: Path) -> list[Study]:
-    """Every study in a directory, sorted by name. Raises UserError if there is none."""
+    """Every study of a directory, sorted by name. Raises UserError when it has none."""
     studies = [Study.load(path) for path in sorted(directory.glob("*.json"))]
     if not studies:
         raise UserError(f"There is no study in {directory}; make one with python -m training study.")

@@ -1,34 +1,35 @@
-"""Word alignment errors, ours beside eflomal's: `make bench-alignment ARGS="--data DIR DIR --gold DIR"`.
+"""Word alignment errors compared with eflomal: `make bench-alignment ARGS="--data DIR DIR --gold DIR"`.
 
-Prints the alignment error rate in % of each side's choice (each target word its source word, each
-source word its target word) and of what grow-diag makes of both.
+Prints alignment error rates in %: of the choices of each side (a source word for each target word, and
+the other way round), and of both joined by grow-diag.
 
-- eflomal learns from the training pairs and the gold pairs themselves, without their links, words
-  cut from their marks. It draws random numbers: its figures differ by some tenths from run to run.
+- eflomal learns from the training pairs and from the gold pairs without their links, with punctuation
+  separated from words. It draws random numbers: its figures differ by some tenths between runs.
 - Headlight was trained to translate the training pairs and has never seen the gold pairs. It reads
-  their given translations; weights, or norm-based weights, are those of the row that predicts a
-  word or of the row that reads it, of one head or averaged over the heads of a layer. Of each kind the
-  head or layer with the least error by grow-diag on lines 1, 3, ... is taken; lines 2, 4, ... tell.
+  their given translations. Its weights, or norm-based weights, are those of the row that predicts a
+  word or of the row that reads it, of one head or averaged over the heads of a layer. For each kind the
+  head or layer with the least error by grow-diag on lines 1, 3, ... is tested on lines 2, 4, ...
 
-The longer a sentence, the worse: by grow-diag eflomal has 23.4 % on all pairs of up to 14 target words and
-32.9 % from 28 words on, the best head of an earlier de-en 37.0 and 55.4 %. Of its target marks it links 19 %
-rightly, eflomal 92 %.
+Longer sentences have more errors: by grow-diag eflomal has 23.4 % on all pairs of up to 14 target words and
+32.9 % from 28 words on; the best head of an earlier de-en has 37.0 and 55.4 %. That head links 19 % of the
+punctuation marks of the target correctly, eflomal 92 %.
 
-What was tried on the best head of that de-en, trained for 4,500 steps (layer 1, head 2, the row that reads:
+Experiments with the best head of that de-en, trained for 4,500 steps (layer 1, head 2, the row that reads:
 56.0 % for each target word, 47.8 % by grow-diag, on lines 2, 4, ...; settings chosen on lines 1, 3, ...),
-and what it gave:
+and their results:
 
 - kept: twice the training, with more dropout and the mean of three snapshots (44.5 and 37.1 %, the shipped
-  de-en); grow-diag of what both sides choose (56.0 to 47.8); norm-based weights as a row of the table (55.9).
+  de-en); grow-diag of the choices of both sides (56.0 to 47.8); norm-based weights as a row of the table
+  (55.9).
 - dropped, each target word: the strongest row or the first row of a word instead of the mean (56.6, 57.2);
   no link where </s> has more weight (56.5) or the word less than 0.2 (54.9); every word with half of the
   largest weight (61.4); weights divided by their sum over the target (51.8, and nothing more by
   grow-diag); the marks joined to their words as in the training text (55.8); the sum with any one
   other head (no gain); a log-linear model of all heads, both kinds of row (46.2: 64 weights
   learned from lines 1, 3, ..., no longer the choice of a head).
-- dropped, for it is no attention: a preference for the diagonal, exp(-5 |i/I - j/J|) (43.0 by grow-diag); the
-  loss of a target word's log-probability when the source word is hidden (Li et al. 2019), which takes
-  a pass for each source word (43.0 by grow-diag, 39.3 together with the head).
+- dropped, because it is not attention: a preference for the diagonal, exp(-5 |i/I - j/J|) (43.0 by
+  grow-diag); the loss of a target word's log-probability when the source word is hidden (Li et al. 2019),
+  which needs a pass for each source word (43.0 by grow-diag, 39.3 together with the head).
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ from model.tokenizer import BOS_ID
 from model.translator import Translator
 from tests.model.helpers import pharaoh_links
 from training.evaluation.align import (
-    Head,
-    Strongest,
+    AlignedWords,
+    AlignmentHead,
+    aligned_words,
     best_head,
     cross_weights,
     read_gold,
     read_words,
-    strongest,
 )
 from training.evaluation.evaluate import read_pairs
 
@@ -66,14 +67,14 @@ WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
 
 
 class Gold(NamedTuple):
-    """Sentence pairs with the links that people drew; words are separated by spaces."""
+    """Sentence pairs with links by people; words are separated by spaces."""
 
     sources: list[str]
     targets: list[str]
     links: list[GoldAlignment]
 
 
-class Choices(NamedTuple):
+class CorpusLinks(NamedTuple):
     """Links of every pair: one for each target word, one for each source word, and both joined."""
 
     forward: list[frozenset[Link]]
@@ -81,20 +82,20 @@ class Choices(NamedTuple):
     joined: list[frozenset[Link]]
 
     @classmethod
-    def of(cls, forward: list[frozenset[Link]], backward: list[frozenset[Link]]) -> Choices:
+    def of(cls, forward: list[frozenset[Link]], backward: list[frozenset[Link]]) -> CorpusLinks:
         """Join the choices of both sides."""
         return cls(forward, backward, [grow_diag(*both) for both in zip(forward, backward, strict=True)])
 
 
-def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> Choices:
-    """Align the first so many pairs, learning from all."""
+def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> CorpusLinks:
+    """Align the first `pairs` pairs after learning from all of them."""
     from eflomal import Aligner
 
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("forward", "backward")]
         Aligner().align(sources, targets, *map(str, paths))
         lines = [path.read_text().splitlines()[:pairs] for path in paths]
-    return Choices.of(*([pharaoh_links(line) for line in side] for side in lines))
+    return CorpusLinks.of(*([pharaoh_links(line) for line in side] for side in lines))
 
 
 def separate_marks(lines: Iterable[str]) -> list[str]:
@@ -102,10 +103,10 @@ def separate_marks(lines: Iterable[str]) -> list[str]:
     return [" ".join(WORD.findall(line)) for line in lines]
 
 
-def read_outs(translator: Translator, gold: Gold) -> dict[str, list[Strongest]]:
-    """By kind of weight, what each head aligns and, as one more head, the average over its layer."""
+def align_gold(translator: Translator, gold: Gold) -> dict[str, list[AlignedWords]]:
+    """For each kind of weights, the words that each head aligns; the last head of a layer is its average."""
     checkpoint = translator.checkpoint
-    found: dict[str, list[Strongest]] = {"weights": [], "norm-based weights": []}
+    found: dict[str, list[AlignedWords]] = {"weights": [], "norm-based weights": []}
     for source_line, target_line in zip(gold.sources, gold.targets, strict=True):
         source = read_words(checkpoint.source_tokenizer, source_line)
         target = read_words(checkpoint.target_tokenizer, target_line)
@@ -114,25 +115,28 @@ def read_outs(translator: Translator, gold: Gold) -> dict[str, list[Strongest]]:
         norms = norm_weights(checkpoint.model, torch.tensor(source.ids), read).cross
         for aligned, heads in zip(found.values(), (weights, norms), strict=True):
             heads = torch.cat((heads, heads.mean(1, keepdim=True)), dim=1)
-            aligned.append(strongest(heads, source, target))
+            aligned.append(aligned_words(heads, source, target))
     return found
 
 
-def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, Choices]]:
+def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]]:
     """The best head and the best average of each kind, chosen on lines 1, 3, ... by grow-diag."""
     config = translator.checkpoint.model.config
     layers, average = range(config.n_decoder_layers), config.n_heads
-    for kind, aligned in read_outs(translator, gold).items():
+    for kind, aligned in align_gold(translator, gold).items():
         for shifted, places in itertools.product((False, True), (range(average), [average])):
-            heads = [Head(*place, shifted) for place in itertools.product(layers, places)]
+            heads = [AlignmentHead(*place, shifted) for place in itertools.product(layers, places)]
             best = best_head(heads, aligned, gold.links, symmetrise=True)
             which = "average" if best.head == average else f"head {best.head + 1}"
             name = f"{kind}, {'read' if shifted else 'predicted'}: layer {best.layer + 1}, {which}"
             words = [each.of(best) for each in aligned]
-            yield name, Choices.of([each.forward() for each in words], [each.backward() for each in words])
+            yield (
+                name,
+                CorpusLinks.of([each.forward() for each in words], [each.backward() for each in words]),
+            )
 
 
-def report(name: str, choices: Choices, references: Sequence[GoldAlignment]) -> None:
+def report(name: str, choices: CorpusLinks, references: Sequence[GoldAlignment]) -> None:
     """Print error rates in %: on lines 2, 4, ... and in brackets on all."""
     cells = []
     for found in choices:

@@ -15,9 +15,9 @@ FORWARD_AND_BACKWARD = 3  # a product's two gradients are two products of the sa
 
 
 def translation_flops(config: ModelConfig, source: int, target: int) -> int:
-    """Of one forward pass over one pair with this many tokens, specials counted, padding not.
+    """Operations of one forward pass over a pair with so many tokens, with specials, without padding.
 
-    Scores that the causal mask hides are counted: nobody on a CPU skips them.
+    Scores that the causal mask hides are counted, because no CPU implementation skips them.
     """
     d, linear = config.d_model, 2 * config.d_model**2
     feed_forward = 4 * d * config.d_ff
@@ -29,7 +29,7 @@ def translation_flops(config: ModelConfig, source: int, target: int) -> int:
 
 
 def training_flops(config: ModelConfig, lengths: Iterable[tuple[int, int]]) -> int:
-    """Of one training step on pairs of these source and target lengths."""
+    """Operations of one training step on pairs of these source and target lengths."""
     return FORWARD_AND_BACKWARD * sum(translation_flops(config, *pair) for pair in lengths)
 
 

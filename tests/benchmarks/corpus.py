@@ -1,4 +1,4 @@
-"""Time and memory that preparing a corpus takes: `make bench-corpus`.
+"""Time and memory for the preparation of a corpus: `make bench-corpus`.
 
 Makes parallel files of 50 thousand, 500 thousand and 4.5 million pairs (WMT14's size, about 22
 words a sentence, words drawn by Zipf's law from 60,000) in a temporary folder that needs 6 GB,
@@ -44,11 +44,12 @@ def write_corpus(directory: Path, pairs: int) -> None:
 
 
 def prepare(directory: Path) -> None:
-    """What a training run does before its first step."""
+    """Do what a training run does before its first step."""
     from training.recipes import RECIPES
     from training.trainer import Trainer
 
     trainer = Trainer(RECIPES["wmt14-de-en"], [directory], directory / "run")
+    trainer.prepare()
     print(f"{len(trainer.batches.epoch(0)):,} batches", flush=True)
 
 
@@ -67,7 +68,7 @@ def peak_memory(process: subprocess.Popen[bytes]) -> tuple[float, float]:
 
 
 def measure(pairs: int) -> None:
-    """Prepare a corpus of this size in a process of its own and print the figures."""
+    """Prepare a corpus of this size in a new process and print the figures."""
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         write_corpus(directory, pairs)

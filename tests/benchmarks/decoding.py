@@ -1,19 +1,19 @@
-"""Decoding speed, ours beside Hugging Face's and CTranslate2's: `make bench-decoding`.
+"""Decoding speed compared with Hugging Face and CTranslate2: `make bench-decoding`.
 
-All have the default shape and random weights. Each runs with one thread and with all that torch uses, and
-the better of the two counts: a sentence gives few threads little to do. Sources and translations
-have the same number of tokens everywhere: no engine may end a sentence earlier. Search is greedy. Each
-engine has a process of its own, since the idle threads of one would spin in the way of the next, and
-they take turns, several rounds of them; a figure is the median over all timed calls. Nothing here
-passes or fails, since machines differ; the ratios of one run are what compares.
+All engines have the default shape and random weights. Each runs with one thread and with all threads of
+torch, and the faster of the two counts: one sentence has little work for several threads. Sources and
+translations have the same number of tokens everywhere; no engine may end a sentence earlier. Search is
+greedy. Each engine has its own process, because the idle threads of one engine would slow the next. They
+take turns in several rounds; a figure is the median over all timed calls. Nothing passes or fails here,
+because machines differ; compare the ratios of one run.
 
 - Hugging Face: MarianMTModel.generate with its cache, attention in eager mode, every weight of every
-  step kept as it is computed. Its norms stand after the sub-layers, two fewer than ours. It returns a
+  step kept as it is computed. Its norms follow the sub-layers; it has two fewer than ours. It returns a
   tuple of tensors for each step; putting them into one tensor is not timed.
-- CTranslate2: the very weights of our model in float32 and in int8, and in float32 it finds the very
-  same translations (tested). It keeps no weights: what Headlight does beyond the search is extra work
-  that it is spared. It reads and writes words, so it looks each up in its vocabulary, which costs
-  microseconds. int8 is less work on less exact numbers.
+- CTranslate2: the weights of our model in float32 and in int8; in float32 it finds the same
+  translations (tested). It returns no attention weights, so it does less work than Headlight. It reads
+  and writes words, so it looks each up in its vocabulary, which costs microseconds. int8 does less work
+  with less exact numbers.
 - Headlight: all that `Translator.translate` does: the text is tokenised, searched, and one more pass over
   the ids found gives every weight and the likeliest tokens of every step. Without weights, and in
   batches, it is the search alone, as `translate_lines` does it.
@@ -50,7 +50,7 @@ WARM_UP_SECONDS, TIMED_SECONDS = 0.3, 0.5  # of each contestant's turn in each r
 HUGGING_FACE = "Hugging Face generate, every weight"
 FLOAT32, INT8 = "CTranslate2 float32, no weights", "CTranslate2 int8, no weights"
 SEARCH, RECORD = "Headlight, no weights", "Headlight, every weight"
-MUTING = "Headlight, all heads muted one by one"
+ABLATION = "Headlight, all heads ablated one by one"
 SINGLE, BATCHED = (HUGGING_FACE, FLOAT32, INT8, SEARCH, RECORD), (FLOAT32, INT8, SEARCH)
 
 
@@ -61,7 +61,7 @@ def words() -> list[str]:
 
 
 def random_translator() -> Translator:
-    """The default shape with random weights; its model never ends a sentence by itself."""
+    """The default shape with random weights; its model never ends a sentence on its own."""
     tokenizer = Tokenizer.train([" ".join(words())], "word", VOCABULARY)
     model = Transformer(ModelConfig(len(tokenizer), len(tokenizer))).eval()
     with torch.no_grad():
@@ -92,7 +92,7 @@ def hugging_face(translator: Translator) -> Work:
     from tests.benchmarks.marian import marian
 
     model = marian(translator.checkpoint.model.config, attention="eager").eval()
-    model.generation_config.eos_token_id = None  # it never ends a sentence by itself
+    model.generation_config.eos_token_id = None  # it never ends a sentence on its own
     return lambda given: model.generate(
         input_ids=given.source,
         attention_mask=given.mask,
@@ -131,25 +131,25 @@ def headlight_record(translator: Translator, given: Sentences) -> None:
 
 
 def work_of(name: str, translator: Translator) -> Work:
-    """What this contestant does; it alone imports its engine."""
+    """The work of this contestant; only its own process imports its engine."""
     if name == HUGGING_FACE:
         return hugging_face(translator)
     if name in (FLOAT32, INT8):
         return ctranslate2(translator, "float32" if name == FLOAT32 else "int8")
-    if name == MUTING:
+    if name == ABLATION:
         return lambda given: importance(translator.checkpoint.model, given.source, given.source)
     return lambda given: (headlight_record if name == RECORD else headlight)(translator, given)
 
 
 class Case(NamedTuple):
-    """So many sentences of so many tokens."""
+    """A number of sentences, and their number of tokens."""
 
     sentences: int
     length: int
 
 
 def serve(name: str, threads: int, connection: Connection) -> None:
-    """The life of a contestant's process: take a case, return the seconds of each call."""
+    """The loop of a contestant's process: receive a case, send the seconds of each call."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     translator = random_translator()
@@ -161,7 +161,7 @@ def serve(name: str, threads: int, connection: Connection) -> None:
 
 
 class Contestant:
-    """One way to decode with so many threads, in a process of its own."""
+    """One way to decode with a number of threads, in its own process."""
 
     def __init__(self, name: str, threads: int) -> None:
         context = get_context("spawn")
@@ -170,13 +170,13 @@ class Contestant:
         self.process.start()
 
     def seconds(self, case: Case) -> list[float]:
-        """Of each timed call of one turn."""
+        """The seconds of each timed call of one turn."""
         self.connection.send(case)
         taken: list[float] = self.connection.recv()
         return taken
 
     def end(self) -> None:
-        """Let the process go."""
+        """End the process."""
         self.connection.send(None)
         self.process.join()
 
@@ -193,10 +193,10 @@ class Contest:
 
     def __init__(self) -> None:
         threads = sorted({1, torch.get_num_threads()})
-        self.contestants = {name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, MUTING)}
+        self.contestants = {name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, ABLATION)}
 
     def results(self, names: tuple[str, ...], case: Case) -> dict[str, Result]:
-        """By name, over all rounds; in each round every contestant has its turn."""
+        """The results by name, over all rounds; every contestant has one turn in each round."""
         contestants = {(name, n): one for name in names for n, one in self.contestants[name].items()}
         taken: dict[tuple[str, int], list[float]] = {key: [] for key in contestants}
         for _ in range(ROUNDS):
@@ -208,14 +208,14 @@ class Contest:
         }
 
     def end(self) -> None:
-        """Let all processes go."""
+        """End all processes."""
         for by_threads in self.contestants.values():
             for contestant in by_threads.values():
                 contestant.end()
 
 
 def _repeat(work: Work, given: Sentences, seconds: float) -> list[float]:
-    """Seconds of each call, as many as begin within this time."""
+    """The seconds of each call that begins within this time."""
     taken: list[float] = []
     while sum(taken) < seconds:
         started = time.perf_counter()
@@ -241,7 +241,7 @@ def one_sentence(contest: Contest) -> None:
             + "".join(f"{x:10.2f} x" for x in ratio[RECORD, peer])
         )
     print(f"{'cost of every weight':40}" + "".join(f"{x - 1:12.0%}" for x in ratio[RECORD, SEARCH]))
-    print(f"{MUTING:40}{_cell(*contest.results((MUTING,), Case(1, LENGTHS[0]))[MUTING])}")
+    print(f"{ABLATION:40}{_cell(*contest.results((ABLATION,), Case(1, LENGTHS[0]))[ABLATION])}")
 
 
 def _cell(milliseconds: float, threads: int) -> str:

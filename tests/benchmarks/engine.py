@@ -1,4 +1,4 @@
-"""CTranslate2 running the very weights of one of our models, as a peer.
+"""CTranslate2 with the weights of one of our models, for comparison.
 
 The specification is filled in memory from a pre-norm model with tied weights, so both engines do the
 same arithmetic and, in float32, find the same translations. The file it loads is a temporary one.

@@ -1,10 +1,10 @@
-"""A crowd at the page, then one translation after the other: `make load`.
+"""Load test: many people at the page, then one translation after another: `make load`.
 
 The server is a process of its own, started as a person starts it, with the shipped models. People are
-clients on 127.0.0.1 that ask as the viewer in the browser does, or through the named endpoints; a real
-browser comes in halfway. Each looks at the page for some seconds between two questions, as people do, and
-checks that an answer is to its own question. The command fails when one of these is missed: no error, for
-everybody a typical wait of at most twice the others', memory that grows by less than 2 % after a tenth.
+clients on 127.0.0.1 that send the requests of the viewer or call the named endpoints; a real browser
+connects halfway. Each waits some seconds between two requests, as people do, and checks that an answer
+belongs to its request. The command fails unless there is no error, no person typically waits more than
+twice as long as the others, and memory grows by less than 2 % after the first tenth.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.visitor import ROOT, Server, serving
 EXAMPLES = json.loads((ROOT / "assets" / "examples.json").read_text("utf-8"))
 MODEL = "de-en"
 PAUSE = (5.0, 15.0)  # seconds that a person looks at an answer
-# How often a person does what, of a hundred times.
+# How many of a hundred actions are of each kind.
 ACTIONS = {
     "translate": 50,
     "example": 10,
@@ -62,7 +62,7 @@ TIMES = ["heute", "gestern", "am Abend", "jeden Morgen", "nach der Arbeit", "um 
 
 @dataclass
 class Person:
-    """Somebody with a page of their own, and what happened to them."""
+    """A person with an open page, and the waits and errors of this person."""
 
     number: int
     client: httpx.AsyncClient
@@ -76,14 +76,14 @@ class Person:
         self.chance = random.Random(self.number)
 
     async def live(self, until: float) -> None:
-        """Ask, wait, look, and ask again; finish what is asked before the end."""
+        """Send requests with pauses until the time is over; the last request is finished."""
         await asyncio.sleep(self.chance.uniform(0, PAUSE[1]))
         while time.monotonic() < until:
             await self.act(*self.chance.choices(list(ACTIONS), list(ACTIONS.values())))
             await asyncio.sleep(self.chance.uniform(*PAUSE))
 
     async def act(self, action: str) -> None:
-        """Do one thing and note how long it took, or what went wrong."""
+        """Do one action and record how long it took, or its error."""
         self.actions[action] += 1
         text = self.chance.choice(EXAMPLES[MODEL]) if action == "example" else sentence(self.chance)
         options = {"beam_size": 4 if action == "beam" else 1, "length_penalty": 1.0}
@@ -111,14 +111,14 @@ class Person:
             self.errors.append(f"{action}: {error!r}"[:300])
 
     async def timed(self, what: str, work: Any) -> Any:
-        """Return what comes, and note the wait."""
+        """Return the result and record the wait."""
         start = time.monotonic()
         found = await work
         self.waits[what].append(time.monotonic() - start)
         return found
 
     async def ask(self, request: Mapping[str, Any]) -> Any:
-        """Ask as the viewer does. Raises RuntimeError with the sentence that a person would read."""
+        """Send a request as the viewer does. Raises RuntimeError with the error message of the page."""
         body = {
             "session_hash": self.session,
             "component_id": self.component,
@@ -144,7 +144,7 @@ class Person:
 
 
 def sentence(chance: random.Random) -> str:
-    """A sentence that hardly anybody has asked for before, of five to some fifteen words."""
+    """A sentence of five to about fifteen words that is unlikely to be cached."""
     times = chance.choice(TIMES).format(chance.randint(2, 900))
     first = f"{chance.choice(SUBJECTS)} {chance.choice(VERBS)} {times} {chance.choice(OBJECTS)}"
     place = f" {chance.choice(PLACES)}" if chance.random() < 0.7 else ""
@@ -153,7 +153,7 @@ def sentence(chance: random.Random) -> str:
 
 
 def client_of(server: Server) -> httpx.AsyncClient:
-    """A client with room for everybody."""
+    """A client without a limit of connections."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.visitor.port}", timeout=300, limits=limits)
 
@@ -170,7 +170,7 @@ def memory_of(server: Server) -> float:
 
 
 async def crowd(server: Server, people: int, seconds: float) -> bool:
-    """Let people come and go; print how they were served. Returns whether all bars are met."""
+    """Simulate many people and print their waits. Returns whether all limits are met."""
     client, viewer = client_of(server), viewer_of(server)
     everybody = [Person(number, client, viewer) for number in range(people)]
     end = time.monotonic() + seconds
@@ -183,15 +183,15 @@ async def crowd(server: Server, people: int, seconds: float) -> bool:
     print(f"{people} people, {seconds:.0f} s, {sum(asked.values()):,} actions: {dict(asked.most_common())}")
     print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     worst = fairness(everybody)
-    print(f"a browser that came in halfway: page {seen[0]:.2f} s, translation {seen[1]:.2f} s")
+    print(f"a browser that connected halfway: page {seen[0]:.2f} s, translation {seen[1]:.2f} s")
     print(f"resident memory: {memory_of(server):.0f} MB")
     return not errors and worst <= 2
 
 
 def fairness(people: list[Person]) -> float:
-    """Print the waits for each kind of question; return those of the person who waited longest.
+    """Print the waits for each kind of request; return the wait of the person who waited longest.
 
-    A person's waits are each divided by everybody's median wait for the same kind of question.
+    Each wait is divided by the median wait of all people for the same kind of request.
     """
     usual: dict[str, float] = {}
     print(f"{'wait, s':>12}{'number':>8}{'median':>9}{'95 %':>9}{'longest':>9}")
@@ -206,7 +206,9 @@ def fairness(people: list[Person]) -> float:
         if person.waits
     ]
     worst = max(served) / statistics.median(served)
-    print(f"the person who waited longest: {worst:.2f} x as long as the others, question by question")
+    print(
+        f"the person who waited longest: {worst:.2f} x as long as the others for the same kinds of requests"
+    )
     return worst
 
 
@@ -240,7 +242,7 @@ async def marathon(server: Server, translations: int) -> bool:
     memory: dict[int, float] = {}
     start = time.monotonic()
     for number in range(1, translations + 1):
-        person = Person(-number, client, viewer)  # one whom the server has not seen
+        person = Person(-number, client, viewer)  # a person that the server has not seen
         await person.act("translate")
         errors += person.errors
         if number in {settled, translations} or number % max(translations // 10, 1) == 0:
@@ -261,16 +263,16 @@ async def measure(people: int, seconds: float, translations: int) -> bool:
 
 
 def main(people: int = 100, minutes: float = 5, translations: int = 10_000) -> None:
-    """Print how a crowd is served and how memory grows; exit with 1 when a bar is missed.
+    """Print the waits of many people and the growth of memory; exit with 1 when a limit is missed.
 
     Args:
-        people: So many at once.
-        minutes: How long they stay.
-        translations: Then so many, one after the other.
+        people: Number of people at the same time.
+        minutes: Duration of their visit.
+        translations: Number of translations after that, one after another.
     """
     if not asyncio.run(measure(people, 60 * minutes, translations)):
-        sys.exit("A bar was missed.")
-    print("All bars are met.")
+        sys.exit("A limit was missed.")
+    print("All limits are met.")
 
 
 if __name__ == "__main__":

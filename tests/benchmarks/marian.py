@@ -1,4 +1,4 @@
-"""Hugging Face's MarianMTModel of our shape, and its Seq2SeqTrainer as a peer."""
+"""Hugging Face's MarianMTModel in our shape and its Seq2SeqTrainer, for comparison."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IGNORED = -100  # the label of padding
 
 
 def marian(config: ModelConfig, attention: str = "sdpa") -> Any:
-    """A MarianMTModel with the shape of `config`; its norms stand after the sub-layers, as always."""
+    """A MarianMTModel with the shape of `config`; its norms follow the sub-layers, as always."""
     d, d_ff, heads = config.d_model, config.d_ff, config.n_heads
     shape = MarianConfig(
         vocab_size=config.source_vocabulary,
@@ -68,7 +68,7 @@ def collate(features: list[dict[str, Any]]) -> dict[str, Tensor]:
 
 
 class Turns(TrainerCallback):
-    """Tells a race of each step; what lies between two steps belongs to the later one."""
+    """Reports each step to a race; the time between two steps belongs to the later one."""
 
     def __init__(self, race: Race) -> None:
         self.race = race

@@ -19,7 +19,7 @@ class Pairs:
     model: ModelConfig
 
     def work(self, rows: Iterable[int]) -> Work:
-        """Of one step on these rows; </s> is the one token added on either side."""
+        """The work of one step on these rows; </s> is added on either side."""
         lengths = [(len(self.sources[i]) + 1, len(self.targets[i]) + 1) for i in rows]
         return Work(sum(target for _, target in lengths), training_flops(self.model, lengths))
 

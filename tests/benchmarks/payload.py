@@ -1,9 +1,10 @@
-"""What the page sends for one translation beside BertViz's view of the same record: `make bench-payload`.
+"""Size of the page's payload compared with BertViz's view of the same record: `make bench-payload`.
 
-The record is of a model of the default shape with random weights: there is little to compress. BertViz's
-model view is what its notebook cell holds: markup, script and the weights as JSON; d3 and jQuery come on top,
-from the network. Ours is the payload as the page gets it: every weight, tokens, next words and
-measures. The exported file is the payload with the whole viewer in one page that works offline.
+The record is of a model of the default shape with random weights: they hardly compress. BertViz's
+model view is the content of its notebook cell: markup, script and the weights as JSON; d3 and jQuery are
+loaded in addition, from the network. Ours is the payload that the page receives: every weight, tokens,
+next words and measures. The exported file is the payload with the whole viewer in one page that works
+offline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two ways to train take turns, so that a machine that slows down slows both."""
+"""A race of two trainers that take turns, so that a slower machine slows both."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ PRODUCTS = {
 
 
 class Work(NamedTuple):
-    """What one step got through; padding is not counted."""
+    """The work of one step, without padding."""
 
     target_tokens: int
     flops: int
 
 
 class Speed(NamedTuple):
-    """Of one turn: target tokens and floating-point operations per second."""
+    """Target tokens and floating-point operations per second of one turn."""
 
     tokens: float
     flops: float
 
 
 class Turn:
-    """The steps of one contestant between two looks at the clock."""
+    """The steps of one contestant without a break."""
 
     def __init__(self, profiled: bool) -> None:
         self.profiler = profile(activities=[ProfilerActivity.CPU]) if profiled else None
@@ -56,7 +56,7 @@ class Turn:
         return time.perf_counter() - self.started
 
     def speed(self) -> Speed:
-        """Until now."""
+        """The speed of the turn until now."""
         seconds = self.seconds
         tokens, flops = (sum(column) for column in zip(*self.work, strict=True))
         return Speed(tokens / seconds, flops / seconds)
@@ -86,14 +86,14 @@ class Race:
         self.turn_number = 0
         self.speeds: tuple[list[Speed], list[Speed]] = ([], [])
         self.product_shares: list[float] = []
-        self.bfloat16_rates: list[float] = []  # FLOP/s, one beside each turn
+        self.bfloat16_rates: list[float] = []  # FLOP/s, one after each turn
 
     def begin(self) -> None:
         """The first step of a peer's turn is about to start."""
         self.turn = Turn(profiled=self.turn_number == self.last_turn)
 
     def after_step(self, work: Work) -> bool:
-        """The peer has done a step; when its turn is over ours follows. False when the race is over."""
+        """Count a step of the peer; after its turn run ours. Returns False when the race is over."""
         self.turn.work.append(work)
         if self.turn.seconds < TURN_SECONDS:
             return True

@@ -1,9 +1,9 @@
-"""The way of the notebook and courses that Headlight grew from ("seeds"), as a peer.
+"""The training loop of the notebook and courses that Headlight grew from ("seeds"), for comparison.
 
 Every sentence is padded to one length, whatever its own, and everything is float32: a loop over
-batches of a fixed number of sentences in random order. In the peer's favour its modules are those of
-nn.Transformer, with attention fused where torch sees fit, and its sentences are tokenised beforehand.
-It multiplies its padding because its authors did.
+batches of a fixed number of sentences in random order. Two changes make it faster than the originals: its
+modules are those of nn.Transformer, whose attention torch may fuse, and its sentences are tokenised before.
+It computes with padding because the originals did.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from training.recipes import RECIPES
 
 @dataclass(frozen=True)
 class SeedSettings:
-    """What one of the documents trains with."""
+    """The settings of one of the documents."""
 
     sentences: int  # a batch
     length: int  # that every sentence is padded to

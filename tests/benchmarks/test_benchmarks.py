@@ -1,4 +1,4 @@
-"""What the benchmarks count and whom they compare with; how fast anything is, no test says."""
+"""The benchmarks count correctly and compare equal models; no test measures speed."""
 
 import random
 import warnings
@@ -91,7 +91,7 @@ def test_ctranslate2_finds_our_translations() -> None:
     assert len(set(ours.ids)) > 1
 
 
-def test_words_are_cut_from_their_marks_but_not_at_inner_ones() -> None:
+def test_punctuation_is_separated_but_not_inside_words() -> None:
     assert separate_marks(["Ich weiß, dass's (fast) 2,5 EU-Bürger sind…"]) == [
         "Ich weiß , dass's ( fast ) 2 , 5 EU-Bürger sind …"
     ]
@@ -107,7 +107,7 @@ def test_eflomal_links_words_that_always_go_together() -> None:
 
 
 def test_each_column_is_the_choice_of_its_own_side() -> None:
-    """No target word has two source words in the first, no source word two target words in the second."""
+    """No target word has two source words in the first column, no source word two in the second."""
     pytest.importorskip("eflomal", reason="make bench-alignment installs eflomal")
     found = eflomal(["a b", "a", "b"] * 100, ["x x y", "x x", "y"] * 100, 1)
     assert len({target for _, target in found.forward[0]}) == len(found.forward[0])

@@ -1,19 +1,19 @@
-"""Training speed, ours beside others': `make bench-training ARGS="--data DIR"`.
+"""Training speed compared with other trainers: `make bench-training ARGS="--data DIR"`.
 
 Every race is between two trainers on the same sentence pairs, tokenised in the run, with a model of
 the same shape. They take turns of about a second, so that a machine that slows down slows both; the
-first turn warms up. Nothing here passes or fails. Where other programs use the machine the figures
-jump, because the threads of a step wait for each other; the ratios jump less.
+first turn warms up. Nothing passes or fails here. If other programs use the machine, the figures
+vary, because the threads of a step wait for each other; the ratios vary less.
 
 - tokens/s: target tokens with </s>, without padding. pairs/s: the same over the corpus's mean number
-  of target tokens, so that a turn of short sentences flatters nobody.
+  of target tokens, so that turns with short sentences do not look faster.
 - in products: time inside torch's matrix products, fused attention among them, in one more turn
   under the profiler, over that turn's time.
 - of bfloat16: operations of the model's matrix products, forward and backward, counted from shapes for
   real tokens alone, over what large bfloat16 matrices reach between the turns.
 
-Ours is Headlight's trainer as it is: batches of 4,096 tokens by length, bfloat16 where it pays, clipping.
-What is fair and what is not about the peers:
+Ours is Headlight's unchanged trainer: batches of 4,096 tokens by length, bfloat16 if it is faster, clipping.
+How fair the comparison is:
 
 - The seeds' way updates the weights after every 32 or 8 sentences, ours after some hundred: it does more
   updates in an epoch, ours gets through the epoch sooner.
@@ -22,7 +22,7 @@ What is fair and what is not about the peers:
   too. Its model has its norms after the sub-layers and so two fewer.
 - All use the same threads, and the setting of the memory allocator that Headlight's trainer makes.
 
-What was tried, on two cores at the default shape, 4,096 tokens a batch, and what it gave:
+Experiments on two cores with the default shape and 4,096 tokens a batch, and their results:
 
 - kept: projection and loss in chunks (318 to 108 ms a step), one exponential for loss and softmax and the
   same memory for all chunks (to 74); dropout from 16-bit draws (8.3 to 3.0 ms a call); explicit instead of
@@ -56,7 +56,7 @@ from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
 from training.config import TrainConfig
-from training.run.directory import Window
+from training.evaluation.metrics import TrainingWindow
 from training.trainer import Trainer
 
 DEFAULT = TrainConfig("default", "The default shape", "de", "en")
@@ -68,10 +68,11 @@ class Ours:
     def __init__(self, config: TrainConfig, data: Path) -> None:
         with tempfile.TemporaryDirectory() as output:
             self.trainer = Trainer(config, [data], Path(output) / "run")
+            self.trainer.prepare()
         train = self.trainer.train
         self.pairs = Pairs(list(train["source"]), list(train["target"]), self.trainer.model.config)
         self.rows = itertools.cycle(self.trainer.batches.epoch(0))
-        self.window = Window()
+        self.window = TrainingWindow()
 
     def step(self) -> Work:
         """One update."""
@@ -85,7 +86,7 @@ class Ours:
 
 
 def race_seed(peer: str, config: TrainConfig, way: SeedSettings, data: Path, turns: int) -> None:
-    """Ours against the way of a seed, at its shape."""
+    """Race ours against the way of a seed, with the shape of the seed."""
     print(f"\n{config.title}")
     ours = Ours(config, data)
     race = ours.race(peer, turns)
@@ -97,7 +98,7 @@ def race_seed(peer: str, config: TrainConfig, way: SeedSettings, data: Path, tur
 
 
 def race_marian(data: Path, turns: int) -> None:
-    """Ours against Hugging Face's trainer, at the default shape."""
+    """Race ours against Hugging Face's trainer, with the default shape."""
     print(f"\n{DEFAULT.title}")
     ours = Ours(DEFAULT, data)
     for bfloat16 in (False, True):
@@ -107,7 +108,7 @@ def race_marian(data: Path, turns: int) -> None:
 
 
 def main(data: Path) -> None:
-    """Print how fast Headlight trains beside the seeds' way and Hugging Face's trainer.
+    """Print how fast Headlight trains compared with the seeds' way and Hugging Face's trainer.
 
     Args:
         data: Folder with train.de and train.en, one sentence a line, such as Multi30k.

@@ -97,7 +97,7 @@ def tiny_checkpoint(tied: bool = True, seed: int = 0, **overrides: Any) -> Check
 
 def assert_sentence(error: UserError) -> None:
     """One short line that can be shown as it is."""
-    assert str(error).isprintable(), repr(str(error))  # no line ends, nothing that turns the line or is half a character
+    assert str(error).isprintable(), repr(str(error))  # no line breaks, nothing invisible
     assert len(str(error)) < 500
     assert str(error).endswith(".")
 

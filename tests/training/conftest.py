@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
 import datasets.config
 import huggingface_hub.constants
 import pytest
 import torch
 
-from tests.training.tiny import word_list
+from tests.training.tiny import run, word_list
+from training.config import TrainConfig
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Memory-mapped corpora of the tests stay out of the user's home; nothing asks the network."""
+    """Keep memory-mapped corpora of the tests out of the user's home, and stay offline."""
     home = tmp_path_factory.mktemp("hf")
     places = {
         "HF_CACHE_HOME": home,
@@ -31,14 +36,28 @@ def own_cache(tmp_path_factory):
         yield
 
 
-@pytest.fixture(autouse=True)
-def same_arithmetic_everywhere(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def same_arithmetic_everywhere():
     """One thread and float32, so that runs compare bit for bit on any machine."""
-    monkeypatch.setattr("training.hardware.bfloat16_pays", lambda: False)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.hardware.bfloat16_pays", lambda: False)
+        yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory) -> Callable[[TrainConfig], Path]:
+    """Uninterrupted runs on the words of `data`, one for each configuration; tests only read them."""
+    folder = tmp_path_factory.mktemp("reference")
+    words = word_list(folder / "data")
+
+    @functools.cache
+    def run_once(config: TrainConfig) -> Path:
+        return run(config, words, tmp_path_factory.mktemp("reference")).parent
+
+    return run_once
 
 
 @pytest.fixture

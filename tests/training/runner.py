@@ -1,4 +1,4 @@
-"""One run in a process of its own, for tests that kill it or start several: CONFIG DATA OUTPUT."""
+"""Runs CONFIG DATA OUTPUT in a process of its own, for tests that kill it or start several."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 import torch
 
 from model.errors import UserError
-from tests.training.tiny import REVERSE, SHAPE
+from tests.training.tiny import REVERSE, SHAPE, run
 from training import hardware
 from training.run.directory import STATE
-from training.trainer import Trainer
 
 KILLED = replace(REVERSE, max_steps=120, validate_every=9, save_every=1)
 # Without dropout, whose draws differ from process to process.
@@ -28,12 +27,12 @@ CONFIGS = {
 
 
 def main() -> None:
-    """Train, or go on where a run was left."""
+    """Start the run, or resume it."""
     name, data, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     torch.set_num_threads(1)
     hardware.bfloat16_pays = lambda: False
     try:
-        Trainer(CONFIGS[name], [data], output, resume=(output / STATE).is_file()).run()
+        run(CONFIGS[name], data, output, resume=(output / STATE).is_file())
     except UserError as error:
         sys.exit(str(error))
 

@@ -65,7 +65,7 @@ def test_train_runs_the_recipe_on_all_data_with_the_settings_given(command, tmp_
     printed, _ = command("train", WORDS, "--data", *folders, "--output", output, *options(TINY))
     assert f"The best model is {output / BEST}." in printed
     Translator.load(output / BEST).translate("ab")
-    wanted = json.loads(json.dumps(RECIPES[WORDS].to_json()))
+    wanted = json.loads(json.dumps(asdict(RECIPES[WORDS])))
     wanted["model"] |= {"d_model": 16, "d_ff": 16, "n_heads": 2}
     wanted |= {"validation_rows": 10, "test_rows": 5, "max_steps": 8, "validate_every": 3}
     assert described(output)["config"] == wanted
@@ -74,17 +74,17 @@ def test_train_runs_the_recipe_on_all_data_with_the_settings_given(command, tmp_
     assert logged(output, "validation/loss") == [3, 6, 8]
 
 
-def test_train_resumes_with_the_settings_it_began_with_alone(command, tmp_path, data):
+def test_train_resumes_only_with_the_settings_it_started_with(command, tmp_path, data):
     output = tmp_path / "run"
     words = ["train", WORDS, "--data", data, "--output", output, *options(TINY)]
     command(*words, *options({"accumulate": 2, "patience": 9}))
-    with pytest.raises(SystemExit, match="began with accumulate 2, but the recipe says 1"):
+    with pytest.raises(SystemExit, match="started with accumulate 2, but the recipe has 1"):
         command(*words, "--resume")
     more = options({"accumulate": 2, "max-steps": 10})
     printed, _ = command(*words, *more, "--resume")
     assert state_of(output)[1]["step"] == 10
-    assert "max_steps was 8 when the run began and is 10 now" in printed
-    assert "patience was 9 when the run began and is None now" in printed
+    assert "max_steps was 8 when the run started and is 10 now" in printed
+    assert "patience was 9 when the run started and is None now" in printed
     with pytest.raises(SystemExit, match="holds a run; add --resume"):
         command(*words, *more)
 
@@ -117,7 +117,7 @@ def test_train_ends_in_one_sentence_on_a_mistake(command, tmp_path, words, messa
     assert not (tmp_path / "run").exists()
 
 
-def test_a_recipe_that_is_none_gets_the_list_of_all(command, capsys):
+def test_an_unknown_recipe_lists_all_recipes(command, capsys):
     with pytest.raises(SystemExit):
         command("train", "klingon")
     message = capsys.readouterr().err
@@ -149,7 +149,7 @@ def translator(tmp_path) -> Translator:
 
 @pytest.fixture
 def test_set(tmp_path, translator):
-    """Sentences whose references are their greedy translations, but for the last one."""
+    """Sentences whose references are their greedy translations, except the last one."""
     sources = list(SENTENCES)
     references = [*translator.translate_batch(sources)[:-1], "something else"]
     for name, lines in (("de", sources), ("en", references)):
@@ -192,9 +192,7 @@ def test_evaluate_prints_every_score_with_its_signature(command, tmp_path, trans
     assert scores.chrf_signature in printed[1]
 
 
-def test_evaluate_scores_what_the_model_cannot_take_as_empty_and_says_how_many(
-    command, tmp_path, translator, test_set
-):
+def test_evaluate_scores_refused_sentences_as_empty_and_counts_them(command, tmp_path, translator, test_set):
     sources, references = map(lines_of, test_set)
     whole = translator.translate_batch(sources)
     write_lines(test_set[0], ["Hund " * MAX_TOKENS, *sources[1:-2], "日本", sources[-1]])
@@ -202,7 +200,7 @@ def test_evaluate_scores_what_the_model_cannot_take_as_empty_and_says_how_many(
     scores = score(["", *whole[1:-2], "", whole[-1]], references)
     assert found == {"beam": 1, **asdict(scores), "too_long": 1, "unreadable": 1}
     assert errors.count("\n") == 1
-    assert f"2 of {len(sources)} sentences count as translated by nothing" in errors
+    assert f"2 of {len(sources)} sentences count as empty translations" in errors
     assert f"1 of more than {MAX_TOKENS} tokens, 1 without a known character" in errors
 
 
@@ -218,7 +216,7 @@ def test_evaluate_scores_what_the_model_cannot_take_as_empty_and_says_how_many(
     ],
     ids=["empty", "shorter", "latin-1", "missing", "folder"],
 )
-def test_evaluate_ends_in_one_sentence_on_files_of_no_use(command, tmp_path, test_set, spoil, message, side):
+def test_evaluate_ends_in_one_sentence_on_invalid_files(command, tmp_path, test_set, spoil, message, side):
     spoil(test_set[side])
     with pytest.raises(SystemExit, match=message.format(test_set[side])):
         evaluated(command, tmp_path, test_set)
@@ -235,7 +233,7 @@ def test_evaluate_refuses_two_empty_files(command, tmp_path, test_set):
 
 
 @pytest.mark.parametrize("choice", ["last", "best"])
-def test_average_writes_the_mean_and_names_what_went_in(command, tmp_path, data, choice):
+def test_average_writes_the_mean_and_names_its_snapshots(command, tmp_path, data, choice):
     output = tmp_path / "run"
     command("train", WORDS, "--data", data, "--output", output, *options(TINY))
     numbers = {"last": 0, "best": 0} | {choice: 2}

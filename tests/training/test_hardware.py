@@ -1,4 +1,4 @@
-"""What the machine is asked for: signals, patience between processes, threads of tokenizers."""
+"""Stop signals, the wait between processes, and the threads of tokenizers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 import torch
 from accelerate.state import AcceleratorState
 
-from training.hardware import TOKENIZER_THREADS, StopSignal, single_threaded_tokenizers, start_accelerator
+from training.hardware import TOKENIZER_THREADS, single_threaded_tokenizers, start_accelerator, stop_requests
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM)
 
 
 class EndedError(Exception):
-    """What Ctrl-C and SIGTERM raise here, so that they do not end the tests."""
+    """Raised by Ctrl-C and SIGTERM here, so that they do not end the tests."""
 
 
 @pytest.fixture
 def own_handlers():
-    """Handlers that a run finds and has to give back."""
+    """Handlers that a run finds and must restore."""
 
     def end(number, frame):
         raise EndedError
@@ -34,42 +34,42 @@ def own_handlers():
 
 @pytest.mark.parametrize("second", REQUESTS)
 @pytest.mark.parametrize("first", REQUESTS)
-def test_the_first_request_to_end_is_noted_and_the_second_ends_at_once(own_handlers, first, second):
-    with StopSignal() as stop:
-        assert not stop.received
+def test_the_first_request_is_noted_and_the_second_ends_at_once(own_handlers, first, second):
+    with stop_requests() as stop:
+        assert not stop.is_set()
         signal.raise_signal(first)
-        assert stop.received
+        assert stop.is_set()
         with pytest.raises(EndedError):
             signal.raise_signal(second)
 
 
-def test_requests_to_end_mean_what_they_did_once_a_run_is_over(own_handlers):
-    with StopSignal():
+def test_the_handlers_are_restored_after_a_run(own_handlers):
+    with stop_requests():
         pass
     assert [signal.getsignal(number) for number in REQUESTS] == [own_handlers, own_handlers]
 
 
 @single_threaded_tokenizers()
-def fail_beside_forked_tokenizers() -> None:
+def fail_with_single_threaded_tokenizers() -> None:
     assert os.environ[TOKENIZER_THREADS] == "false"
     raise OSError("full")
 
 
 @pytest.mark.parametrize("before", [None, "true"])
-def test_tokenizers_get_their_threads_back(monkeypatch, before):
+def test_the_threads_of_tokenizers_are_restored(monkeypatch, before):
     monkeypatch.delenv(TOKENIZER_THREADS, raising=False)
     if before:
         monkeypatch.setenv(TOKENIZER_THREADS, before)
     with pytest.raises(OSError, match="full"):
-        fail_beside_forked_tokenizers()
+        fail_with_single_threaded_tokenizers()
     assert os.environ.get(TOKENIZER_THREADS) == before
 
 
 class MetError(Exception):
-    """The processes have found each other."""
+    """The processes have connected."""
 
 
-def test_processes_wait_hours_for_the_one_that_prepares_the_corpus(monkeypatch):
+def test_processes_wait_for_hours_while_one_prepares_the_corpus(monkeypatch):
     found = {}
 
     def meet(**options):

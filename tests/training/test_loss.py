@@ -1,4 +1,4 @@
-"""The loss: cross-entropy per real token, whatever the chunks, the padding and the batch."""
+"""The loss: cross-entropy per real token, independent of chunks, padding and batches."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_bfloat16_products_stay_near_float32():
     assert float(rough) == pytest.approx(float(exact), rel=1e-2)
 
 
-def test_a_sure_right_model_has_no_loss_without_smoothing_and_some_with_it():
+def test_a_certain_correct_model_has_a_loss_only_with_smoothing():
     weight = 50 * torch.eye(5)
     labels = torch.arange(5)
     assert float(token_loss(torch.eye(5), weight, labels, 0.0)) == pytest.approx(0, abs=1e-6)
@@ -100,7 +100,7 @@ def test_padding_changes_neither_loss_nor_gradients(source, target):
     torch.testing.assert_close(loss_and_gradients(loss, padded), loss_and_gradients(loss, batch))
 
 
-def test_nothing_but_padding_has_no_loss_even_with_smoothing():
+def test_a_batch_of_padding_has_no_loss_even_with_smoothing():
     loss, batch = sequence_loss(), collate(SOURCES, TARGETS, CPU)
     unlabelled = batch._replace(labels=torch.full_like(batch.labels, PAD_ID))
     assert float(loss(unlabelled).detach()) == 0
@@ -113,15 +113,15 @@ def test_a_batch_weighs_tokens_alike_in_short_and_long_sentences():
     torch.testing.assert_close(together, loss_and_gradients(loss, *singles))
 
 
-def test_smoothing_belongs_to_training_alone():
+def test_smoothing_is_used_only_in_training():
     smooth, plain = sequence_loss(0.1), sequence_loss(0.0)
     batch = collate(SOURCES, TARGETS, CPU)
     assert not smooth(batch).equal(plain(batch))
     assert smooth.eval()(batch).equal(plain.eval()(batch))
 
 
-def test_labels_see_nothing_of_what_follows():
-    """A later target token changes no earlier token's loss."""
+def test_later_tokens_do_not_change_the_loss_of_earlier_ones():
+    """The causal mask hides later target tokens."""
     loss = sequence_loss()
     batch = collate([SOURCES[0]], [[4, 5, 6]], CPU)
     only_first = batch._replace(labels=batch.labels.clone())

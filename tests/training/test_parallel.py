@@ -1,4 +1,4 @@
-"""Several processes make the same run as one."""
+"""Runs of several processes equal runs of one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from model.storage.checkpoint import JOINT, load, save
 from model.storage.probes import Probes
 from model.translator import Translator
 from tests.training.runner import SHARED
-from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, run, word_list
+from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, prepared, run, word_list
 from training.corpus.splits import read_corpus
-from training.evaluation.metrics import score
-from training.run.directory import BEST, EVALUATION, LATEST, SAMPLES, Window
+from training.evaluation.metrics import TrainingWindow, score
+from training.run.directory import BEST, EVALUATION, LATEST, SAMPLES
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ TWO = ("--multi_gpu", "--num_processes", "2", "--main_process_port", "0")
 
 
 def gradient_of_share(trainer: Trainer, rows: np.ndarray, index: int, processes: int) -> list[torch.Tensor]:
-    """What process `index` of several would hand to the mean."""
+    """The gradients of process `index` of several, of which the mean is taken."""
     trainer.accelerator = SimpleNamespace(
         process_index=index,
         num_processes=processes,
@@ -48,9 +48,9 @@ def gradient_of_share(trainer: Trainer, rows: np.ndarray, index: int, processes:
 @pytest.mark.parametrize("processes", [2, 3, 20])
 def test_the_mean_over_processes_is_the_gradient_of_the_whole_batch(tmp_path, data, processes):
     config = replace(REVERSE, model=replace(SHAPE, dropout=0.0), tokens_per_batch=200)
-    trainer = Trainer(config, [data], tmp_path / "run")
-    # Rows of unlike length, so that a mean of means would be another number; 9, so that some
-    # of 20 processes have none.
+    trainer = prepared(config, data, tmp_path / "run")
+    # Rows of different length, so that a mean of means would differ; 9 rows, so that some of 20
+    # processes have none.
     rows = trainer.target_lengths.argsort()[:: len(trainer.train) // 9]
     whole = gradient_of_share(trainer, rows, 0, 1)
     shares = [gradient_of_share(trainer, rows, index, processes) for index in range(processes)]
@@ -59,7 +59,7 @@ def test_the_mean_over_processes_is_the_gradient_of_the_whole_batch(tmp_path, da
 
 
 def test_the_gradients_of_a_step_travel_between_processes_once(tmp_path, data, monkeypatch):
-    trainer = Trainer(replace(REVERSE, accumulate=3), [data], tmp_path / "run")
+    trainer = prepared(replace(REVERSE, accumulate=3), data, tmp_path / "run")
     backward, alone, quiet = trainer._backward, [], []
 
     @contextmanager
@@ -75,29 +75,27 @@ def test_the_gradients_of_a_step_travel_between_processes_once(tmp_path, data, m
 
     monkeypatch.setattr(trainer.accelerator, "no_sync", no_sync)
     monkeypatch.setattr(trainer, "_backward", noted)
-    trainer._step(trainer.batches.epoch(0)[:3], Window())
+    trainer._step(trainer.batches.epoch(0)[:3], TrainingWindow())
     assert alone == [True, True, False]
 
 
-def test_the_first_process_alone_writes(tmp_path, data, monkeypatch):
-    run(REVERSE, data, tmp_path / "first")
+def test_only_the_first_process_writes(tmp_path, data, reference, monkeypatch):
+    first = reference(REVERSE)
     output = tmp_path / "run"
-    shutil.copytree(tmp_path / "first" / BEST, output / BEST)
-    shutil.copy(tmp_path / "first" / JOINT, output)  # what the first process has written for the others
+    shutil.copytree(first / BEST, output / BEST)
+    shutil.copy(first / JOINT, output)  # what the first process has written for the others
 
     def files() -> dict[Path, tuple[int, int]]:
         return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in output.rglob("*")}
 
     before = files()
     monkeypatch.setattr(Accelerator, "is_main_process", False)
-    Trainer(REVERSE, [data], output).run()
+    prepared(REVERSE, data, output).run()
     assert files() == before
 
 
-def test_the_best_model_is_read_once_it_is_written_and_no_process_leaves_before_the_others(
-    tmp_path, data, monkeypatch
-):
-    trainer, events = Trainer(REVERSE, [data], tmp_path / "run"), []
+def test_processes_wait_before_they_read_the_best_model_and_before_they_end(tmp_path, data, monkeypatch):
+    trainer, events = prepared(REVERSE, data, tmp_path / "run"), []
 
     def noted_save(checkpoint, directory, *card):
         events.append(f"save {directory.name}")
@@ -126,10 +124,10 @@ def launch(name: str, data: Path, output: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_a_launcher_that_started_one_process_of_several_is_not_passed_over(tmp_path, data, monkeypatch):
+def test_a_launcher_that_started_only_one_process_is_reported(tmp_path, data, monkeypatch):
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     with pytest.raises(UserError, match="--multi_gpu --num_processes N"):
-        Trainer(REVERSE, [data], tmp_path / "run")
+        prepared(REVERSE, data, tmp_path / "run")
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +169,7 @@ def test_two_processes_translate_and_score_as_one(tmp_path, launched):
     pairs = read_corpus(SHARED, [launched / "data"]).validation
     best = Translator.load(launched / "run" / BEST)
     hypotheses = best.translate_batch(list(pairs["source"]), SHARED.beam_size)
-    assert len(set(hypotheses)) > 1  # else a wrong order would look right
+    assert len(set(hypotheses)) > 1  # otherwise a wrong order would look right
     wanted = asdict(score(hypotheses, list(pairs["target"])))
     found = json.loads((launched / "run" / EVALUATION).read_text(encoding="utf-8"))
     assert found == {"beam": SHARED.beam_size, **wanted}

@@ -1,4 +1,4 @@
-"""The named recipes: each one is complete, writes down as JSON and trains."""
+"""The named recipes: each is complete, can be written as JSON, and trains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from model.errors import UserError
 from model.translator import Translator
-from tests.training.tiny import parallel_files, sentences, word_list
+from tests.training.tiny import parallel_files, prepared, sentences, word_list
 from training.config import TrainConfig
 from training.corpus.sources import MAX_LETTERS
 from training.corpus.splits import read_corpus
@@ -21,7 +21,7 @@ each_recipe = pytest.mark.parametrize("config", RECIPES.values(), ids=RECIPES)
 
 
 def small(config: TrainConfig) -> TrainConfig:
-    """The recipe at the size of a test."""
+    """The recipe with a tiny model and two steps."""
     return dataclasses.replace(
         config,
         model=dataclasses.replace(config.model, d_model=16, d_ff=16, n_heads=2),
@@ -34,7 +34,7 @@ def small(config: TrainConfig) -> TrainConfig:
 @each_recipe
 def test_numbers_of_a_recipe_fit_together(config):
     assert 0 <= config.warmup_steps < config.max_steps
-    # The number of pairs decides where there is one, never the number of tokens.
+    # If there is a limit of pairs, it is reached before the limit of tokens.
     assert (config.pairs_per_batch or 1) * (config.max_tokens + 1) <= config.tokens_per_batch
     assert 0 <= config.label_smoothing < 1
     assert config.save_every <= config.max_steps
@@ -44,13 +44,13 @@ def test_numbers_of_a_recipe_fit_together(config):
 
 @each_recipe
 def test_a_recipe_is_plain_json(config):
-    values = json.loads(json.dumps(config.to_json()))
+    values = json.loads(json.dumps(dataclasses.asdict(config)))
     assert values["model"]["d_model"] == config.model.d_model
     assert {field.name for field in dataclasses.fields(config)} == set(values)
 
 
 @each_recipe
-def test_a_recipe_without_its_data_says_what_to_give(config):
+def test_a_recipe_without_data_says_what_to_give(config):
     if config.hub:
         pytest.skip("its data comes from the hub")
     with pytest.raises(UserError, match="--data DIR"):
@@ -65,7 +65,7 @@ def test_a_recipe_trains_on_local_files_once_made_small(config, tmp_path):
         if config.reverse_words
         else parallel_files(tmp_path / "data", sentences(40), languages=languages)
     )
-    best = Trainer(small(config), [data], tmp_path / "run").run()
+    best = prepared(small(config), data, tmp_path / "run").run()
     sentence = "abc" if config.reverse_words else "eins zwei"
     cross = Translator.load(best).translate(sentence).attention.cross
     assert cross.shape[:2] == (config.model.n_decoder_layers, 2)
@@ -93,6 +93,7 @@ def test_a_recipe_trains_on_the_layout_of_its_data_on_the_hub(name, tmp_path):
     (tmp_path / "hub" / "README.md").write_text(front)
     local = dataclasses.replace(small(config), hub=(str(tmp_path / "hub"), pair))
     trainer = Trainer(local, [], tmp_path / "run")
+    trainer.prepare()
     held = 0 if "wmt" in name else 5
     assert len(trainer.train) == 40 - held
     Translator.load(trainer.run())
@@ -104,8 +105,8 @@ def test_a_share_of_the_pairs_may_be_held_out(tmp_path):
     assert (len(corpus.train), len(corpus.validation)) == (108, 12)
 
 
-def test_the_documents_numbers():
-    """What the four documents tell of their systems."""
+def test_recipes_have_the_numbers_of_their_documents():
+    """The numbers that the four documents give."""
     wmt, french, italian, words = (
         RECIPES[name] for name in ("wmt14-de-en", "opus-books-en-fr", "opus-books-en-it", "reverse-words")
     )

@@ -1,4 +1,4 @@
-"""Words spelled backwards, and the trap that broke the first attempt at it: labels not shifted."""
+"""Reversed words, and the error of the first attempt: labels that were not shifted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_words_of_two_to_twenty_letters_are_kept_and_reversed(tmp_path):
     assert sum(corpus.dropped.values()) == 0
 
 
-def test_what_is_no_word_is_left_out_and_case_makes_no_second_one(tmp_path):
+def test_invalid_words_are_left_out_and_case_is_ignored(tmp_path):
     listed = ["Apple", "apple", "APPLE", "don't", "b2b", "two words", "", "über", "-", *WORDS]
     config = dataclasses.replace(REVERSE, validation_rows=1, test_rows=0)
     corpus = read_corpus(config, [word_list(tmp_path, listed)])
@@ -47,7 +47,7 @@ def test_what_is_no_word_is_left_out_and_case_makes_no_second_one(tmp_path):
 
 
 def test_labels_are_the_tokens_that_follow_those_read():
-    """Trap 2: the decoder reads <s> + target and is asked for target + </s>."""
+    """The decoder reads <s> + target and predicts target + </s>."""
     targets = [[7, 8, 9], [5]]
     batch = collate([[4], [6, 6]], targets, CPU)
     for row, target in enumerate(targets):
@@ -61,7 +61,7 @@ def test_labels_are_the_tokens_that_follow_those_read():
 
 
 def unshifted(batch: Batch) -> Batch:
-    """What the seed notebook trained on: the decoder reads the very tokens it is asked for."""
+    """The batches of the seed notebook: the decoder reads the same tokens that it must predict."""
     return batch._replace(read=batch.labels)
 
 
@@ -91,8 +91,8 @@ def train(prepare) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("prepare", "learns"), [(lambda batch: batch, True), (unshifted, False)])
-def test_only_shifted_labels_teach_to_generate(prepare, learns):
-    """Both losses fall to nearly nothing; without the shift the model has only learned to copy."""
+def test_only_a_model_trained_on_shifted_labels_can_generate(prepare, learns):
+    """Both losses fall to nearly zero; without the shift the model only learns to copy."""
     loss, right = train(prepare)
     assert loss < 0.05
     assert right > 0.95 if learns else right < 0.1

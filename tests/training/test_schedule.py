@@ -1,4 +1,4 @@
-"""Learning rates: warm-up, then decay, as functions of the step alone."""
+"""Learning rates: warm-up, then decay, as functions of the step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_rate_rises_in_equal_steps_then_only_falls(schedule):
     assert rates[0] > 0
 
 
-def test_cosine_is_half_way_down_in_the_middle_and_ends_at_nothing():
+def test_cosine_is_half_the_peak_in_the_middle_and_ends_at_zero():
     assert rate((WARMUP + STEPS) // 2, "cosine") == pytest.approx(PEAK / 2)
     assert rate(STEPS, "cosine") == pytest.approx(0, abs=1e-12)
     assert rate(2 * STEPS, "cosine") == pytest.approx(0, abs=1e-12)

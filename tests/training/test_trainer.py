@@ -25,6 +25,7 @@ from tests.training.tiny import (
     logged,
     metrics,
     parallel_files,
+    prepared,
     run,
     sentences,
     state_of,
@@ -32,7 +33,7 @@ from tests.training.tiny import (
 )
 from training.corpus.batching import collate
 from training.corpus.splits import read_corpus
-from training.evaluation.metrics import score
+from training.evaluation.metrics import TrainingWindow, score
 from training.run.directory import (
     BEST,
     CURVES,
@@ -43,9 +44,7 @@ from training.run.directory import (
     SNAPSHOTS,
     SPLIT,
     STATE,
-    Window,
 )
-from training.trainer import Trainer
 
 # A whole run
 
@@ -68,16 +67,16 @@ def test_a_run_writes_models_state_split_and_curves(tmp_path, kind):
     assert [event.step for event in curves.Scalars("validation/loss")] == [5, 10, 12]
 
 
-def test_latest_holds_the_weights_of_the_saved_state(tmp_path, data):
-    run(REVERSE, data, tmp_path / "run")
-    tensors, progress = state_of(tmp_path / "run")
+def test_latest_holds_the_weights_of_the_saved_state(reference):
+    finished = reference(REVERSE)
+    tensors, progress = state_of(finished)
     assert progress["step"] == REVERSE.max_steps
-    for name, parameter in load(tmp_path / "run" / LATEST).model.named_parameters():
+    for name, parameter in load(finished / LATEST).model.named_parameters():
         assert parameter.half().equal(tensors[f"model.{name}"].half())
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, values: Sequence[float]) -> None:
-    """Make validation after validation find these shares of exact matches."""
+    """Let each validation find the next of these shares of exact matches."""
     following = iter(values)
     any_scores = score(["a b c d"], ["a b c d"])
     monkeypatch.setattr(
@@ -87,7 +86,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, values: Sequence[float]) -> None:
 
 def test_best_holds_the_weights_of_the_best_validation(tmp_path, data):
     with pytest.MonkeyPatch.context() as patch:
-        scripted(patch, [20.0, 30.0, 10.0, 77.0])  # the last one is of the evaluation at the end
+        scripted(patch, [20.0, 30.0, 10.0, 77.0])  # the last one is for the evaluation at the end
         run(REVERSE, data, tmp_path / "whole")
     run(replace(REVERSE, max_steps=10), data, tmp_path / "ten")
     best, ten = load(tmp_path / "whole" / BEST), load(tmp_path / "ten" / LATEST)
@@ -97,22 +96,22 @@ def test_best_holds_the_weights_of_the_best_validation(tmp_path, data):
     assert (progress["best"], progress["best_step"]) == (30, 10)
 
 
-def test_the_lowest_loss_is_the_best_where_loss_decides(tmp_path, data):
+def test_the_lowest_loss_is_the_best_if_the_run_ranks_by_loss(tmp_path, data):
     run(replace(REVERSE, best_by="loss"), data, tmp_path / "run")
     losses = {e["step"]: e["validation/loss"] for e in metrics(tmp_path / "run")}
     assert state_of(tmp_path / "run")[1]["best_step"] == min(losses, key=losses.get)
 
 
-def test_patience_ends_a_run_that_no_longer_gets_better(tmp_path, data, monkeypatch):
+def test_patience_ends_a_run_that_no_longer_improves(tmp_path, data, monkeypatch):
     scripted(monkeypatch, [20.0, 30.0, 30.0, 25.0, 99.0, 99.0])
     config = replace(REVERSE, max_steps=100, validate_every=2, patience=2)
-    for resume in (False, True):  # patience that has ended stays ended
+    for resume in (False, True):  # a resumed run does not continue either
         run(config, data, tmp_path / "run", resume)
         progress = state_of(tmp_path / "run")[1]
         assert (progress["step"], progress["best_step"], progress["worse"]) == (8, 4, 2)
 
 
-def test_snapshots_of_the_last_and_the_best_validations_stay(tmp_path, data, monkeypatch):
+def test_snapshots_of_the_last_and_the_best_validations_are_kept(tmp_path, data, monkeypatch):
     scripted(monkeypatch, [50.0, 20.0, 40.0, 30.0, 10.0, 0.0, 0.0])
     run(replace(REVERSE, validate_every=2, keep_last=2, keep_best=2), data, tmp_path / "run")
     names = sorted(path.name for path in (tmp_path / "run" / SNAPSHOTS).iterdir())
@@ -134,35 +133,37 @@ def test_a_run_ends_with_a_beam_evaluation_of_its_best_model(tmp_path, data):
     assert wanted.bleu_signature in card
 
 
-def test_validation_logs_every_score_with_its_signature_and_samples(tmp_path, data):
-    run(REVERSE, data, tmp_path / "run")
-    line = metrics(tmp_path / "run")[-1]
+def test_validation_logs_every_score_with_its_signature_and_samples(reference):
+    finished = reference(REVERSE)
+    line = metrics(finished)[-1]
     for name in ("loss", "bleu", "chrf", "wer", "cer", "exact_match"):
         assert isinstance(line[f"validation/{name}"], float)
     assert "tok:13a" in line["validation/bleu_signature"]
-    samples = [json.loads(row) for row in (tmp_path / "run" / SAMPLES).read_text("utf-8").splitlines()]
+    samples = [json.loads(row) for row in (finished / SAMPLES).read_text("utf-8").splitlines()]
     assert [row["step"] for row in samples] == [step for step in (5, 10, 12) for _ in range(5)]
     assert all(row["reference"] == row["source"][::-1] for row in samples)
-    latest = Translator.load(tmp_path / "run" / LATEST)
+    latest = Translator.load(finished / LATEST)
     assert samples[-1]["hypothesis"] == latest.translate_batch([samples[-1]["source"]])[0]
 
 
-def test_the_run_directory_holds_its_tokenizers(tmp_path, data):
-    best = run(REVERSE, data, tmp_path / "run")
-    tokenizer, _ = load_tokenizers(tmp_path / "run", joint=True)
-    assert tokenizer.encode("abcd") == Translator.load(best).checkpoint.source_tokenizer.encode("abcd")
+def test_the_run_directory_holds_its_tokenizers(reference):
+    finished = reference(REVERSE)
+    tokenizer, _ = load_tokenizers(finished, joint=True)
+    assert tokenizer.encode("abcd") == Translator.load(finished / BEST).checkpoint.source_tokenizer.encode(
+        "abcd"
+    )
 
 
 def test_accumulated_batches_make_the_step_of_one_batch_that_holds_them_all(tmp_path, data):
     config = replace(REVERSE, model=replace(SHAPE, dropout=0.0), tokens_per_batch=10**6)
-    trainer = Trainer(config, [data], tmp_path / "run")
+    trainer = prepared(config, data, tmp_path / "run")
     rows = trainer.batches.epoch(0)[0]
     start = copy.deepcopy(trainer.model.state_dict())
     results = []
     for batches in ([rows], [rows[:3], rows[3:40], rows[40:]]):
         trainer.model.load_state_dict(start)
         trainer.optimizer.state.clear()
-        window = Window()
+        window = TrainingWindow()
         trainer._step(batches, window)
         results.append((window.values()["loss"], window.values()["gradient_norm"]))
     assert results[0] == pytest.approx(results[1], rel=1e-5)
@@ -190,7 +191,7 @@ def test_too_long_sentences_are_counted_and_never_stop_a_run(tmp_path):
     data = parallel_files(tmp_path, [*sentences(40), (long, long), (long, f"{long} one"), wide])
     parallel_files(data, [*sentences(5), (long, "one"), wide], "dev")
     config = replace(PARALLEL, test_rows=0, max_steps=2)
-    trainer = Trainer(config, [data], tmp_path / "run")
+    trainer = prepared(config, data, tmp_path / "run")
     trainer.run()
     described = json.loads((tmp_path / "run" / RUN).read_text(encoding="utf-8"))
     dropped = {rule: count for rule, count in described["dropped"].items() if count}
@@ -199,22 +200,22 @@ def test_too_long_sentences_are_counted_and_never_stop_a_run(tmp_path):
 
 
 @pytest.mark.parametrize("part", ["training", "validation"])
-def test_a_corpus_of_which_nothing_is_left_is_refused(tmp_path, part):
+def test_a_corpus_with_no_pair_left_is_refused(tmp_path, part):
     long = [(" ".join(["eins"] * 30), " ".join(["one"] * 30))]
     data = parallel_files(tmp_path, long if part == "training" else sentences(9))
     parallel_files(data, long if part == "validation" else sentences(9), "dev")
     with pytest.raises(UserError, match=f"No {part} pair is left"):
-        Trainer(replace(PARALLEL, test_rows=0), [data], tmp_path / "run")
+        prepared(replace(PARALLEL, test_rows=0), data, tmp_path / "run")
 
 
 # What goes wrong
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(tmp_path, data):
+def test_a_loss_of_nan_stops_the_run_and_keeps_the_last_good_state(tmp_path, data):
     output = tmp_path / "run"
     run(replace(REVERSE, max_steps=4), data, output)
     kept = {name: (output / name).read_bytes() for name in (STATE, f"{LATEST}/{WEIGHTS}")}
-    trainer = Trainer(replace(REVERSE, save_every=1), [data], output, resume=True)
+    trainer = prepared(replace(REVERSE, save_every=1), data, output, resume=True)
     with torch.no_grad():
         trainer.model.output.weight.fill_(torch.nan)
     with pytest.raises(UserError, match="loss is nan .* at step 5; .* Lower the learning rate"):
@@ -222,8 +223,8 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(tm
     assert {name: (output / name).read_bytes() for name in kept} == kept
 
 
-def test_an_endless_gradient_stops_the_run_before_it_spoils_the_weights(tmp_path, data):
-    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+def test_an_infinite_gradient_stops_the_run_before_it_changes_the_weights(tmp_path, data):
+    trainer = prepared(REVERSE, data, tmp_path / "run")
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
     trainer.model.output.weight.register_hook(lambda gradient: gradient * torch.inf)
     with pytest.raises(UserError, match="at step 1"):
@@ -231,12 +232,12 @@ def test_an_endless_gradient_stops_the_run_before_it_spoils_the_weights(tmp_path
     assert all(one.equal(two) for one, two in zip(before, trainer.model.parameters(), strict=True))
 
 
-def test_a_loss_that_explodes_stops_the_run(tmp_path, data):
+def test_a_diverging_loss_stops_the_run(tmp_path, data):
     with pytest.raises(UserError, match="Lower the learning rate"):
         run(replace(REVERSE, peak_learning_rate=300.0, max_steps=100), data, tmp_path / "run")
 
 
-def test_the_trainer_does_what_its_configuration_says(tmp_path, data):
+def test_the_trainer_applies_its_configuration(tmp_path, data):
     config = replace(
         REVERSE,
         accumulate=2,
@@ -247,7 +248,7 @@ def test_the_trainer_does_what_its_configuration_says(tmp_path, data):
         pairs_per_batch=7,
         max_steps=50,
     )
-    trainer = Trainer(config, [data], tmp_path / "run")
+    trainer = prepared(config, data, tmp_path / "run")
     assert trainer.loss.smoothing == 0.25
     assert max(len(batch) for batch in trainer.batches.epoch(0)) == 7
     trainer.run()
@@ -262,7 +263,7 @@ def test_the_trainer_does_what_its_configuration_says(tmp_path, data):
 
 
 def test_the_validation_loss_is_plain_cross_entropy_over_all_tokens(tmp_path, data):
-    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    trainer = prepared(REVERSE, data, tmp_path / "run")
     found = trainer.validator.loss(trainer.loss)
     pairs = trainer.validator.encoded[:]
     batch = collate(pairs["source"], pairs["target"], torch.device("cpu"))
@@ -273,12 +274,12 @@ def test_the_validation_loss_is_plain_cross_entropy_over_all_tokens(tmp_path, da
 
 def test_resuming_with_another_configuration_is_refused(tmp_path, data):
     run(replace(REVERSE, max_steps=2), data, tmp_path / "run")
-    with pytest.raises(UserError, match="began with peak_learning_rate 0.01, but the recipe says 0.5"):
-        Trainer(replace(REVERSE, peak_learning_rate=0.5), [data], tmp_path / "run", resume=True)
+    with pytest.raises(UserError, match="started with peak_learning_rate 0.01, but the recipe has 0.5"):
+        prepared(replace(REVERSE, peak_learning_rate=0.5), data, tmp_path / "run", resume=True)
 
 
-def test_time_that_runs_out_between_validations_counts_none(tmp_path, data):
-    trainer = Trainer(replace(REVERSE, max_steps=10**6, validate_every=10**6), [data], tmp_path / "run")
+def test_the_validation_at_the_time_limit_is_not_ranked(tmp_path, data):
+    trainer = prepared(replace(REVERSE, max_steps=10**6, validate_every=10**6), data, tmp_path / "run")
     Translator.load(trainer.run(minutes=0.003))
     progress = state_of(tmp_path / "run")[1]
     assert (progress["worse"], progress["snapshots"], progress["best_step"]) == (0, [], 0)

@@ -1,4 +1,4 @@
-"""Corpora, models and runs that take a second."""
+"""Corpora, models and runs that take about a second."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def words(letters: str = "abcd", lengths: Iterable[int] = (2, 3)) -> list[str]:
 
 
 def write_lines(file: Path, lines: Sequence[str]) -> None:
-    """Write one line each, ended by a line feed."""
+    """Write the lines, each ended by a line feed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -92,7 +92,7 @@ def parallel_files(
 
 
 def sentences(count: int) -> list[tuple[str, str]]:
-    """Pairs that all differ and that no cleaning rule touches."""
+    """Different pairs that no cleaning rule drops."""
     names = ["eins", "zwei", "drei", "vier", "fünf"], ["one", "two", "three", "four", "five"]
     digits = [(i // 25 % 5, i // 5 % 5, i % 5) for i in range(count)]
     return [(" ".join(names[0][d] for d in row), " ".join(names[1][d] for d in row)) for row in digits]
@@ -108,9 +108,16 @@ def pairs_of(part: Dataset) -> list[tuple[str, str]]:
     return list(zip(part["source"], part["target"], strict=True))
 
 
+def prepared(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Trainer:
+    """A trainer that is ready to run."""
+    trainer = Trainer(config, [data], output, resume)
+    trainer.prepare()
+    return trainer
+
+
 def run(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Path:
     """A whole run; returns its best model."""
-    return Trainer(config, [data], output, resume).run()
+    return prepared(config, data, output, resume).run()
 
 
 def metrics(output: Path) -> list[dict]:
@@ -132,7 +139,7 @@ def state_of(output: Path) -> tuple[dict, dict]:
 
 
 def assert_same_run(one: Path, other: Path) -> None:
-    """Both stand at one place with the same weights and optimizer, bit for bit."""
+    """Check that both are at the same position with the same weights and optimizer, bit for bit."""
     (tensors, progress), (other_tensors, other_progress) = state_of(one), state_of(other)
     for name in ("step", "epoch", "batch"):
         assert progress[name] == other_progress[name]

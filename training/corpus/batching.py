@@ -1,4 +1,4 @@
-"""Token-budget batches of sentences of like length; a position in them is one number."""
+"""Batches of sentences of similar length within a token budget, and their padded tensors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from model.tokenizer import BOS_ID, EOS_ID, pad
 Lengths = NDArray[np.int64]
 Rows = NDArray[np.int64]
 
-# Widths are even and batches have rows in sixteens: a third of the different shapes. For each new
-# one the CPU's matrix products are prepared anew, which took a fifth of the time.
+# Even widths and multiples of sixteen rows leave a third of the different shapes. The CPU prepares its
+# matrix products anew for each new shape, which took a fifth of the time.
 WIDTHS, ROWS = 2, 16
 
 
@@ -26,9 +26,9 @@ WIDTHS, ROWS = 2, 16
 class TokenBatches:
     """The batches of every epoch, a pure function of lengths, budget, seed and epoch.
 
-    A batch holds at most `budget` tokens on either side, padding counted, except that a
-    sentence longer than the budget makes a batch of its own; and at most `pairs` rows. Where more
-    than ROWS would fit, it holds a multiple of ROWS; only the last one may hold another number.
+    A batch has at most `budget` tokens on either side, with padding, and at most `pairs` rows. A
+    sentence longer than the budget is a batch of its own. If more than ROWS rows fit, their number is a
+    multiple of ROWS, except in the last batch.
     """
 
     source_lengths: Lengths
@@ -38,13 +38,13 @@ class TokenBatches:
     pairs: int | None = None
 
     def epoch(self, epoch: int) -> list[Rows]:
-        """Row numbers of each batch: every row exactly once, in an order fresh for each epoch."""
+        """Row numbers of each batch: every row exactly once, in a new order in each epoch."""
         random = np.random.default_rng((self.seed, epoch))
         order = random.permutation(len(self.source_lengths))
         source, target = self.source_lengths[order], self.target_lengths[order]
-        # Sources rise with every other target length and fall with the rest, so that a batch
-        # which spans two target lengths still has like sources. A stable sort of shuffled
-        # rows: batches of one length differ from epoch to epoch.
+        # Source lengths rise within every other target length and fall within the rest, so a batch
+        # that spans two target lengths still has similar sources. The sort is stable and the rows
+        # are shuffled, so batches of one length differ between epochs.
         order = order[np.lexsort((np.where(target % 2, -source, source), target))]
         batches = self._cut(order)
         return [batches[i] for i in random.permutation(len(batches))]
@@ -69,19 +69,19 @@ class TokenBatches:
 
 
 def padded(lengths: Lengths) -> Lengths:
-    """The widths that sentences of these lengths are padded to when they are the longest."""
+    """The width of a batch, for each of these lengths of its longest sentence."""
     return -(-lengths // WIDTHS) * WIDTHS
 
 
 def padding_share(batches: Sequence[Rows], *sides: Lengths) -> float:
-    """Share of the padded tokens that are padding, over all sides given."""
+    """The share of padding among all tokens of the given sides."""
     real = sum(int(side[batch].sum()) for side in sides for batch in batches)
     total = sum(int(padded(side[batch]).max()) * len(batch) for side in sides for batch in batches)
     return 1 - real / max(total, 1)
 
 
 class Batch(NamedTuple):
-    """Padded ids. The decoder reads `read` and is asked for `labels`: the same, one step later."""
+    """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later."""
 
     source: Int[Tensor, "B S"]
     read: Int[Tensor, "B T"]
@@ -89,7 +89,7 @@ class Batch(NamedTuple):
 
 
 def collate(sources: Sequence[list[int]], targets: Sequence[list[int]], device: torch.device) -> Batch:
-    """Source ... </s>; read <s> ...; labels ... </s>."""
+    """A batch from ids without specials: source and labels end with </s>, read begins with <s>."""
     return Batch(
         pad([[*ids, EOS_ID] for ids in sources], WIDTHS).to(device),
         pad([[BOS_ID, *ids] for ids in targets], WIDTHS).to(device),

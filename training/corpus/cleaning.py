@@ -1,4 +1,4 @@
-"""Drops sentence pairs that cannot teach translation, by named rules."""
+"""Cleaning: drops sentence pairs that are useless for training, by named rules."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from datasets import Dataset
 
 from training.hardware import forget_mapped_pages, worker_processes
 
-NOT_TEXT = ("\ufffd", "\x00")  # of bytes that are not UTF-8; of UTF-16
+NOT_TEXT = ("\ufffd", "\x00")  # from bytes that are not UTF-8, and from UTF-16
 RULES = ("empty", "not_text", "length_ratio", "copy", "duplicate")
 
 
 def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
-    """Drop pairs by named rules; also the number that each rule dropped and a digest of the rest.
+    """The pairs that no rule drops, how many each rule dropped, and a digest of the rest.
 
-    empty: a side has no text. not_text: a side holds a character that decoding errors leave
-    behind. length_ratio: one side has over three times the characters of the other and 20 more.
-    copy: the target repeats a source of over three words. duplicate: the pair came before.
+    empty: a side has no text. not_text: a side has a character that comes from a decoding error.
+    length_ratio: one side has over three times the characters of the other and over 20 more. copy: the
+    target equals a source of over three words. duplicate: the same pair came before.
     """
     judged = pairs.map(
         _judge, batched=True, remove_columns=pairs.column_names, num_proc=worker_processes(len(pairs))

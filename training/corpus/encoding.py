@@ -1,4 +1,4 @@
-"""Learns the tokenizers and turns sentence pairs into token ids."""
+"""Tokenizers learned from the training pairs, and sentence pairs as token ids."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from training.config import TrainConfig
 from training.corpus.batching import Lengths
 from training.hardware import forget_mapped_pages, single_threaded_tokenizers, worker_processes
 
-TOKENIZER_PAIRS = 1_000_000  # more change a vocabulary little and take long
+TOKENIZER_PAIRS = 1_000_000  # more pairs hardly change a vocabulary and take long
 BLOCK = 1000  # pairs
 
 
 def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer from the training pairs alone; one joint one when weights are tied."""
+    """Source and target tokenizer, learned from the training pairs; the same one if weights are tied."""
 
     def sentences(*columns: str) -> Iterator[str]:
         for start in _sample(len(train)):
@@ -40,16 +40,16 @@ def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, To
 
 
 def _sample(rows: int) -> Iterator[int]:
-    """Starts of blocks of neighbours, evenly spread: reading them touches little of the file."""
+    """Starts of blocks of rows, spread evenly; reading whole blocks touches few pages of the file."""
     blocks = -(-rows // BLOCK)
     count = min(blocks, TOKENIZER_PAIRS // BLOCK)
     return (i * blocks // count * BLOCK for i in range(count))
 
 
-def encode(
+def encode_pairs(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
 ) -> tuple[Dataset, Lengths]:
-    """Columns `source` and `target` as ids, and the rows that were kept: none over `max_tokens`."""
+    """Columns `source` and `target` as ids, and the kept rows: those of at most `max_tokens` tokens."""
     if not len(pairs):
         return pairs, np.zeros(0, dtype=np.int64)
     width = pa.uint16() if max(map(len, tokenizers)) <= 2**16 else pa.int32()
@@ -77,7 +77,7 @@ def encode(
 
 
 def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:
-    """Token counts of both sides as arrays, without <s> and </s>."""
+    """The numbers of tokens of both sides, without <s> and </s>."""
     columns = encoded.with_format("numpy")
     source, target = (
         np.asarray(columns[f"{side}_length"][:], dtype=np.int64) for side in ("source", "target")

@@ -1,4 +1,4 @@
-"""Sentence pairs from local parallel files, a word list or a data set of the hub."""
+"""Sentence pairs from local parallel files, word lists or a data set of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CODE = hashlib.sha256(Path(__file__).read_bytes() + inspect.getsource(normalise)
 def read_parallel(
     directory: Path, names: Sequence[str], languages: Sequence[str], required: bool = True
 ) -> Dataset:
-    """Line n of NAME.SOURCE and of NAME.TARGET are a pair; the first NAME that exists counts."""
+    """The pairs of NAME.SOURCE and NAME.TARGET, line by line, for the first NAME that exists."""
     if not directory.is_dir():
         raise UserError(f"The data directory {directory} does not exist; check --data.")
     for name in names:
@@ -35,10 +35,10 @@ def read_parallel(
             return _cached(_parallel_rows, files)
         if present:
             missing = next(file for file in files if file not in present)
-            raise UserError(f"{missing} is missing beside {present[0].name}.")
+            raise UserError(f"{missing} is missing, but {present[0].name} exists; add the missing file.")
     if required:
         wanted = " and ".join(f"{names[0]}.{language}" for language in languages)
-        raise UserError(f"{directory} has no {wanted}; one sentence a line, UTF-8.")
+        raise UserError(f"{directory} has no {wanted}; add them, with one sentence a line, in UTF-8.")
     return Dataset.from_dict({"source": [], "target": []}, features=PAIR)
 
 
@@ -48,7 +48,8 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
         parts = load_dataset(path, name)
     except Exception as error:  # network, name and format errors have no common class
         raise UserError(
-            f"The data set {path} ({name}) could not be loaded ({error}); go online once or give --data DIR."
+            f"The data set {path} ({name}) could not be loaded ({error}); connect to the internet once or "
+            "give --data DIR."
         ) from error
     if not isinstance(parts, DatasetDict) or "train" not in parts:
         raise UserError(f"The data set {path} has no training part; name another configuration.")
@@ -65,7 +66,9 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
         present = columns.languages if isinstance(columns, Translation) else columns
         missing = set(languages) - set(present)
         if missing:
-            raise UserError(f"The data set {path} has no {', '.join(sorted(missing))} sentences.")
+            raise UserError(
+                f"The data set {path} has no {', '.join(sorted(missing))} sentences; use another one."
+            )
     train, *validation = (
         parts[name].map(
             flatten,
@@ -82,7 +85,7 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
 
 
 def read_words(directories: Sequence[Path]) -> Dataset:
-    """Words of the word lists, each with its letters reversed. Raises UserError when there is no list."""
+    """The words of all word lists, each with its reverse. Raises UserError when there is no list."""
     files = sorted(file for d in directories for file in d.glob("*.txt"))
     if not files:
         raise UserError("Give --data DIR with a word list: a .txt file, one word a line.")
@@ -90,8 +93,8 @@ def read_words(directories: Sequence[Path]) -> Dataset:
 
 
 def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
-    """The rows as a memory-mapped data set that is built again only when a file changes."""
-    # Tuples, because the library takes lists for shards to be handed out one by one.
+    """The rows as a memory-mapped data set, which is rebuilt only when a file changes."""
+    # Tuples, because the library distributes the items of a list over processes.
     arguments = {
         "files": tuple(str(file.resolve()) for file in files),
         "digests": (CODE, *(_digest(file) for file in files)),
@@ -103,7 +106,7 @@ def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
 
 
 def _lines(file: str | Path) -> Iterator[str]:
-    """Lines of a text file; only the line feed ends one, and wrong bytes become U+FFFD."""
+    """The lines of a text file; only a line feed ends a line, and invalid bytes become U+FFFD."""
     with Path(file).open(encoding="utf-8-sig", errors="replace", newline="\n") as stream:
         yield from stream
 

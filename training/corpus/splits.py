@@ -1,4 +1,4 @@
-"""Reads a recipe's corpus and splits it into training, validation and test pairs."""
+"""The corpus of a recipe, split into training, validation and test pairs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Corpus:
 
     train: Dataset
     validation: Dataset
-    test: Dataset | None  # only where it was split off at random
-    split: dict[str, Any]  # what makes the split repeatable: goes into the run directory
+    test: Dataset | None  # None unless the recipe draws test pairs at random
+    split: dict[str, Any]  # identifies the split; written to the run directory
     dropped: dict[str, int]  # training pairs that each cleaning rule removed
 
 
 def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
-    """The recipe's corpus: from the directories when given, else from the hub.
+    """The recipe's corpus, from the directories or, if there are none, from the hub.
 
-    Raises UserError when a file is missing, empty or of another length than its partner.
+    Raises UserError when a file is missing or empty, or parallel files differ in length.
     """
     languages = (config.source_language, config.target_language)
     validation: Dataset | None
@@ -59,7 +59,7 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
 
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
-    """Clean, then hold out what the data itself does not: of what is split, no pair is on both sides."""
+    """Clean the pairs, and hold out test and validation pairs that the data has no parts for."""
     pairs, dropped, digest = clean(pairs)
     split: dict[str, Any] = {"rows": len(pairs), "digest": digest}
     order = np.random.default_rng(config.seed).permutation(len(pairs))
@@ -67,8 +67,8 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     held = config.test_rows + (round(wanted) if validation is None else 0)
     if len(pairs) <= held:
         raise UserError(
-            f"The corpus has {len(pairs):,} pairs, but {held:,} are to be held out; give more"
-            + (" or a validation part of their own, such as dev files." if validation is None else ".")
+            f"The corpus has {len(pairs):,} pairs, but {held:,} of them are held out; give more pairs"
+            + (" or separate validation files (dev)." if validation is None else ".")
         )
     held_test, held_validation = order[: config.test_rows], order[config.test_rows : held]
     split["test"] = np.sort(held_test).tolist()

@@ -1,7 +1,7 @@
-"""Word alignments of a parallel corpus from one cross-attention head, and their error rate.
+"""Word alignment of a parallel corpus by one cross-attention head, and its error rate.
 
 Axis letters: M decoder layers, H heads, T target tokens, S source tokens, W target words, U source
-words; those of a list that differ from pair to pair are written _T, _S.
+words. In a list of tensors, _T and _S differ from pair to pair.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from model.translator import Translator
 from training.evaluation.evaluate import read_pairs, read_sentences
 
 
-class Head(NamedTuple):
-    """A cross-attention head and which of its rows speaks for a target token."""
+class AlignmentHead(NamedTuple):
+    """A cross-attention head, and which of its rows is read for a target token."""
 
     layer: int  # of the decoder, counted from 0
     head: int  # counted from 0
-    shifted: bool  # the row that reads the token (Chen et al. 2020), not the one that predicts it
+    shifted: bool  # the row whose input is the token (Chen et al. 2020), not the row that predicts it
 
 
-class Sentence(NamedTuple):
-    """One side of a pair: its tokens with </s>, and the word of the line that each was cut from."""
+class TokenisedLine(NamedTuple):
+    """One side of a pair: its tokens with </s>, and for each token the word that it comes from."""
 
     ids: list[int]
     words: list[int | None]  # None for </s>
 
 
-class Strongest(NamedTuple):
+class AlignedWords(NamedTuple):
     """The words of a pair that one head, or each of all heads, aligns; NO_WORD where there is none."""
 
     sources: Int[Tensor, "*L W"]  # the source word of each target word
     targets: Int[Tensor, "*L U"]  # the target word of each source word
 
-    def of(self, head: Head) -> Strongest:
-        """Those of one head where all are there, [2, M, H, word], unshifted and shifted."""
+    def of(self, head: AlignmentHead) -> AlignedWords:
+        """Those of one head, when all heads are here: [2, M, H, word], unshifted and shifted."""
         place = int(head.shifted), head.layer, head.head
-        return Strongest(self.sources[place], self.targets[place])
+        return AlignedWords(self.sources[place], self.targets[place])
 
     def forward(self) -> frozenset[Link]:
         """One link for each target word."""
@@ -70,15 +70,15 @@ class Strongest(NamedTuple):
         return frozenset((source, target) for target, source in links(self.targets.tolist()))
 
     def links(self, symmetrise: bool) -> frozenset[Link]:
-        """One for each target word, or those that `grow_diag` makes of both sides'."""
+        """One link for each target word; with `symmetrise`, `grow_diag` of both directions."""
         return grow_diag(self.forward(), self.backward()) if symmetrise else self.forward()
 
 
 @dataclass(frozen=True)
 class CorpusAlignment:
-    """What `align_files` found."""
+    """The result of `align_files`."""
 
-    head: Head
+    head: AlignmentHead
     lines: list[str]  # Pharaoh form; empty for a pair that was skipped
     skipped: int  # pairs too long for the model
     error_rates: dict[str, float]  # from 0 to 1 on all, odd and even lines; empty without gold
@@ -89,17 +89,16 @@ def align_files(
     source: Path,
     target: Path,
     gold: Path | None = None,
-    head: Head | None = None,
+    head: AlignmentHead | None = None,
     symmetrise: bool = False,
 ) -> CorpusAlignment:
     """Align two files by one head: the given one, or the one with the least error on odd gold lines.
 
-    Lines are words separated by spaces, and those are the words that get linked. Each target word
-    gets the source word that the head gives it most weight; with `symmetrise` each source word
-    chooses too, and `grow_diag` joins both. Of a head chosen on the odd lines (1, 3, ...), the even
-    lines tell the error on sentences it was not chosen by.
-    A pair too long for the model counts as one without links. Raises UserError when the files do
-    not pair up, a gold link is malformed or leaves its sentence, or the model has no such head.
+    Words are what spaces separate. Each target word is linked to the source word to which the head
+    gives most weight. With `symmetrise` each source word chooses a target word too, and `grow_diag`
+    joins both choices. A head chosen on the odd lines (1, 3, ...) is tested on the even lines.
+    A pair that is too long for the model has no links. Raises UserError when the files have different
+    numbers of lines, a gold link is malformed or outside its sentence, or the model has no such head.
     """
     sources, targets = read_pairs(source, target)
     references = None if gold is None else read_gold(gold, sources, targets)
@@ -107,7 +106,7 @@ def align_files(
     if head is not None:
         _check_head(head, config)
     elif references is None or len(references) < 2:
-        raise UserError("Name a layer and a head, or give at least two lines of gold links to choose by.")
+        raise UserError("Give a layer and a head, or at least two lines of gold links to choose a head by.")
     aligned = align_pairs(translator, sources, targets, head)
     chosen = head
     if chosen is None:
@@ -125,7 +124,7 @@ def align_files(
 
 
 def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> list[GoldAlignment]:
-    """The gold links of each pair. Raises UserError, with its line, for one that cannot be of its pair."""
+    """The gold links of each pair. Raises UserError with the line number of an impossible link."""
     lines = read_sentences(path)
     if len(lines) != len(sources):
         raise UserError(
@@ -148,33 +147,44 @@ def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> lis
     return references
 
 
-def all_heads(config: ModelConfig) -> list[Head]:
+def all_heads(config: ModelConfig) -> list[AlignmentHead]:
     """Every cross-attention head, unshifted first, then shifted."""
     axes = range(config.n_decoder_layers), range(config.n_heads)
-    return [Head(layer, head, shifted) for shifted in (False, True) for layer in axes[0] for head in axes[1]]
+    return [
+        AlignmentHead(layer, head, shifted)
+        for shifted in (False, True)
+        for layer in axes[0]
+        for head in axes[1]
+    ]
 
 
 def best_head(
-    heads: Iterable[Head],
-    aligned: Sequence[Strongest | None],
+    heads: Iterable[AlignmentHead],
+    aligned: Sequence[AlignedWords | None],
     references: Sequence[GoldAlignment],
     symmetrise: bool = False,
-) -> Head:
-    """The one of these with the least alignment error on lines 1, 3, 5, ...; the first of equals."""
+) -> AlignmentHead:
+    """The head with the least alignment error on lines 1, 3, 5, ...; the first of equals."""
+    return min(heads, key=lambda head: error_rate(head, aligned[::2], references[::2], symmetrise))
 
-    def error_rate(head: Head) -> float:
-        found = (words.of(head).links(symmetrise) if words else frozenset() for words in aligned[::2])
-        return alignment_error_rate(found, references[::2])
 
-    return min(heads, key=error_rate)
+def error_rate(
+    head: AlignmentHead,
+    aligned: Sequence[AlignedWords | None],
+    references: Sequence[GoldAlignment],
+    symmetrise: bool = False,
+) -> float:
+    """Alignment error rate of one head; `aligned` holds the words of all heads."""
+    found = (words.of(head).links(symmetrise) if words else frozenset() for words in aligned)
+    return alignment_error_rate(found, references)
 
 
 def align_pairs(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], head: Head | None = None
-) -> list[Strongest | None]:
-    """The words that one head aligns, [word], or each of all, unshifted and shifted, [2, M, H, word].
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], head: AlignmentHead | None = None
+) -> list[AlignedWords | None]:
+    """The words that one head aligns, [word], or all heads, unshifted and shifted, [2, M, H, word].
 
-    The model reads the given targets (teacher forcing). None stands for a pair too long for it.
+    The model reads the given targets (teacher forcing). A pair too long for it gives None.
     """
     checkpoint = translator.checkpoint
     pairs = [
@@ -184,38 +194,38 @@ def align_pairs(
         )
         for source, target in zip(sources, targets, strict=True)
     ]
-    lengths = {i: max(len(source.ids), len(target.ids)) for i, (source, target) in enumerate(pairs)}
-    aligned: list[Strongest | None] = [None] * len(pairs)
-    for places in batches_by_length({i: length for i, length in lengths.items() if length <= MAX_TOKENS}):
+    lengths = {place: max(len(source.ids), len(target.ids)) for place, (source, target) in enumerate(pairs)}
+    aligned: list[AlignedWords | None] = [None] * len(pairs)
+    for places in batches_by_length({place: n for place, n in lengths.items() if n <= MAX_TOKENS}):
         weights = cross_weights(checkpoint.model, [pairs[place] for place in places])
         for place, cross in zip(places, weights, strict=True):
-            aligned[place] = strongest(cross, *pairs[place], head)
+            aligned[place] = aligned_words(cross, *pairs[place], head)
     return aligned
 
 
-def read_words(tokenizer: Tokenizer, line: str) -> Sentence:
-    """Cut a line into tokens that remember which of its space-separated words they came from.
+def read_words(tokenizer: Tokenizer, line: str) -> TokenisedLine:
+    """Tokenise a line, and find the space-separated word that each token comes from.
 
-    The tokenizer's own words differ: it cuts "don't" and "1,5" at their marks. So each token asks
-    the character that it was cut from.
+    The tokenizer's own words differ: it splits "don't" and "1,5" at their marks. So the word of a
+    token is found through its characters.
     """
     text, owners = "", []
     for index, word in enumerate(_words(line)):
-        # Normalised word by word: what is left of a word keeps its number, even if it is nothing.
+        # Normalised word by word, so that words keep their numbers even if one becomes empty.
         if word := normalise(word):
             word = f" {word}" if text else word
             text += word
             owners += [index] * len(word)  # a token may begin with the space before its word
     ids, spans = tokenizer.encode_spans(text)
     words = [owners[start] for start, _ in spans]
-    return Sentence([*ids, EOS_ID], [*words, None])
+    return TokenisedLine([*ids, EOS_ID], [*words, None])
 
 
 @torch.inference_mode()
 def cross_weights(
-    model: Transformer, pairs: Sequence[tuple[Sentence, Sentence]]
+    model: Transformer, pairs: Sequence[tuple[TokenisedLine, TokenisedLine]]
 ) -> list[Float[Tensor, "M H _T _S"]]:
-    """Every cross-attention weight of each pair, the model reading the given target; no padding."""
+    """Every cross-attention weight of each pair while the model reads its target; without padding."""
     device = model.output.weight.device
     source = pad([source.ids for source, _ in pairs]).to(device)
     read = pad([[BOS_ID, *target.ids[:-1]] for _, target in pairs]).to(device)
@@ -228,27 +238,32 @@ def cross_weights(
     ]
 
 
-def strongest(
-    cross: Float[Tensor, "M H T S"], source: Sentence, target: Sentence, head: Head | None = None
-) -> Strongest:
-    """The words that one head aligns, [word], or each of all, unshifted and shifted, [2, M, H, word]."""
-    # Row t predicts target token t and reads the one before it, <s> to begin with.
+def aligned_words(
+    cross: Float[Tensor, "M H T S"],
+    source: TokenisedLine,
+    target: TokenisedLine,
+    head: AlignmentHead | None = None,
+) -> AlignedWords:
+    """The words that one head aligns, [word], or all heads, unshifted and shifted, [2, M, H, word]."""
+    # Row t predicts target token t and reads token t - 1; row 0 reads <s>.
     unshifted, shifted = target.words, [None, *target.words[:-1]]
     if head is not None:
-        return _strongest(cross[head.layer, head.head], shifted if head.shifted else unshifted, source.words)
-    both = [_strongest(cross, rows, source.words) for rows in (unshifted, shifted)]
-    return Strongest(*map(torch.stack, zip(*both, strict=True)))
+        return _both_sides(cross[head.layer, head.head], shifted if head.shifted else unshifted, source.words)
+    both = [_both_sides(cross, rows, source.words) for rows in (unshifted, shifted)]
+    return AlignedWords(*map(torch.stack, zip(*both, strict=True)))
 
 
-def _strongest(weights: Float[Tensor, "*L T S"], rows: list[int | None], keys: list[int | None]) -> Strongest:
-    return Strongest(strongest_words(weights, rows, keys), strongest_words(weights.mT, keys, rows))
+def _both_sides(
+    weights: Float[Tensor, "*L T S"], rows: list[int | None], keys: list[int | None]
+) -> AlignedWords:
+    return AlignedWords(strongest_words(weights, rows, keys), strongest_words(weights.mT, keys, rows))
 
 
 def _words(line: str) -> list[str]:
     return [word for word in line.split(" ") if word]
 
 
-def _check_head(head: Head, config: ModelConfig) -> None:
+def _check_head(head: AlignmentHead, config: ModelConfig) -> None:
     if not (0 <= head.layer < config.n_decoder_layers and 0 <= head.head < config.n_heads):
         raise UserError(
             f"There is no layer {head.layer + 1} with a head {head.head + 1}; the decoder has "

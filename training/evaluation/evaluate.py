@@ -1,39 +1,41 @@
-"""Scores of a model on a test set, from files."""
+"""Scores of a model on a test set that is read from files."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError
+from model.network.transformer import HeadGates
 from model.translator import Translator
 from training.evaluation.metrics import Scores, score
 
 
 class Evaluation(NamedTuple):
-    """Scores of a model on a test set; a sentence that it cannot take counts as translated by nothing."""
+    """Scores of a model on a test set; a sentence that it refuses counts as an empty translation."""
 
     scores: Scores
     sentences: int
-    too_long: int  # of them
+    too_long: int
     unreadable: int  # without a character that the model knows
 
 
 def read_sentences(path: Path) -> list[str]:
-    """One sentence a line. Raises UserError when the file is missing, no file or not UTF-8."""
+    """The sentences of a file, one a line. Raises UserError when it cannot be read or is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}; check the path.") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8; convert it first.") from error
-    except OSError as error:  # a folder, or nothing that this person may read
+    except OSError as error:  # a folder, or no permission
         raise UserError(f"{path} cannot be read ({error.strerror}); give a text file.") from error
 
 
 def read_pairs(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two parallel files. Raises UserError when they do not pair up."""
+    """The lines of two parallel files. Raises UserError when they have different numbers of lines."""
     sources, targets = read_sentences(source), read_sentences(target)
     if len(sources) != len(targets):
         raise UserError(
@@ -44,19 +46,27 @@ def read_pairs(source: Path, target: Path) -> tuple[list[str], list[str]]:
 
 
 def evaluate(translator: Translator, source: Path, reference: Path, beam_size: int) -> Evaluation:
-    """Translate the source file and compare with the reference, line by line.
+    """Translate the source file and compare the translations with the reference file.
 
-    Raises UserError when the files do not pair up or one of them holds no text.
+    Raises UserError when the files have different numbers of lines or one of them has no text.
     """
     sources, references = read_pairs(source, reference)
     for path, lines in ((source, sources), (reference, references)):
         if not any(line.strip() for line in lines):
             raise UserError(f"{path} holds no text; give one sentence a line.")
+    hypotheses, refused = translate_sentences(translator, sources, beam_size)
+    too_long = sum(isinstance(error, TooLongError) for error in refused)
+    return Evaluation(score(hypotheses, references), len(sources), too_long, len(refused) - too_long)
+
+
+def translate_sentences(
+    translator: Translator, sources: Sequence[str], beam_size: int = 1, gates: HeadGates | None = None
+) -> tuple[list[str], list[UserError]]:
+    """The translations in order, and an error for each sentence that the model refuses; it stays empty."""
     hypotheses, refused = [""] * len(sources), []
-    for place, found in translator.translate_lines(sources, SearchOptions(beam_size)):
+    for place, found in translator.translate_lines(sources, SearchOptions(beam_size), gates):
         if isinstance(found, UserError):
             refused.append(found)
         elif found:
             hypotheses[place] = found[0].text
-    too_long = sum(isinstance(error, TooLongError) for error in refused)
-    return Evaluation(score(hypotheses, references), len(sources), too_long, len(refused) - too_long)
+    return hypotheses, refused

@@ -1,7 +1,8 @@
-"""Scores of translations: BLEU and chrF by sacrebleu, word and character errors by jiwer."""
+"""Metrics: BLEU, chrF and error rates of translations, and the loss and speed of training steps."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 @dataclass(frozen=True)
 class Scores:
-    """Corpus scores; signatures name the exact metric (Post 2018)."""
+    """Scores of a corpus; a signature says exactly how a score was computed (Post 2018)."""
 
     bleu: float  # 0 to 100, 13a tokens, case kept
     chrf: float  # 0 to 100
@@ -24,7 +25,7 @@ class Scores:
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
-    """Compare detokenised hypotheses with one reference each, in that order."""
+    """The scores of detokenised hypotheses, with one reference each."""
     bleu, chrf = BLEU(), CHRF()
     matches = sum(h == r for h, r in zip(hypotheses, references, strict=True))
     return Scores(
@@ -36,3 +37,26 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
         bleu_signature=str(bleu.get_signature()),
         chrf_signature=str(chrf.get_signature()),
     )
+
+
+class TrainingWindow:
+    """Loss and speed over the steps since the last line of the log."""
+
+    def __init__(self) -> None:
+        self.started, self.tokens, self.loss, self.latest = time.monotonic(), 0, 0.0, (0.0, 0.0)
+
+    def add(self, loss: float, tokens: int, norm: float, rate: float) -> None:
+        """Count one step: loss in nats per token, gradient norm before clipping, learning rate."""
+        self.loss += loss * tokens
+        self.tokens += tokens
+        self.latest = norm, rate
+
+    def values(self) -> dict[str, float]:
+        """Nats per target token and target tokens per second over all steps; the rest of the latest step."""
+        norm, rate = self.latest
+        return {
+            "loss": self.loss / max(self.tokens, 1),
+            "gradient_norm": norm,
+            "learning_rate": rate,
+            "tokens_per_second": self.tokens / max(time.monotonic() - self.started, 1e-9),
+        }

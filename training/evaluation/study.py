@@ -1,6 +1,7 @@
-"""Measures what the heads of a model do on sentences of the development sets; see model/analysis/study.py.
+"""The study of heads: measures what every head of a model does on sentences of the development sets.
 
-Axis letters: L layers, H heads, Q queries, S keys; N heads of all kinds in the order of `Study.heads`.
+What it finds, and the file that holds it: see `model.analysis.study`. Axis letters: L layers, H heads,
+N heads of all kinds in the order of `Study.heads`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +18,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from model.analysis.ablation import gradient_importance, importance
-from model.analysis.alignment import GoldAlignment, alignment_error_rate
+from model.analysis.alignment import GoldAlignment
 from model.analysis.measures import (
     ROLE_OF_OFFSET,
     ROLES,
@@ -27,10 +28,10 @@ from model.analysis.measures import (
     Role,
     head_roles,
     measure_heads,
+    offset_counts,
 )
 from model.analysis.study import THRESHOLDS, AblationCurve, Aligner, HeadFindings, Study
 from model.config import ModelConfig
-from model.decoding.search import SearchOptions
 from model.errors import UserError
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates
@@ -38,28 +39,21 @@ from model.results import AttentionRecord, Head, Token
 from model.translator import Translator
 from training.corpus.sources import VALIDATION_NAMES
 from training.corpus.splits import read_corpus
-from training.evaluation.align import Strongest, align_pairs, all_heads, best_head, read_gold
-from training.evaluation.evaluate import read_pairs
+from training.evaluation.align import AlignedWords, align_pairs, all_heads, best_head, error_rate, read_gold
+from training.evaluation.evaluate import read_pairs, translate_sentences
 from training.evaluation.metrics import score
 from training.recipes import REVERSE_WORDS_SMALL
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 WORDS = (REVERSE_WORDS_SMALL.source_language, REVERSE_WORDS_SMALL.target_language)
 GOLD_LANGUAGES = ("de", "en")
-FAR = 5  # points that the score has fallen by when nothing more is silenced
+MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends
 
-Pair = tuple[str, str]
-
-
-class Sample(NamedTuple):
-    """Pairs that training has never seen, and the names of the sets that they come from."""
-
-    pairs: list[Pair]
-    sets: tuple[str, ...]
+SentencePair = tuple[str, str]
 
 
-class Reading(NamedTuple):
-    """What the model did with one pair, its reference given."""
+class PairMeasures(NamedTuple):
+    """What every head did while the model read one pair with its reference."""
 
     record: AttentionRecord
     measures: dict[Kind, HeadMeasures]
@@ -68,37 +62,34 @@ class Reading(NamedTuple):
 
 
 def study(translator: Translator, corpora: Path, gold: Path | None = None, size: int = 300) -> Study:
-    """Measure every head on so many development pairs, and on gold links where these fit the model.
+    """Measure every head on `size` development pairs, and on gold links if they fit the model.
 
     `corpora` holds a folder for each corpus, `gold` holds test.de, test.en and gold.talp. Raises
     UserError when no corpus has a development set in the model's languages.
     """
     info = translator.checkpoint.info
     languages = info.source_language, info.target_language
-    pairs, sets = sample(corpora, languages, size)
-    readings = [read(translator, pair) for pair in tqdm(pairs, translator.name, disable=None)]
-    heads = findings(readings)
-    exact = languages == WORDS
+    pairs, sets = sample_pairs(corpora, languages, size)
+    heads = findings([measure_pair(translator, pair) for pair in tqdm(pairs, translator.name, disable=None)])
     found = Study(
         model=translator.name,
         title=info.title,
-        score="exact match" if exact else "BLEU",
+        score="exact match" if languages == WORDS else "BLEU",
         sets=sets,
         pairs=len(pairs),
         heads=heads,
-        silencing=(
-            silence(translator, pairs, heads, [head.cost for head in heads], "cost when silent", exact),
-            silence(translator, pairs, heads, [head.gradient for head in heads], "gradient", exact),
+        ablation_curves=(
+            ablation_curve(translator, pairs, heads, "cost"),
+            ablation_curve(translator, pairs, heads, "gradient"),
         ),
     )
     return found if gold is None or languages != GOLD_LANGUAGES else with_alignment(found, translator, gold)
 
 
-# The sample -----------------------------------------------------------------------------------
-
-
-def sample(corpora: Path, languages: tuple[str, str], size: int) -> Sample:
-    """Pairs spread evenly over all development sets in these languages."""
+def sample_pairs(
+    corpora: Path, languages: tuple[str, str], size: int
+) -> tuple[list[SentencePair], tuple[str, ...]]:
+    """Pairs that training has never seen, spread evenly over all development sets, and the sets' names."""
     if languages == WORDS:
         folders = sorted({path.parent for path in corpora.glob("*/*.txt")})
         validation = read_corpus(REVERSE_WORDS_SMALL, folders).validation
@@ -116,49 +107,46 @@ def sample(corpora: Path, languages: tuple[str, str], size: int) -> Sample:
             f"No folder in {corpora} has {wanted}; give --data the folder that holds the corpora."
         )
     count = min(size, len(pairs))
-    return Sample([pairs[place * len(pairs) // count] for place in range(count)], tuple(sets))
+    return [pairs[place * len(pairs) // count] for place in range(count)], tuple(sets)
 
 
 # Heads ----------------------------------------------------------------------------------------
 
 
-def read(translator: Translator, pair: Pair) -> Reading:
-    """Let the model read a pair and measure every head. Raises UserError when it cannot read it."""
+def measure_pair(translator: Translator, pair: SentencePair) -> PairMeasures:
+    """Measure every head on one pair. Raises UserError when the model cannot read the pair."""
     model, record = translator.checkpoint.model, translator.score(*pair).attention
-    source, reading, predicted = (_ids(tokens) for tokens in (record.source, record.read, record.predicted))
-    silent = importance(model, source[None], predicted[None])
-    gradients = gradient_importance(model, source, reading, predicted)
-    return Reading(
+    source, read, predicted = (_ids(tokens) for tokens in (record.source, record.read, record.predicted))
+    changes = importance(model, source[None], predicted[None])
+    gradients = gradient_importance(model, source, read, predicted)
+    return PairMeasures(
         record,
-        # Ids rank words from frequent to rare.
-        measure_heads(record, source),
-        torch.cat([-change.flatten() for change in silent]),
+        measure_heads(record, source),  # ids order words from frequent to rare
+        torch.cat([-change.flatten() for change in changes]),
         torch.cat([gradient.flatten() for gradient in gradients]),
     )
 
 
-def findings(readings: Sequence[Reading]) -> tuple[HeadFindings, ...]:
-    """Each head by its measures over all sentences, every row counting the same."""
-    cost, gradient = (
-        torch.stack(values).mean(0).tolist()
-        for values in ([each.cost for each in readings], [each.gradient for each in readings])
-    )
+def findings(measured: Sequence[PairMeasures]) -> tuple[HeadFindings, ...]:
+    """The findings about each head, from its measures over the rows of all sentences."""
+    cost = torch.stack([each.cost for each in measured]).mean(0).tolist()
+    gradient = torch.stack([each.gradient for each in measured]).mean(0).tolist()
     heads: list[HeadFindings] = []
     for kind in KINDS:
-        pooled = pool(kind, readings)
+        pooled = pool_measures(kind, measured)
         roles = head_roles(pooled)
-        alone = torch.stack([head_roles(each.measures[kind]) for each in readings])
+        alone = torch.stack([head_roles(each.measures[kind]) for each in measured])
         agreement = (alone == roles).float().mean(0)
         for layer, head in product(*map(range, roles.shape)):
             role, place = ROLES[roles[layer, head]], len(heads)
-            leaning, evidence = nearest_role(pooled, layer, head, role)
+            nearest, evidence = nearest_role(pooled, layer, head, role)
             heads.append(
                 HeadFindings(
                     kind=kind,
                     layer=layer,
                     head=head,
                     role=role,
-                    leaning=leaning,
+                    nearest_role=nearest,
                     evidence=evidence,
                     agreement=agreement[layer, head].item(),
                     entropy=pooled.entropy[layer, head].item(),
@@ -169,57 +157,48 @@ def findings(readings: Sequence[Reading]) -> tuple[HeadFindings, ...]:
     return tuple(heads)
 
 
-def pool(kind: Kind, readings: Sequence[Reading]) -> HeadMeasures:
-    """The measures of one kind over the rows of all sentences."""
-    each = [reading.measures[kind] for reading in readings]
+def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
+    """The measures of one kind over the rows of all sentences; every row has the same weight."""
+    each = [pair.measures[kind] for pair in measured]
     rows = torch.tensor([measures.queries for measures in each])
 
-    def mean(values: Sequence[Tensor | None]) -> Float[Tensor, "L H"] | None:
-        if any(value is None for value in values):
+    def mean(name: str) -> Float[Tensor, "L H"] | None:
+        values = [getattr(measures, name) for measures in each]
+        if values[0] is None:
             return None
-        return (torch.stack(cast(list[Tensor], values)) * rows[:, None, None]).sum(0) / rows.sum()
+        return (torch.stack(values) * rows[:, None, None]).sum(0) / rows.sum()
 
     return HeadMeasures(
         kind=kind,
         queries=int(rows.sum()),
-        entropy=cast(Tensor, mean([measures.entropy for measures in each])),
-        confidence=cast(Tensor, mean([measures.confidence for measures in each])),
-        positional=pooled_positions(kind, [reading.record for reading in readings]),
-        sink_mass=cast(Tensor, mean([measures.sink_mass for measures in each])),
-        rare_share=mean([measures.rare_share for measures in each]),
-        source_focus=mean([measures.source_focus for measures in each]),
+        entropy=cast(Tensor, mean("entropy")),
+        confidence=cast(Tensor, mean("confidence")),
+        positional=pool_positional(kind, [pair.record for pair in measured]),
+        sink_mass=cast(Tensor, mean("sink_mass")),
+        rare_share=mean("rare_share"),
+        source_focus=mean("source_focus"),
     )
 
 
-def pooled_positions(kind: Kind, records: Sequence[AttentionRecord]) -> Positional:
+def pool_positional(kind: Kind, records: Sequence[AttentionRecord]) -> Positional:
     """The most common of the offsets that are a role, over all sentences; see `measures.positional`."""
     offsets = torch.tensor(list(ROLE_OF_OFFSET))
-    votes = [offset_votes(getattr(record, kind), kind, offsets.tolist()) for record in records]
-    given = torch.stack([counts for counts, _ in votes]).sum(0)  # O L H
-    able = torch.stack([possible for _, possible in votes]).sum(0)[:, None, None]
-    share, best = (given / able.clamp(min=1)).max(0)
-    return Positional(offsets[best], share, able.expand_as(given).gather(0, best[None])[0])
-
-
-def offset_votes(
-    weights: Float[Tensor, "L H Q S"], kind: Kind, offsets: Sequence[int]
-) -> tuple[Int[Tensor, "O L H"], Int[Tensor, " O"]]:
-    """For each offset the queries whose strongest key is there, and those that had it as one of several."""
-    n_queries, n_keys = weights.shape[-2:]
-    keys = torch.arange(n_keys) - torch.arange(n_queries)[:, None]  # as offsets
-    allowed = causal_mask(n_queries, n_keys) if kind == "decoder" else torch.ones_like(keys, dtype=torch.bool)
-    allowed &= allowed.sum(-1, keepdim=True) > 1
-    strongest = weights.argmax(-1)
-    votes, able = [], []
-    for offset in offsets:
-        can = ((keys == offset) & allowed).any(-1)
-        votes.append(((strongest - torch.arange(n_queries) == offset) & can).sum(-1))
-        able.append(can.sum())
-    return torch.stack(votes), torch.stack(able)
+    counts, able = [], []
+    for record in records:
+        weights = getattr(record, kind)
+        n_queries = weights.shape[-2]
+        mask = causal_mask(n_queries, n_queries) if kind == "decoder" else None
+        counted, possible = offset_counts(weights, mask)
+        places = offsets + n_queries - 1
+        counts.append(counted[..., places])
+        able.append(possible[places])
+    queries = torch.stack(able).sum(0)
+    share, best = (torch.stack(counts).sum(0) / queries.clamp(min=1)).max(-1)
+    return Positional(offsets[best], share, queries[best])
 
 
 def nearest_role(measures: HeadMeasures, layer: int, head: int, role: Role) -> tuple[Role, float]:
-    """The role, or for a mixed head the one whose threshold it comes nearest to, and the measure behind."""
+    """The role and its measure; for a mixed head, the role whose threshold it comes nearest to."""
     all_measures: dict[Role, Tensor | None] = {
         "separator sink": measures.sink_mass,
         "rare word": measures.rare_share,
@@ -229,90 +208,69 @@ def nearest_role(measures: HeadMeasures, layer: int, head: int, role: Role) -> t
         offset = int(measures.positional.offset[layer, head])
         all_measures[ROLE_OF_OFFSET[offset]] = measures.positional.share
     found = {name: values[layer, head].item() for name, values in all_measures.items() if values is not None}
-    leaning = role if role in found else max(found, key=lambda name: found[name] / THRESHOLDS[name])
-    return leaning, found[leaning]
+    nearest = role if role in found else max(found, key=lambda name: found[name] / THRESHOLDS[name])
+    return nearest, found[nearest]
 
 
 def _ids(tokens: Sequence[Token]) -> Int[Tensor, " S"]:
     return torch.tensor([token.id for token in tokens])
 
 
-# Silence --------------------------------------------------------------------------------------
+# Ablation -------------------------------------------------------------------------------------
 
 
-def silence(
+def ablation_curve(
     translator: Translator,
-    pairs: Sequence[Pair],
+    pairs: Sequence[SentencePair],
     heads: Sequence[HeadFindings],
-    importances: Sequence[float],
-    measure: str,
-    exact: bool,
+    measure: Literal["cost", "gradient"],
 ) -> AblationCurve:
-    """Scores of greedy translations with ever more heads silent, the least important first."""
-    order = sorted(range(len(heads)), key=importances.__getitem__)
-    scores: list[float] = []
-    for count in tqdm(range(len(heads) + 1), f"{translator.name}, by {measure}", disable=None):
-        silent = [Head(heads[place].kind, heads[place].layer, heads[place].head) for place in order[:count]]
-        scores.append(score_without(translator, pairs, silent, exact))
-        if scores[-1] <= scores[0] - FAR:
+    """Scores of greedy translations with more and more heads ablated, those of the least measure first."""
+    order = sorted(range(len(heads)), key=lambda place: getattr(heads[place], measure))
+    ablated: list[Head] = []
+    scores = [score_without(translator, pairs, ablated)]
+    for place in tqdm(order, f"{translator.name}, by {measure}", disable=None):
+        ablated.append(Head(heads[place].kind, heads[place].layer, heads[place].head))
+        scores.append(score_without(translator, pairs, ablated))
+        if scores[-1] <= scores[0] - MAX_DROP:
             break
     return AblationCurve(measure, tuple(order), tuple(scores))
 
 
-def score_without(
-    translator: Translator, pairs: Sequence[Pair], silent: Sequence[Head], exact: bool
-) -> float:
-    """BLEU, or the share of exact matches in %, of greedy translations with these heads silent."""
+def score_without(translator: Translator, pairs: Sequence[SentencePair], ablated: Sequence[Head]) -> float:
+    """BLEU of greedy translations without these heads; for reversed words, the exact matches in %."""
     sources, references = zip(*pairs, strict=True)
-    gates = HeadGates.ablating(translator.checkpoint.model.config, silent)
-    hypotheses = [""] * len(pairs)
-    for place, found in translator.translate_lines(sources, SearchOptions(), gates):
-        if not isinstance(found, UserError) and found:
-            hypotheses[place] = found[0].text
-    scores = score(hypotheses, references)
-    return scores.exact_match if exact else scores.bleu
+    gates = HeadGates.ablating(translator.checkpoint.model.config, ablated)
+    scores = score(translate_sentences(translator, sources, gates=gates)[0], references)
+    info = translator.checkpoint.info
+    return scores.exact_match if (info.source_language, info.target_language) == WORDS else scores.bleu
 
 
 # Alignment ------------------------------------------------------------------------------------
 
 
 def with_alignment(found: Study, translator: Translator, gold: Path) -> Study:
-    """The study with the alignment errors of the cross-attention heads on gold links.
+    """The study with the alignment error rates of the cross-attention heads on gold links.
 
-    A head's errors are those of each target word's choice on all lines. The best heads are chosen
+    A head's error rates are those of each target word's choice on all lines. The best heads are chosen
     on lines 1, 3, ... by grow-diag and reported on lines 2, 4, ...
     """
     sources, targets = read_pairs(*(gold / f"test.{language}" for language in GOLD_LANGUAGES))
     references = read_gold(gold / "gold.talp", sources, targets)
     aligned = align_pairs(translator, sources, targets)
     config = translator.checkpoint.model.config
-    errors = head_errors(config, aligned, references)
-    first = len(found.heads) - len(errors)  # cross-attention comes last
-    heads = (
-        *found.heads[:first],
-        *(replace(head, errors=pair) for head, pair in zip(found.heads[first:], errors, strict=True)),
-    )
+    rates = [error_rate(head, aligned, references) for head in all_heads(config)]
+    n_cross = len(rates) // 2  # each head counts twice: unshifted, then shifted
+    first = len(found.heads) - n_cross  # cross-attention comes last
+    cross = zip(found.heads[first:], rates[:n_cross], rates[n_cross:], strict=True)
+    heads = (*found.heads[:first], *(replace(head, errors=(one, other)) for head, one, other in cross))
     aligners = tuple(best_aligner(config, aligned, references, shifted, first) for shifted in (False, True))
     return replace(found, heads=heads, gold_pairs=len(references), aligners=aligners)
 
 
-def head_errors(
-    config: ModelConfig, aligned: Sequence[Strongest | None], references: Sequence[GoldAlignment]
-) -> list[tuple[float, float]]:
-    """Alignment error rate of each head, unshifted and shifted."""
-    rates = [
-        alignment_error_rate(
-            (words.of(head).forward() if words else frozenset() for words in aligned), references
-        )
-        for head in all_heads(config)
-    ]
-    half = len(rates) // 2
-    return list(zip(rates[:half], rates[half:], strict=True))
-
-
 def best_aligner(
     config: ModelConfig,
-    aligned: Sequence[Strongest | None],
+    aligned: Sequence[AlignedWords | None],
     references: Sequence[GoldAlignment],
     shifted: bool,
     first: int,
@@ -321,10 +279,6 @@ def best_aligner(
     heads = [head for head in all_heads(config) if head.shifted == shifted]
     best = best_head(heads, aligned, references, symmetrise=True)
     each_target, grown = (
-        alignment_error_rate(
-            [words.of(best).links(symmetrise) if words else frozenset() for words in aligned[1::2]],
-            references[1::2],
-        )
-        for symmetrise in (False, True)
+        error_rate(best, aligned[1::2], references[1::2], symmetrise) for symmetrise in (False, True)
     )
     return Aligner(first + best.layer * config.n_heads + best.head, shifted, each_target, grown)

@@ -1,4 +1,4 @@
-"""What a run measures of its model: loss, translations, and their scores."""
+"""Validation during a run: the loss, the translations and their scores on the validation set."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from training.loss import SequenceLoss
 N_SAMPLES = 5
 
 
-class Sample(NamedTuple):
-    """One sentence of the validation set with its translations."""
+class SampleTranslation(NamedTuple):
+    """A sentence of the validation set, its reference and the model's translation."""
 
     source: str
     reference: str
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Validator:
-    """Measures on the whole of one set; every process of a run takes a share of it."""
+    """Measures a model on the whole validation set; every process of a run takes a share of the pairs."""
 
     accelerator: Accelerator
     pairs: Dataset  # text in columns source and target
@@ -60,11 +60,13 @@ class Validator:
         return [text for _, text in sorted(found)]
 
     def score(self, hypotheses: Sequence[str]) -> Scores:
-        """Their scores against the references."""
+        """Scores of the hypotheses against the references."""
         return score(hypotheses, list(self.pairs["target"]))
 
-    def samples(self, hypotheses: Sequence[str]) -> list[Sample]:
-        """A few rows from all over the set, always the same ones."""
+    def samples(self, hypotheses: Sequence[str]) -> list[SampleTranslation]:
+        """A few translations, spread evenly over the set; always of the same sentences."""
         count = len(hypotheses)
         places = sorted({i * count // N_SAMPLES for i in range(N_SAMPLES)})
-        return [Sample(self.pairs[i]["source"], self.pairs[i]["target"], hypotheses[i]) for i in places]
+        return [
+            SampleTranslation(self.pairs[i]["source"], self.pairs[i]["target"], hypotheses[i]) for i in places
+        ]

@@ -1,21 +1,20 @@
-"""The mean of several snapshots of a run: often better than each of them (Vaswani et al. 2017, 6.1)."""
+"""Models made from a finished run: the mean of its snapshots, and the 8-bit model that is shared."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from model.errors import UserError
-from model.storage.checkpoint import Checkpoint, load, save
-from training.run.directory import RUN, SNAPSHOTS, STATE, copy_record, kept_snapshots
+from model.storage.checkpoint import CARD, Checkpoint, load, save
+from training.run.directory import SNAPSHOTS, STATE, copy_curves_and_probes, kept_snapshots, read_run
 from training.run.resume import Snapshot, load_progress
 
 
-def choose(run: Path, last: int, best: int) -> list[Snapshot]:
-    """The latest `last` snapshots of a run, or its best `best` ones: one of the two is 0.
+def select_snapshots(run: Path, last: int, best: int) -> list[Snapshot]:
+    """The latest `last` or the best `best` snapshots of a run; the other number is 0.
 
     Raises UserError when the run keeps fewer.
     """
@@ -23,20 +22,20 @@ def choose(run: Path, last: int, best: int) -> list[Snapshot]:
         raise UserError(f"There is no run in {run}; give the folder that `train` wrote.")
     if (last > 0) == (best > 0):
         raise UserError("Give either --last N or --best N, at least 1.")
-    config = json.loads((run / RUN).read_text(encoding="utf-8"))["config"]
+    config = read_run(run)["config"]
     if last > config["keep_last"] or best > config["keep_best"]:
         raise UserError(
             f"{run} keeps its last {config['keep_last']} and its best {config['keep_best']} snapshots; "
-            "give no more."
+            "give at most these numbers."
         )
     snapshots = kept_snapshots(load_progress(run / STATE).snapshots, last, best)
     if len(snapshots) < max(last, best):
-        raise UserError(f"{run} keeps {len(snapshots)} snapshots, fewer than {max(last, best)}; give less.")
+        raise UserError(f"{run} has only {len(snapshots)} snapshots; give at most this number.")
     return snapshots
 
 
 def average(directories: Sequence[Path]) -> Checkpoint:
-    """One model whose every weight is the mean, taken in float32, of those in the directories."""
+    """The model whose weights are the means, in float32, of those in the directories."""
     checkpoints = [load(directory) for directory in directories]
     first, *others = checkpoints
     weights = [dict(other.model.named_parameters()) for other in others]
@@ -47,12 +46,27 @@ def average(directories: Sequence[Path]) -> Checkpoint:
 
 
 def average_run(run: Path, last: int, best: int, output: Path) -> list[Snapshot]:
-    """Write the mean of a run's snapshots as a model directory; returns those that went in."""
-    snapshots = choose(run, last, best)
+    """Write the mean of a run's snapshots as a model directory; returns these snapshots.
+
+    The mean is often better than each snapshot (Vaswani et al. 2017, section 6.1).
+    """
+    snapshots = select_snapshots(run, last, best)
     directories = [run / SNAPSHOTS / each.name for each in snapshots]
     steps = ", ".join(f"{each.step:,}" for each in snapshots)
     checkpoint = average(directories)
     text = f"# {checkpoint.info.title}\n\nThe mean of the snapshots of steps {steps} of one training run.\n"
     save(checkpoint, output, text)
-    copy_record(run, output)
+    copy_curves_and_probes(run, output)
     return snapshots
+
+
+def publish(model: Path, output: Path) -> None:
+    """Write a model directory with weights in 8 bits, and the curves and probes of its training.
+
+    A card that is already in `output` stays; `training.run.card.refresh` updates its figures. Raises
+    UserError when there is no model.
+    """
+    checkpoint = load(model)
+    keep_card = (output / CARD).is_file()
+    save(checkpoint, output, None if keep_card else checkpoint.card, eight_bit=True)
+    copy_curves_and_probes(model, output)

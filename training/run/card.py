@@ -1,14 +1,13 @@
 """The card of a trained model: the README.md of its directory.
 
-A run writes what it knows. The card of a model that is shared has more, written by hand; in it
-`refresh` fills what the model itself says, between comments such as <!-- begin figures --> and
-<!-- end figures -->.
+A run writes a first card. People complete the card of a model that is shared; `refresh` then fills its
+generated parts, between comments such as <!-- begin figures --> and <!-- end figures -->.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from model.errors import UserError
@@ -19,8 +18,8 @@ from training.config import TrainConfig
 from training.evaluation.evaluate import Evaluation, evaluate
 from training.evaluation.metrics import Scores
 
-BEAM = 4  # of the everyday sentences
-# A figure in the table of figures, by the name of its column. Decimals are those of `evaluate`.
+BEAM = 4  # for the everyday sentences
+# The columns of the table of figures; with as many decimals as `evaluate` prints.
 COLUMNS: dict[str, Callable[[Evaluation], str]] = {
     "sentences": lambda found: f"{found.sentences:,}",
     "BLEU": lambda found: f"{found.scores.bleu:.2f}",
@@ -31,17 +30,9 @@ COLUMNS: dict[str, Callable[[Evaluation], str]] = {
 }
 
 
-def card(config: TrainConfig, step: int, pairs: int, scores: Mapping[str, Scores]) -> str:
-    """What the run itself knows, in the form of the Hugging Face hub; the rest is for people to add.
-
-    `scores` are named by the set and the way of decoding.
-    """
+def run_card(config: TrainConfig, step: int, pairs: int, decoding: str, scores: Scores) -> str:
+    """The card that a run writes, in the format of the Hugging Face hub, with its validation scores."""
     shape = config.model
-    rows = "\n".join(
-        f"| {name} | {s.bleu:.2f} | {s.chrf:.2f} | {s.wer:.3f} | {s.cer:.3f} | {s.exact_match:.2f} |"
-        for name, s in scores.items()
-    )
-    signatures = next(iter(scores.values()))
     return f"""---
 tags:
   - headlight
@@ -59,31 +50,32 @@ feed-forward {shape.d_ff}, {shape.norm}-norm, {config.tokenizer} tokens;
 
 | set | BLEU | chrF | WER | CER | exact match, % |
 |---|---|---|---|---|---|
-{rows}
+| validation, {decoding} | {scores.bleu:.2f} | {scores.chrf:.2f} | {scores.wer:.3f} | {scores.cer:.3f} | \
+{scores.exact_match:.2f} |
 
-BLEU `{signatures.bleu_signature}`, chrF `{signatures.chrf_signature}`.
+BLEU `{scores.bleu_signature}`, chrF `{scores.chrf_signature}`.
 
-Say here before you share it: the data and its licence, test scores with their signature,
-what the model is bad at.
+Before you share this model, add: the data and its licence, test scores with their signatures, and what
+the model does badly.
 """
 
 
 def refresh(directory: Path, corpora: Sequence[Path], everyday: Sequence[str]) -> None:
-    """Fill the parts of a model's card that the model decides.
+    """Fill the generated parts of a model's card.
 
     - model: its size and shape.
-    - figures: each row of the table names a test set and a beam, and gets the figures that the
-      table's columns name; the test set is a file under one of the folders `corpora`.
+    - figures: each row of the table names a test set, which is a file in one of the folders `corpora`,
+      and a beam size. It gets the scores that the columns name.
     - everyday: the translations of these sentences.
 
     Raises UserError when the card or a test set is missing or a column is unknown.
     """
     path = directory / CARD
     if not path.is_file():
-        raise UserError(f"{directory} has no {CARD}; write the card first, with the comments of its parts.")
+        raise UserError(f"{directory} has no {CARD}; write the card first, with comments around its parts.")
     translator = Translator.load(directory)
     parts: dict[str, Callable[[str], str]] = {
-        "model": lambda _: describe(translator, directory),
+        "model": lambda _: model_table(translator, directory),
         "figures": lambda table: fill_figures(table, translator, corpora),
         "everyday": lambda _: translate_everyday(translator, everyday),
     }
@@ -94,7 +86,7 @@ def refresh(directory: Path, corpora: Sequence[Path], everyday: Sequence[str]) -
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
-def describe(translator: Translator, directory: Path) -> str:
+def model_table(translator: Translator, directory: Path) -> str:
     """A table of the model's size and shape."""
     checkpoint, shape = translator.checkpoint, translator.checkpoint.model.config
     parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
@@ -115,12 +107,12 @@ def describe(translator: Translator, directory: Path) -> str:
 
 
 def fill_figures(table: str, translator: Translator, corpora: Sequence[Path]) -> str:
-    """The table with its figures, and the signatures of what it shows behind it."""
+    """The table with its figures, followed by the signatures of BLEU and chrF."""
     header, rule, *rows = [line for line in table.splitlines() if line.startswith("|")]
     _, _, *columns = cells(header)
     for name in columns:
         if name not in COLUMNS:
-            raise UserError(f"There is no figure {name!r}; the columns of a card are {', '.join(COLUMNS)}.")
+            raise UserError(f"There is no figure {name!r}; use columns of this list: {', '.join(COLUMNS)}.")
     info = translator.checkpoint.info
     lines, signatures = [header, rule], ""
     for test_set, beam, *_ in map(cells, rows):
@@ -136,7 +128,7 @@ def fill_figures(table: str, translator: Translator, corpora: Sequence[Path]) ->
 
 
 def file_of(name: str, corpora: Sequence[Path]) -> Path:
-    """The file of this name in the first of the folders that has it. Raises UserError when none has."""
+    """The file of this name in the first folder that has it. Raises UserError when no folder has it."""
     found = next((folder / name for folder in corpora if (folder / name).is_file()), None)
     if found is None:
         folders = ", ".join(map(str, corpora)) or "no folder"
@@ -147,7 +139,7 @@ def file_of(name: str, corpora: Sequence[Path]) -> Path:
 
 
 def signature_line(scores: Scores, columns: Sequence[str]) -> str:
-    """What exactly BLEU and chrF are, where the table has them."""
+    """The signatures of BLEU and chrF, if the table has these columns."""
     named = {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature}
     shown = ", ".join(f"{name} `{signature}`" for name, signature in named.items() if name in columns)
     return f"\n{shown}\n" if shown else ""
@@ -160,7 +152,7 @@ def cells(line: str) -> list[str]:
 
 def translate_everyday(translator: Translator, sentences: Sequence[str]) -> str:
     """A table of sentences and their translations."""
-    # One at a time: in float32 on every machine, and just what the page shows.
+    # One sentence at a time: in float32 on every machine, and the same as on the page.
     pairs = [(sentence, translator.translate(sentence, BEAM).text) for sentence in sentences]
     rows = [f"| sentence | translation, beam {BEAM} |", "|---|---|", *(f"| {a} | {b} |" for a, b in pairs)]
     return "\n".join(rows) + "\n"

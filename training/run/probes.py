@@ -1,7 +1,7 @@
-"""Probes: at some steps of a run, every attention weight of a few fixed sentence pairs.
+"""Probes of a run: at some steps, every attention weight of a few fixed sentence pairs.
 
-The page's slider shows with them how each head came to be. What is stored, and how, is told in
-`model.storage.probes`.
+The page shows with them how each head developed during training. `model.storage.probes` documents the
+file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from model.storage.probes import PROBES, Probe, ProbePair, Probes, weights_to_co
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 
-# Written for this, short because a file grows with the square of their tokens. The second pair of each
-# language has words that change places; the third one's negation takes two words on one side.
+# Written for this purpose; short, because a file grows with the square of the number of tokens. In the
+# second pair of each language words change their order; in the third one side negates with two words.
 SENTENCES = {
     ("de", "en"): (
         ProbePair(
@@ -43,24 +43,24 @@ SENTENCES = {
 
 
 def should_probe(step: int) -> bool:
-    """Whether a run is probed behind this step: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
+    """Whether a run is probed after this step: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
 
-    That makes 26 probes of 4,500 steps and 31 of 30,000, the last step's included. It depends on
-    nothing else, so that a run which is resumed for more steps keeps the probes that it has.
+    A run of 4,500 steps has 26 probes and one of 30,000 has 31, including that of the last step. The
+    rule does not depend on the number of steps, so a run that is extended keeps its probes.
     """
     while step > 3 and step % 2 == 0:
         step //= 2
     return step <= 3
 
 
-class Recorder:
-    """Probes a model as it trains, without a change to its weights or to random numbers."""
+class ProbeRecorder:
+    """Probes a model during training; this changes neither its weights nor the random state."""
 
     def __init__(self, translator: Translator, output: Path, step: int, main: bool = True) -> None:
-        """A recorder for the run in `output`, about to go on behind `step`; only the main process writes.
+        """Prepare to probe the run in `output`, which continues after `step`; only the main process writes.
 
-        Of the probes already there two kinds are dropped: those of later steps, which a killed run
-        takes once more, and the one of a step that was only the last of its session.
+        Two kinds of existing probes are dropped: those of later steps, which the resumed run takes again,
+        and the one of a step that was only the last of an earlier session.
         """
         self.translator, self.output, self.main = translator, output, main
         checkpoint = translator.checkpoint
@@ -74,7 +74,7 @@ class Recorder:
             )
 
     def record(self, step: int, last: bool = False) -> None:
-        """Measure the model as it stands behind this step, if that is due or the last, and write the file."""
+        """Measure the model after this step, if it is the last one or one to probe, and write the file."""
         if self.main and self.probes.sentences and (last or should_probe(step)):
             self.probes.measured[step] = tuple(measure(self.translator, p) for p in self.probes.sentences)
             self.probes.save(self.output)

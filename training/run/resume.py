@@ -1,4 +1,4 @@
-"""The state of a run: one file that is replaced in one step, so a kill loses nothing before it."""
+"""The saved state of a run, from which it resumes; the file is replaced atomically."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ class Snapshot:
     """A model directory kept for averaging."""
 
     step: int
-    score: float  # of its validation; more is better
+    score: float  # of its validation; higher is better
 
     @property
     def name(self) -> str:
-        """Its folder's name."""
+        """The name of its folder."""
         return f"step-{self.step:08d}"
 
 
 @dataclass
 class Progress:
-    """Where a run stands."""
+    """The position of a run."""
 
     step: int = 0
     epoch: int = 0
-    batch: int = 0  # batches of this epoch already trained on
-    validated: int = 0  # the last step that was validated
-    best: float = float("-inf")  # score of the best validation; more is better
+    batch: int = 0  # batches of this epoch that are done
+    validated: int = 0  # step of the last validation
+    best: float = float("-inf")  # score of the best validation; higher is better
     best_step: int = 0
-    worse: int = 0  # validations since then
+    worse: int = 0  # validations since the best one
     seconds: float = 0.0  # spent in training, over all sessions
     snapshots: list[Snapshot] = field(default_factory=list)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Progress:
-        """The progress that `asdict` wrote down. Raises TypeError on other names."""
+        """The progress from its `asdict` values. Raises TypeError on other names."""
         return cls(**values | {"snapshots": [Snapshot(**each) for each in values["snapshots"]]})
 
 
 def seed_step(seed: int, step: int, process: int) -> None:
-    """Make the step's random numbers a function of run, step and process alone.
+    """Make the random numbers of a step depend only on the run's seed, the step and the process.
 
-    So no random state needs saving: a resumed run draws what an uninterrupted one would have.
+    So no random state is saved, and a resumed run draws the same numbers as an uninterrupted one.
     """
     words = np.random.SeedSequence((seed, step, process)).generate_state(1, np.uint64)
     torch.manual_seed(int(words[0]))
 
 
 def save_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-    """Write full-precision weights, optimizer and position."""
+    """Write the weights in full precision, the optimizer's state and the position."""
     tensors = {}
     for name, parameter in model.named_parameters():
         tensors[f"model.{name}"] = parameter.detach().cpu()
@@ -73,17 +73,21 @@ def save_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer,
 
 
 def load_progress(path: Path) -> Progress:
-    """The position alone; raises UserError on a missing or broken file."""
+    """Read only the position. Raises UserError on a missing or broken file."""
     return _read(path)[0]
 
 
 def load_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer) -> Progress:
-    """Put everything that `save_state` wrote back; raises UserError on a broken file."""
+    """Load what `save_state` wrote. Raises UserError on a broken file."""
     progress, tensors = _read(path)
     weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
     load_weights(model, weights, path)
+    keys = {name.split(".")[1] for name in tensors if name.startswith("optimizer.")}
     for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = _optimizer_state(tensors, name, parameter)
+        names = {key: f"optimizer.{key}.{name}" for key in keys}
+        optimizer.state[parameter] = {
+            key: tensors[stored].to(parameter.device) for key, stored in names.items() if stored in tensors
+        }
     return progress
 
 
@@ -93,14 +97,4 @@ def _read(path: Path) -> tuple[Progress, dict[str, Tensor]]:
             progress = Progress.from_json(json.loads(stream.metadata()["progress"]))
             return progress, {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is broken ({error}); start the run again elsewhere.") from error
-
-
-def _optimizer_state(tensors: dict[str, Tensor], name: str, parameter: Tensor) -> dict[str, Tensor]:
-    state = {}
-    for key, value in tensors.items():
-        kind, _, rest = key.partition(".")
-        entry, _, owner = rest.partition(".")
-        if kind == "optimizer" and owner == name:
-            state[entry] = value.to(parameter.device)
-    return state
+        raise UserError(f"{path} is broken ({error}); start the run again in another folder.") from error

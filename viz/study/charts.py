@@ -83,10 +83,10 @@ def silence_chart(study: Study) -> alt.TopLevelMixin:
     """The score as ever more heads are silent, and the line one point below where it starts."""
     rows = [
         {"heads": count, "order": f"by {each.measure}", "score": score}
-        for each in study.silencing
+        for each in study.ablation_curves
         for count, score in enumerate(each.scores)
     ]
-    limit = alt.Chart(alt.Data(values=[{"score": study.silencing[0].scores[0] - 1}]))
+    limit = alt.Chart(alt.Data(values=[{"score": study.ablation_curves[0].scores[0] - 1}]))
     lines = (
         alt.Chart(alt.Data(values=rows))
         .mark_line()

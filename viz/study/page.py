@@ -100,7 +100,7 @@ def _by_role(study: Study) -> Iterator[Finding]:
         best = max(selves, key=_nearness)
         yield Finding(
             f"No head of self-attention has a plain role. Nearest to one: {_name(best).lower()} "
-            f"{_see(SEEN[best.leaning], best)}.",
+            f"{_see(SEEN[best.nearest_role], best)}.",
             best,
         )
 
@@ -110,11 +110,11 @@ def _see(seen: str, head: HeadFindings) -> str:
 
 
 def _nearness(head: HeadFindings) -> float:
-    return head.evidence / THRESHOLDS[head.leaning]
+    return head.evidence / THRESHOLDS[head.nearest_role]
 
 
 def _spare(study: Study) -> str:
-    spare = study.silencing[0].spare()
+    spare = study.ablation_curves[0].redundant_heads()
     return f"The {spare} least important of {len(study.heads)} heads can be silent before {_points(study)}."
 
 
@@ -197,10 +197,11 @@ def _listed(heads: Sequence[HeadFindings]) -> str:
 
 
 def _silencing(study: Study) -> str:
-    spares = [f"{each.spare()} in the order of their {each.measure}" for each in study.silencing]
+    curves = study.ablation_curves
+    spares = [f"{each.redundant_heads()} in the order of their {each.measure}" for each in curves]
     return (
         f"Greedy translations of the same {study.pairs:,} sources; {study.score} with every head: "
-        f"{study.silencing[0].scores[0]:.1f}. Heads fall silent one after another, the least important "
+        f"{curves[0].scores[0]:.1f}. Heads fall silent one after another, the least important "
         f"first, in an order measured once with every head present. Before {_points(study)}, so many can "
         f"be silent: {' and '.join(spares)}."
     )
@@ -236,7 +237,7 @@ def _every_head(study: Study) -> str:
         "|" + "---|" * len(columns),
     ]
     for head in study.heads:
-        cells = [head.name, head.role, head.leaning, f"{head.evidence:.2f}", f"{head.entropy:.2f}"]
+        cells = [head.name, head.role, head.nearest_role, f"{head.evidence:.2f}", f"{head.entropy:.2f}"]
         cells += [f"{head.cost:.3f}", f"{head.gradient:.3f}"]
         if study.aligners:
             cells.append(" ".join(f"{100 * error:.0f} %" for error in head.errors or ()))

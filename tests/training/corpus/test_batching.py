@@ -19,7 +19,7 @@ def batches_of(lengths: list[tuple[int, int]], budget: int, seed: int = 1) -> To
 
 
 def realistic(count: int = 50_000) -> TokenBatches:
-    """Log-normal source lengths, targets that follow them: what a corpus of captions looks like."""
+    """Log-normal source lengths and similar target lengths, as in a corpus of captions."""
     random = np.random.default_rng(0)
     source = np.clip(random.lognormal(2.4, 0.5, count), 1, 100).astype(np.int64)
     target = np.clip(source * random.normal(1, 0.15, count), 1, 100).astype(np.int64)
@@ -31,7 +31,7 @@ def rows(batches) -> list[list[int]]:
 
 
 @given(pairs_of_lengths, budgets, st.integers(0, 5))
-def test_every_row_comes_exactly_once_in_an_epoch(lengths, budget, epoch):
+def test_every_row_occurs_exactly_once_in_an_epoch(lengths, budget, epoch):
     found = [row for batch in rows(batches_of(lengths, budget).epoch(epoch)) for row in batch]
     assert sorted(found) == list(range(len(lengths)))
 
@@ -45,7 +45,7 @@ def test_no_batch_is_over_budget_on_either_side_unless_it_is_one_row(lengths, bu
 
 
 @given(pairs_of_lengths, st.integers(1, 9))
-def test_no_batch_holds_more_pairs_than_allowed_and_all_but_few_hold_just_that(lengths, pairs):
+def test_no_batch_has_more_pairs_than_allowed_and_nearly_all_have_that_many(lengths, pairs):
     source, target = np.array(lengths, dtype=np.int64).reshape(-1, 2).T
     sizes = [len(batch) for batch in TokenBatches(source, target, 10**6, 1, pairs).epoch(0)]
     assert sum(sizes) == len(lengths)
@@ -62,7 +62,7 @@ def test_the_same_seed_and_epoch_give_the_same_batches(lengths, budget, seed, ep
 
 @settings(max_examples=20)
 @given(st.integers(0, 100), st.integers(0, 100))
-def test_epochs_and_seeds_differ_in_order_and_in_who_shares_a_batch(seed, epoch):
+def test_epochs_and_seeds_differ_in_order_and_in_the_rows_of_a_batch(seed, epoch):
     lengths = [(1 + row % 5, 1 + row % 5) for row in range(200)]
     batches = batches_of(lengths, 40, seed)
     mixtures = [
@@ -91,7 +91,7 @@ def test_long_sentences_are_not_left_for_the_end():
     assert abs(np.corrcoef(steps, means)[0, 1]) < 0.5
 
 
-def test_little_is_padding_on_realistic_lengths():
+def test_realistic_lengths_need_little_padding():
     batches = realistic()
     epoch = batches.epoch(0)
     assert padding_share(epoch, batches.target_lengths) < 0.05

@@ -11,7 +11,7 @@ from training.corpus.cleaning import RULES, clean
 from training.corpus.splits import read_corpus
 
 
-def test_bytes_that_are_not_utf8_drop_their_pair_alone(tmp_path):
+def test_bytes_that_are_not_utf8_drop_only_their_pair(tmp_path):
     parallel_files(tmp_path, sentences(40), "train")
     parallel_files(tmp_path, sentences(3), "dev")
     lines = (tmp_path / "train.de").read_bytes().splitlines(keepends=True)
@@ -32,7 +32,7 @@ BAD_PAIRS = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_each_rule_drops_and_counts_its_pair_alone(rule):
+def test_each_rule_drops_and_counts_only_its_pair(rule):
     good = sentences(20)
     kept, counts, _ = clean(as_dataset([*good[:10], BAD_PAIRS[rule], *good[10:]]))
     assert pairs_of(kept) == good
@@ -76,14 +76,14 @@ def text(length: int) -> str:
         ("one two three four", "one two three fours", None),
     ],
 )
-def test_rules_end_where_they_say(source, target, rule):
+def test_rules_have_exact_limits(source, target, rule):
     for pair in ((source, target), (target, source)):
         kept, counts, _ = clean(as_dataset([pair]))
         assert counts == dict.fromkeys(RULES, 0) | ({rule: 1} if rule else {})
         assert len(kept) == (rule is None)
 
 
-def test_what_is_kept_and_what_is_dropped_make_the_whole():
+def test_kept_and_dropped_pairs_are_all_pairs():
     pairs = [*BAD_PAIRS.values(), *sentences(9), *sentences(4)]
     kept, counts, _ = clean(as_dataset(pairs))
     assert len(kept) + sum(counts.values()) == len(pairs)

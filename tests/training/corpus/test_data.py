@@ -1,4 +1,4 @@
-"""Sources, the split and what is encoded: nothing is lost, what is held out stays out."""
+"""Sources, splits and encoding: no pair is lost, and held-out pairs are not trained on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ from tests.training.tiny import (
     write_lines,
 )
 from training.corpus.cleaning import clean
-from training.corpus.encoding import BLOCK, TOKENIZER_PAIRS, _sample, encode, lengths_of, train_tokenizers
+from training.corpus.encoding import (
+    BLOCK,
+    TOKENIZER_PAIRS,
+    _sample,
+    encode_pairs,
+    lengths_of,
+    train_tokenizers,
+)
 from training.corpus.sources import read_hub, read_parallel
 from training.corpus.splits import read_corpus
 from training.hardware import TOKENIZER_THREADS
@@ -91,7 +98,7 @@ def test_a_missing_side_is_named(tmp_path, name):
     parallel_files(tmp_path)
     parallel_files(tmp_path, name=name)
     (tmp_path / f"{name}.en").unlink()
-    with pytest.raises(UserError, match=rf"{name}\.en is missing beside {name}\.de"):
+    with pytest.raises(UserError, match=rf"{name}\.en is missing, but {name}\.de exists"):
         read_corpus(PARALLEL, [tmp_path])
 
 
@@ -106,7 +113,7 @@ def test_no_data_at_all_says_what_to_give():
 
 
 def test_too_small_a_corpus_to_hold_anything_out_is_refused(tmp_path):
-    with pytest.raises(UserError, match="has 10 pairs, but 10 are to be held out"):
+    with pytest.raises(UserError, match="has 10 pairs, but 10 of them are held out"):
         read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(10))])
 
 
@@ -156,20 +163,20 @@ def test_training_validation_and_test_are_disjoint_and_complete(tmp_path):
         assert part == [sentences(50)[row] for row in corpus.split[name]]
 
 
-def test_the_split_follows_from_data_and_seed_alone(tmp_path):
+def test_the_split_depends_only_on_data_and_seed(tmp_path):
     parallel_files(tmp_path, sentences(50))
     corpora = [read_corpus(dataclasses.replace(PARALLEL, seed=seed), [tmp_path]) for seed in (1, 1, 2)]
     assert corpora[0].split == corpora[1].split
     assert corpora[0].split["validation"] != corpora[2].split["validation"]
 
 
-def test_the_split_tells_other_data_apart(tmp_path):
+def test_other_data_has_another_split(tmp_path):
     one = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(50))]).split
     other = read_corpus(PARALLEL, [parallel_files(tmp_path, [*sentences(49), ("ende", "end")])]).split
     assert one != other
 
 
-def test_the_corpus_own_validation_part_is_taken_whole(tmp_path):
+def test_the_whole_validation_part_of_a_corpus_is_used(tmp_path):
     parallel_files(tmp_path, sentences(50))
     parallel_files(tmp_path, sentences(7), "val")
     corpus = read_corpus(OWN_VALIDATION, [tmp_path])
@@ -178,8 +185,8 @@ def test_the_corpus_own_validation_part_is_taken_whole(tmp_path):
     assert corpus.test is None
 
 
-def test_tokenizers_know_the_words_of_the_training_part_alone(tmp_path):
-    """Every pair has a word of its own, so what was held out must be unknown."""
+def test_tokenizers_know_only_the_words_of_the_training_part(tmp_path):
+    """Every pair has a unique word, so the words of held-out pairs must be unknown."""
     pairs = [(f"satz{letters}", f"line{letters}") for letters in map(chr, range(0x4E00, 0x4E00 + 50))]
     corpus = read_corpus(PARALLEL, [parallel_files(tmp_path, pairs)])
     source, target = train_tokenizers(PARALLEL, corpus.train)
@@ -206,7 +213,7 @@ def test_validation_pairs_with_an_empty_side_are_left_out(tmp_path):
 
 
 @given(st.integers(0, 10 * TOKENIZER_PAIRS))
-def test_a_vocabulary_is_learned_from_as_many_pairs_as_allowed_from_all_over_the_corpus(rows):
+def test_a_vocabulary_is_learned_from_the_allowed_number_of_pairs_spread_over_the_corpus(rows):
     blocks = [start / BLOCK for start in _sample(rows)]
     whole = math.ceil(rows / BLOCK)
     assert len(blocks) == min(whole, TOKENIZER_PAIRS / BLOCK)
@@ -216,7 +223,7 @@ def test_a_vocabulary_is_learned_from_as_many_pairs_as_allowed_from_all_over_the
     assert not rows or (min(gaps) >= 1 and max(gaps) - min(gaps) <= 1)
 
 
-def test_a_vocabulary_knows_every_pair_of_a_corpus_that_is_small_enough(monkeypatch):
+def test_a_vocabulary_is_learned_from_every_pair_of_a_small_corpus(monkeypatch):
     rows = [(f"satz{letter}", f"line{letter}") for letter in map(chr, range(0x4E00, 0x4E00 + 25))]
     monkeypatch.setattr("training.corpus.encoding.BLOCK", 10)
     for allowed, wanted in ((30, range(25)), (10, range(10))):
@@ -230,13 +237,13 @@ def test_a_vocabulary_knows_every_pair_of_a_corpus_that_is_small_enough(monkeypa
 
 
 @pytest.mark.parametrize(("entries", "width"), [(2**16, "uint16"), (2**16 + 1, "int32")])
-def test_ids_take_two_bytes_where_that_is_enough_and_come_back_whole(entries, width):
+def test_ids_take_two_bytes_if_that_is_enough_and_read_back_unchanged(entries, width):
     large = Tokenizer.train(words("abcdefghijklmnop", [4]), "word", entries)  # 2**16 words
     small = Tokenizer.train(["ja", "nein"], "word", 10)
     assert len(large) == entries
     last = large.pieces([entries - 1])[0]
     for tokenizers, pair in (((large, small), (last, "ja")), ((small, large), ("ja", last))):
-        encoded, _ = encode(as_dataset([pair, *sentences(2)]), tokenizers, 100)
+        encoded, _ = encode_pairs(as_dataset([pair, *sentences(2)]), tokenizers, 100)
         assert {encoded.features[side].feature.dtype for side in ("source", "target")} == {width}
         ids = [encoded[0][side] for side in ("source", "target")]
         assert ids == [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, pair, strict=True)]
@@ -255,14 +262,14 @@ def test_tokenizers_use_one_thread_each_where_several_processes_encode(monkeypat
     monkeypatch.setattr("training.corpus.encoding.worker_processes", lambda rows: processes)
     monkeypatch.setattr(datasets.Dataset, "map", noted_map)
     data = as_dataset(sentences(20))
-    assert len(encode(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
+    assert len(encode_pairs(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
     assert found == [(processes, threads)]
 
 
-def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_named():
+def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_returned():
     long = " ".join(["eins"] * 500)
     data = as_dataset([(long, "one"), *sentences(20), ("eins", long)])
-    kept, rows = encode(data, train_tokenizers(PARALLEL, data), max_tokens=3)
+    kept, rows = encode_pairs(data, train_tokenizers(PARALLEL, data), max_tokens=3)
     assert rows.tolist() == list(range(1, 21))
     assert len(kept) == 20
     assert max(map(max, lengths_of(kept))) == 3
@@ -271,13 +278,13 @@ def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_nam
 def test_a_pair_as_long_as_the_limit_is_kept():
     data = as_dataset(sentences(20))
     tokenizers = train_tokenizers(PARALLEL, data)
-    assert [len(encode(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
+    assert [len(encode_pairs(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
 
 
 def test_encoding_keeps_the_text_and_its_length():
     data = as_dataset(sentences(20))
     tokenizers = train_tokenizers(PARALLEL, data)
-    encoded, _ = encode(data, tokenizers, 100)
+    encoded, _ = encode_pairs(data, tokenizers, 100)
     for side, tokenizer, lengths in zip(("source", "target"), tokenizers, lengths_of(encoded), strict=True):
         assert [tokenizer.decode(ids) for ids in encoded[side]] == list(data[side])
         assert lengths.tolist() == [len(ids) for ids in encoded[side]]
@@ -316,7 +323,7 @@ def test_hub_data_without_a_validation_part_has_none(tmp_path, kind):
     assert validation is None
 
 
-def test_hub_languages_may_be_turned_round(tmp_path):
+def test_hub_languages_may_be_swapped(tmp_path):
     train, _ = read_hub(hub_directory(tmp_path / "data", "parquet", train=ROWS), None, ("en", "de"))
     assert pairs_of(train) == [(target, source) for source, target in sentences(30)]
 
@@ -331,7 +338,7 @@ def test_hub_texts_are_normalised_and_missing_ones_count_as_empty(tmp_path):
     assert clean(train)[1]["empty"] == 1
 
 
-def test_hub_recipes_split_off_what_the_data_set_lacks(tmp_path):
+def test_hub_recipes_split_off_the_parts_that_the_data_set_lacks(tmp_path):
     path = hub_directory(tmp_path / "data", "parquet", train=ROWS)
     config = dataclasses.replace(PARALLEL, hub=(path, "default"))
     corpora = [read_corpus(config, []) for _ in range(2)]
@@ -340,8 +347,8 @@ def test_hub_recipes_split_off_what_the_data_set_lacks(tmp_path):
     assert corpora[0].split["validation"] == corpora[1].split["validation"]
 
 
-def test_local_files_stand_in_for_the_hub(tmp_path):
-    config = dataclasses.replace(PARALLEL, hub=("nobody/nothing", "de-en"))
+def test_local_files_are_used_instead_of_the_hub(tmp_path):
+    config = dataclasses.replace(PARALLEL, hub=("missing/missing", "de-en"))
     assert len(read_corpus(config, [parallel_files(tmp_path)]).train) == 30
 
 

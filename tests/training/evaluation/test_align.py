@@ -1,4 +1,4 @@
-"""Word alignment of files: the right words, the right head, the right half, and nothing raised."""
+"""Word alignment of files: words, heads, halves of the gold lines, and refused input."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ from tests.model.helpers import SENTENCES, pharaoh_links, tiny_checkpoint, tiny_
 from tests.training.tiny import write_lines
 from training.__main__ import main
 from training.evaluation.align import (
-    Head,
-    Sentence,
-    Strongest,
+    AlignedWords,
+    AlignmentHead,
+    TokenisedLine,
     align_files,
     align_pairs,
+    aligned_words,
     all_heads,
     best_head,
     cross_weights,
     read_gold,
     read_words,
-    strongest,
 )
 
-# Without marks inside, our words are those between spaces. Their lengths differ, so that batches are padded.
+# Words without punctuation, so that the tokenizer's words are those between spaces. Their lengths differ,
+# so that batches are padded.
 SOURCES = ["Ein kleiner Hund", "die Äpfel kosten", "Öffne", "es ist heiß sehr heiß", ""]
 TARGETS = ["A small dog runs", "The apples", "open the door", "it going through the snow today", ""]
 GOLD = ["1-1 2-2 3-3 3p4", "2-1 3-2", "1-1", "1-1 2-2 3-3 4-4 5-5", ""]
-HEADS = [Head(layer, head, shifted) for layer in (0, 3) for head in (0, 2) for shifted in (False, True)]
+HEADS = [
+    AlignmentHead(layer, head, shifted) for layer in (0, 3) for head in (0, 2) for shifted in (False, True)
+]
 
 
 @pytest.fixture(params=[True, False], ids=["joint", "separate"])
@@ -58,7 +61,7 @@ def files(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word", "character"])
-def test_tokens_know_the_word_between_spaces_that_they_came_from(kind: TokenizerKind):
+def test_tokens_know_the_space_separated_word_that_they_came_from(kind: TokenizerKind):
     line = "How's it, (pro Kilo)! 2,50 Euro"
     tokenizer = trained(kind)
     sentence = read_words(tokenizer, line)
@@ -72,7 +75,7 @@ def test_tokens_know_the_word_between_spaces_that_they_came_from(kind: Tokenizer
 
 @pytest.mark.parametrize("kind", ["bpe", "word", "character"])
 @given(words=st.lists(st.text("aÄe\u0301.,'x2 \u00a0\u2581語", max_size=5), max_size=6))
-def test_every_word_that_leaves_a_trace_gets_tokens_in_order(kind: TokenizerKind, words: list[str]):
+def test_every_word_that_is_not_empty_gets_tokens_in_order(kind: TokenizerKind, words: list[str]):
     line = " ".join(words)
     kept = [word for word in line.split(" ") if word]
     found = read_words(trained(kind), line).words[:-1]
@@ -80,11 +83,11 @@ def test_every_word_that_leaves_a_trace_gets_tokens_in_order(kind: TokenizerKind
     assert set(found) == {index for index, word in enumerate(kept) if normalise(word)}
 
 
-def test_a_word_with_a_space_of_another_kind_inside_is_one_word():
+def test_a_word_with_a_no_break_space_inside_is_one_word():
     assert read_words(trained("character"), "a\u00a0b  c").words == [0, 0, 0, 1, 1, None]
 
 
-def test_a_word_of_nothing_visible_keeps_its_number():
+def test_an_invisible_word_keeps_its_number():
     words = read_words(trained("word"), "Ein \u2581 Hund").words
     assert words == [0, 2, None]
 
@@ -105,7 +108,7 @@ def test_weights_of_a_padded_batch_are_those_of_each_pair_alone(translator):
 
 
 def test_alignment_is_that_of_the_record(translator):
-    """The words are ours too in these sentences, so both ways must agree, for all heads and each one."""
+    """In these sentences both have the same words, so both must agree, for all heads and for each one."""
     aligned = align_pairs(translator, SOURCES, TARGETS)
     for place in range(4):
         ids = [*translator.checkpoint.target_tokenizer.encode(TARGETS[place]), EOS_ID]
@@ -122,18 +125,21 @@ def test_alignment_is_that_of_the_record(translator):
 
 
 def test_each_side_chooses_by_its_own_words():
-    """Source words 0 and 1 of a token each, target words 0 of two tokens and 1 of one; then </s>.
+    """Source words 0 and 1 have one token each, target word 0 has two tokens and word 1 has one; then </s>.
 
     Unshifted, target word 0 has rows 0 and 1, their means 0.3 and 0.45, and word 1 row 2; source
     word 0 has 0.6 for target word 0 and 0.8 for word 1, source word 1 has 0.9 and 0.1. Shifted,
     target word 0 has rows 1 and 2, means 0.45 and 0.4, and word 1 row 3.
     """
     cross = torch.tensor([[[[0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.8, 0.1, 0.1], [0.3, 0.6, 0.1]]]])
-    source, target = Sentence([5, 6, EOS_ID], [0, 1, None]), Sentence([7, 8, 9, EOS_ID], [0, 0, 1, None])
-    found = strongest(cross, source, target)
+    source, target = (
+        TokenisedLine([5, 6, EOS_ID], [0, 1, None]),
+        TokenisedLine([7, 8, 9, EOS_ID], [0, 0, 1, None]),
+    )
+    found = aligned_words(cross, source, target)
     assert found.sources.tolist() == [[[[1, 0]]], [[[0, 1]]]]
     assert found.targets.tolist() == [[[[1, 0]]], [[[0, 0]]]]
-    shifted = found.of(Head(0, 0, True))
+    shifted = found.of(AlignmentHead(0, 0, True))
     assert shifted.forward() == {(0, 0), (1, 1)}
     assert shifted.backward() == {(0, 0), (1, 0)}
     assert shifted.links(symmetrise=False) == shifted.forward()
@@ -144,8 +150,8 @@ def test_each_side_chooses_by_its_own_words():
 
 
 def test_best_head_is_chosen_on_odd_lines_alone():
-    """One head is right on lines 1 and 3, another on lines 2 and 4, where there is more to be had."""
-    odd, even = Head(2, 1, True), Head(1, 2, False)
+    """One head is right on lines 1 and 3, another on lines 2 and 4, which have more links."""
+    odd, even = AlignmentHead(2, 1, True), AlignmentHead(1, 2, False)
     references = [parse_gold(line) for line in ("1-2", "1-1 2-2 3-3", "2-1", "3-1 2-2 1-3")]
     answers = ([-1, 0], [0, 1, 2], [1], [2, 1, 0])
     aligned = []
@@ -153,12 +159,12 @@ def test_best_head_is_chosen_on_odd_lines_alone():
         words = torch.full((2, 4, 3, len(answer)), 5)
         head = odd if number % 2 else even
         words[int(head.shifted), head.layer, head.head] = torch.tensor(answer)
-        aligned.append(Strongest(words, words))
+        aligned.append(AlignedWords(words, words))
     heads = all_heads(tiny_config())
     assert best_head(heads, aligned, references) == odd
     assert best_head(heads, aligned[1:], references[1:]) == even
     heads.remove(odd)
-    assert best_head(heads, aligned, references) == heads[0]  # the others are all as wrong
+    assert best_head(heads, aligned, references) == heads[0]  # all others are equally wrong
 
 
 def test_symmetrised_lines_are_chosen_and_joined_from_both_sides(translator, files):
@@ -180,7 +186,7 @@ def error_rate(lines: list[str], gold: list[str]) -> float:
     return 1 - hits / total
 
 
-def test_rates_are_those_of_their_lines_and_no_head_is_better_on_the_odd_ones(translator, files):
+def test_rates_are_those_of_their_lines_and_no_head_is_better_on_the_odd_lines(translator, files):
     found = align_files(translator, *files)
     assert found.error_rates == pytest.approx(
         {
@@ -200,7 +206,7 @@ def test_a_named_head_is_scored_on_all_lines(translator, files):
     assert found.error_rates == pytest.approx({"all": error_rate(found.lines, GOLD)})
 
 
-# Sentences that do not fit
+# Sentences over the token limit
 
 
 def test_a_pair_too_long_for_the_model_is_an_empty_line(translator, files):
@@ -216,7 +222,7 @@ def test_a_pair_too_long_for_the_model_is_an_empty_line(translator, files):
     assert expected.skipped == 0
 
 
-def test_limit_is_the_translators(translator, tmp_path):
+def test_the_token_limit_is_that_of_the_translator(translator, tmp_path):
     """With </s> 128 tokens fit and 129 do not."""
     encode = translator.checkpoint.source_tokenizer.encode
     word = next(word for word in " ".join(SENTENCES).split() if len(encode(f"{word} {word}")) == 2)
@@ -229,7 +235,7 @@ def test_limit_is_the_translators(translator, tmp_path):
     assert not found.lines[1]
 
 
-def test_nothing_that_fits_is_all_missed(translator, files):
+def test_a_corpus_where_nothing_fits_has_error_1(translator, files):
     write_lines(files[0], ["Hund " * MAX_TOKENS] * 5)
     found = align_files(translator, *files)
     assert found.lines == [""] * 5
@@ -237,10 +243,10 @@ def test_nothing_that_fits_is_all_missed(translator, files):
     assert found.error_rates == {"all": 1, "odd": 1, "even": 1}
 
 
-# What is refused
+# Invalid input
 
 
-def test_files_must_pair_up(translator, files):
+def test_files_must_have_the_same_number_of_lines(translator, files):
     write_lines(files[1], TARGETS[:3])
     with pytest.raises(UserError, match="line n of both"):
         align_files(translator, *files)
@@ -256,22 +262,28 @@ def test_files_must_pair_up(translator, files):
         (["", "x", "", "", ""], "Line 2 of .*: “x” is not a valid link"),
     ],
 )
-def test_gold_that_cannot_be_of_these_pairs_is_refused(files, lines, message):
+def test_gold_links_outside_of_their_sentences_are_refused(files, lines, message):
     write_lines(files[2], lines)
     with pytest.raises(UserError, match=message):
         read_gold(files[2], SOURCES, TARGETS)
 
 
 @pytest.mark.parametrize(
-    "head", [Head(4, 0, False), Head(0, 3, False), Head(-1, 0, False), Head(0, -1, True)]
+    "head",
+    [
+        AlignmentHead(4, 0, False),
+        AlignmentHead(0, 3, False),
+        AlignmentHead(-1, 0, False),
+        AlignmentHead(0, -1, True),
+    ],
 )
-def test_a_head_that_is_not_there_is_refused(translator, files, head):
+def test_a_missing_head_is_refused(translator, files, head):
     with pytest.raises(UserError, match="the decoder has 4 layers of 3 heads"):
         align_files(translator, *files, head=head)
 
 
-def test_a_head_is_named_or_chosen_by_gold(translator, files, tmp_path):
-    with pytest.raises(UserError, match="Name a layer and a head"):
+def test_a_head_is_given_or_chosen_by_gold(translator, files, tmp_path):
+    with pytest.raises(UserError, match="Give a layer and a head"):
         align_files(translator, *files[:2])
     short = [tmp_path / name for name in "abc"]
     for path, lines in zip(short, (SOURCES, TARGETS, GOLD), strict=True):
@@ -300,13 +312,13 @@ def align(monkeypatch, capsys, files, tmp_path, translator):
 def test_command_writes_a_line_for_each_pair(align, files, tmp_path):
     output, errors = align("--layer", 4, "--head", 3, "--shifted")
     loaded = Translator.load(tmp_path / "model")
-    expected = align_files(loaded, *files[:2], head=Head(3, 2, True)).lines
+    expected = align_files(loaded, *files[:2], head=AlignmentHead(3, 2, True)).lines
     assert output == "".join(f"{line}\n" for line in expected)
     assert "layer 4, head 3" in errors
     assert "AER" not in errors
 
 
-def test_command_chooses_by_gold_and_tells_the_error_apart_from_the_lines(align, files, tmp_path):
+def test_command_chooses_by_gold_and_prints_error_rates_to_standard_error(align, files, tmp_path):
     found = align_files(Translator.load(tmp_path / "model"), *files)
     output, errors = align("--gold", files[2])
     assert output.split("\n")[:-1] == found.lines
@@ -331,26 +343,26 @@ def test_command_writes_json(align, files, tmp_path):
 def test_command_symmetrises(align, files, tmp_path):
     output, _ = align("--layer", 1, "--head", 3, "--symmetrise")
     loaded = Translator.load(tmp_path / "model")
-    lines = align_files(loaded, *files[:2], head=Head(0, 2, False), symmetrise=True).lines
+    lines = align_files(loaded, *files[:2], head=AlignmentHead(0, 2, False), symmetrise=True).lines
     assert output.splitlines() == lines
-    assert lines != align_files(loaded, *files[:2], head=Head(0, 2, False)).lines
+    assert lines != align_files(loaded, *files[:2], head=AlignmentHead(0, 2, False)).lines
 
 
 def test_command_counts_what_it_skipped_on_standard_error(align, files):
     write_lines(files[0], ["Hund " * MAX_TOKENS, *SOURCES[1:]])
     output, errors = align("--layer", 1, "--head", 1)
     assert output.startswith("\n")
-    assert f"1 of 5 pairs, of more than {MAX_TOKENS} tokens" in errors
+    assert f"1 of 5 pairs have more than {MAX_TOKENS} tokens" in errors
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--layer", 1], "--layer and --head go together"),
-        (["--head", 1], "--layer and --head go together"),
+        (["--layer", 1], "--layer and --head belong together"),
+        (["--head", 1], "--layer and --head belong together"),
         (["--shifted"], "--shifted needs"),
         (["--layer", 0, "--head", 1], "There is no layer 0"),
-        ([], "Name a layer and a head"),
+        ([], "Give a layer and a head"),
     ],
 )
 def test_command_ends_in_one_sentence_on_a_mistake(align, options, message):

@@ -1,10 +1,10 @@
-"""Scores: the right way round, over the corpus, with the signature that names the metric."""
+"""Scores of a corpus with their signatures, and the loss and speed of a window of steps."""
 
 from __future__ import annotations
 
 import pytest
 
-from training.evaluation.metrics import score
+from training.evaluation.metrics import TrainingWindow, score
 
 REFERENCES = [
     "A small dog runs through the snow.",
@@ -20,7 +20,7 @@ def test_identical_texts_are_perfect():
     assert (scores.wer, scores.cer, scores.exact_match) == (0, 0, 100)
 
 
-def test_unrelated_texts_are_hopeless():
+def test_unrelated_texts_score_near_zero():
     scores = score(["zzz zzz", "qqq", "xxx"], REFERENCES)
     assert scores.bleu < 1
     assert scores.exact_match == 0
@@ -28,14 +28,14 @@ def test_unrelated_texts_are_hopeless():
 
 
 def test_hypotheses_come_first():
-    """A short hypothesis deletes words; the other way round it would insert them."""
+    """A short hypothesis deletes words; with swapped arguments it would insert them."""
     short, long = ["a dog"], ["a dog runs through snow"]
     assert score(short, long).wer == pytest.approx(3 / 5)
     assert score(long, short).wer == pytest.approx(3 / 2)
     assert score(short, long).cer < 1 < score(long, short).cer
 
 
-def test_bleu_punishes_what_is_missing_by_brevity():
+def test_bleu_lowers_the_score_of_short_translations():
     half = [" ".join(line.split()[:5]) for line in REFERENCES]
     assert score(half, REFERENCES).bleu < 70  # every n-gram is right
 
@@ -63,7 +63,7 @@ def test_signatures_name_tokens_case_and_version():
     assert "nc:6" in scores.chrf_signature
 
 
-def test_texts_must_pair_up():
+def test_there_must_be_as_many_hypotheses_as_references():
     with pytest.raises(ValueError, match="argument"):
         score(REFERENCES[:2], REFERENCES)
 
@@ -78,3 +78,13 @@ def test_an_empty_reference_is_scored_too():
     scores = score(REFERENCES, ["", *REFERENCES[1:]])
     assert 0 < scores.bleu < 100
     assert scores.wer > 0
+
+
+def test_a_window_weighs_the_loss_by_tokens():
+    window = TrainingWindow()
+    window.add(1.0, 30, 2.0, 0.5)
+    window.add(4.0, 10, 3.0, 0.25)
+    values = window.values()
+    assert values["loss"] == pytest.approx(1.75)
+    assert (values["gradient_norm"], values["learning_rate"]) == (3.0, 0.25)
+    assert values["tokens_per_second"] > 0

@@ -1,4 +1,4 @@
-"""Averaging: the mean of what was asked for, nothing else."""
+"""The mean of the chosen snapshots, and publishing in 8 bits with the curves, the probes and the card."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import pytest
 import torch
 
 from model.errors import UserError
-from model.storage.checkpoint import load
+from model.storage.checkpoint import CARD, WEIGHTS, load, save
+from model.storage.probes import PROBES
+from model.storage.training_log import METRICS
 from model.translator import Translator
-from tests.training.tiny import REVERSE, run, state_of
-from training.run.average import average_run
+from tests.model.helpers import tiny_checkpoint
+from tests.training.tiny import REVERSE, state_of
+from training.run.average import average_run, publish
 from training.run.directory import SNAPSHOTS
 
 
 @pytest.fixture
-def finished(tmp_path, data):
-    run(replace(REVERSE, validate_every=3, keep_last=3), data, tmp_path / "run")
-    return tmp_path / "run"
+def finished(reference):
+    return reference(replace(REVERSE, validate_every=3, keep_last=3))
 
 
 @pytest.mark.parametrize("choice", [{"last": 3, "best": 0}, {"last": 0, "best": 2}], ids=["last", "best"])
@@ -51,9 +53,46 @@ def test_one_number_must_be_given(finished, tmp_path, last, best):
         average_run(finished, last, best, tmp_path / "mean")
 
 
-def test_what_is_not_there_is_said(finished, tmp_path):
+def test_a_missing_run_or_snapshot_is_reported(finished, tmp_path):
     with pytest.raises(UserError, match="no run in"):
         average_run(tmp_path, 2, 0, tmp_path / "mean")
     with pytest.raises(UserError, match="keeps its last 3 and its best 5"):
         average_run(finished, 50, 0, tmp_path / "mean")
     assert not (tmp_path / "mean").exists()
+
+
+# Publishing
+
+
+def test_published_weights_are_nearly_the_same_and_smaller(tmp_path):
+    model, output = tmp_path / "model", tmp_path / "shared"
+    save(tiny_checkpoint(seed=1, d_model=48, d_ff=96), model, "A card of the run.")
+    publish(model, output)
+    before, after = load(model), load(output)
+    for one, other in zip(before.model.parameters(), after.model.parameters(), strict=True):
+        largest = one.abs().amax(-1, keepdim=True)
+        assert ((one - other).abs() <= largest / 253 + 1e-6).all()
+    assert (output / WEIGHTS).stat().st_size < 0.75 * (model / WEIGHTS).stat().st_size
+    assert after.card == "A card of the run."
+
+
+def test_curves_and_probes_are_copied_and_an_existing_card_stays(tmp_path):
+    model, output = tmp_path / "model", tmp_path / "shared"
+    save(tiny_checkpoint(seed=1), model, "A card of the run.")
+    (model / METRICS).write_text('{"step": 1}\n')
+    (model / PROBES).write_bytes(b"probes")
+    output.mkdir()
+    (output / CARD).write_text("By hand.")
+    publish(model, output)
+    assert (output / CARD).read_text() == "By hand."
+    assert (output / METRICS).read_text() == '{"step": 1}\n'
+    assert (output / PROBES).read_bytes() == b"probes"
+
+
+def test_probes_of_another_training_are_removed(tmp_path):
+    model, output = tmp_path / "model", tmp_path / "shared"
+    save(tiny_checkpoint(seed=1), model, "A card of the run.")
+    output.mkdir()
+    (output / PROBES).write_bytes(b"another model's")
+    publish(model, output)
+    assert not (output / PROBES).exists()

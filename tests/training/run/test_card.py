@@ -1,4 +1,4 @@
-"""The cards of the shipped models are true, and `python -m training cards` fills what the model decides."""
+"""The cards of the shipped models are correct, and `python -m training cards` fills their parts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import write_lines
 from training import __main__ as command_line
-from training.run.card import cells, describe, file_of, refresh, translate_everyday
+from training.run.card import cells, file_of, model_table, refresh, translate_everyday
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {path.name: path for path in list_models(ROOT / "assets" / "models")}
 EVERYDAY = json.loads((ROOT / "assets" / "everyday.json").read_text(encoding="utf-8"))
-LICENCES = {  # what a card has to say of its data
+LICENCES = {  # words about the data that a card must have
     "tatoeba": "CC BY 2.0 FR",
     "multi30k": "non-commercial research and education",
     "xdailydialog": "non-commercial",
@@ -31,8 +31,8 @@ LICENCES = {  # what a card has to say of its data
     "english-words": "Unlicense",
 }
 NON_COMMERCIAL = {"multi30k", "xdailydialog"}
-# How far figures move between processors that multiply in bfloat16 and others: see
-# model.decoding.search.BFLOAT16_TOLERANCE. The trial which of them this one is depends on its load.
+# How far figures differ between processors that multiply in bfloat16 and others: see
+# model.decoding.search.BFLOAT16_TOLERANCE. A trial decides which kind this one is; it depends on the load.
 TOLERANCE = {"BLEU": 0.2, "chrF": 0.2, "WER": 0.004, "CER": 0.004, "exact": 0.3}
 
 
@@ -64,7 +64,7 @@ def run(monkeypatch, *words: str) -> None:
 # The cards that are shipped
 
 
-def test_front_matter_tells_languages_data_and_licence(shipped):
+def test_front_matter_has_languages_data_and_licence(shipped):
     data = RepoCard.load(shipped / CARD).data
     info = Translator.load(shipped).checkpoint.info
     words = info.source_language == "word"
@@ -83,8 +83,8 @@ def test_the_card_names_the_licence_of_its_data(shipped):
     assert [name for name in card.data.datasets if LICENCES[name] not in text] == []
 
 
-def test_size_and_shape_are_the_models(shipped):
-    assert part(text_of(shipped), "model") == describe(Translator.load(shipped), shipped)
+def test_size_and_shape_are_those_of_the_model(shipped):
+    assert part(text_of(shipped), "model") == model_table(Translator.load(shipped), shipped)
 
 
 def test_every_command_on_the_card_parses(shipped, monkeypatch):
@@ -111,38 +111,38 @@ def test_there_are_twenty_everyday_sentences(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(EVERYDAY) & set(SHIPPED)))
-def test_everyday_translations_are_the_models(name):
-    told = part(text_of(SHIPPED[name]), "everyday")
-    assert told == translate_everyday(Translator.load(SHIPPED[name]), EVERYDAY[name])
+def test_everyday_translations_are_those_of_the_model(name):
+    shown = part(text_of(SHIPPED[name]), "everyday")
+    assert shown == translate_everyday(Translator.load(SHIPPED[name]), EVERYDAY[name])
 
 
 @pytest.mark.slow
 def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
-    """HEADLIGHT_DATA names the folders of the test sets, as PATH does: the corpora, and that of the runs."""
+    """HEADLIGHT_DATA lists the folders of the test sets as PATH does: those of the corpora and the runs."""
     corpora = [Path(folder) for folder in os.environ.get("HEADLIGHT_DATA", "").split(os.pathsep)]
     info = Translator.load(shipped).checkpoint.info
     figures = part(text_of(shipped), "figures")
     header, *rows = table(figures)
     assert rows
     for row in rows:
-        told = dict(zip(header, row, strict=True))
+        shown = dict(zip(header, row, strict=True))
         names = [
-            f"{told['test set'].strip('`')}.{language}"
+            f"{shown['test set'].strip('`')}.{language}"
             for language in (info.source_language, info.target_language)
         ]
         try:
             files = [file_of(name, corpora) for name in names]
         except UserError:
-            pytest.skip(f"{told['test set']} is not here; name its folder in HEADLIGHT_DATA")
-        assert told["sentences"] == f"{len(files[1].read_text(encoding='utf-8').splitlines()):,}"
-        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", told["beam"]]
+            pytest.skip(f"{shown['test set']} is not here; name its folder in HEADLIGHT_DATA")
+        assert shown["sentences"] == f"{len(files[1].read_text(encoding='utf-8').splitlines()):,}"
+        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", shown["beam"]]
         run(monkeypatch, "evaluate", str(shipped), *words)
         printed = {
             line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()
         }
-        for name in TOLERANCE.keys() & told.keys():
+        for name in TOLERANCE.keys() & shown.keys():
             value, rest = printed[name]
-            assert float(told[name]) == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
+            assert float(shown[name]) == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
             assert name not in ("BLEU", "chrF") or f"{name} `{rest}`" in figures
 
 
@@ -180,7 +180,7 @@ def corpora(tmp_path) -> list[Path]:
     return [tmp_path, tmp_path / "more"]
 
 
-def test_refresh_fills_its_parts_and_leaves_the_rest(directory, corpora):
+def test_refresh_fills_the_parts_and_keeps_the_rest(directory, corpora):
     refresh(directory, corpora, SENTENCES[:2])
     text = text_of(directory)
     assert text.startswith("By hand.\n\n<!-- begin model -->\n| | |")
@@ -195,7 +195,7 @@ def test_refresh_fills_its_parts_and_leaves_the_rest(directory, corpora):
     assert text_of(directory) == text
 
 
-def test_a_part_that_the_card_lacks_stays_away(directory, corpora):
+def test_a_missing_part_is_not_added(directory, corpora):
     (directory / CARD).write_text("Nothing to fill.\n", encoding="utf-8")
     refresh(directory, corpora, SENTENCES)
     assert text_of(directory) == "Nothing to fill.\n"

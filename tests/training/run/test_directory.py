@@ -1,10 +1,11 @@
-"""The run directory: what makes a run repeatable, and curves without gaps or repeats."""
+"""The run directory: its description, its checks, and curves without gaps or repeats."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,11 @@ from training.run.directory import (
     SPLIT,
     STATE,
     RunLog,
-    Window,
     check_config,
     check_output,
     check_split,
-    describe,
-    precision_of,
+    read_run,
+    write_description,
 )
 
 # What decides the numbers of a run.
@@ -38,9 +38,9 @@ def steps(output) -> list[int]:
     return [json.loads(line)["step"] for line in lines]
 
 
-def test_a_run_is_never_overwritten_and_nothing_is_resumed_from_nowhere(tmp_path):
+def test_a_run_is_never_overwritten_and_a_missing_run_is_not_resumed(tmp_path):
     check_output(tmp_path / "new", resume=False)
-    with pytest.raises(UserError, match="no run to resume in .*new; leave --resume out"):
+    with pytest.raises(UserError, match="no run to resume in .*new; start one without --resume"):
         check_output(tmp_path / "new", resume=True)
     (tmp_path / STATE).touch()
     check_output(tmp_path, resume=True)
@@ -57,13 +57,13 @@ def test_configuration_data_split_and_test_pairs_are_written_down(tmp_path, monk
     corpus = read_corpus(PARALLEL, [parallel_files(tmp_path / "data", sentences(50))])
     output = tmp_path / "runs" / "one"
     monkeypatch.chdir(tmp_path)
-    describe(output, PARALLEL, [Path("data"), tmp_path / "more"], corpus, {"train": 40}, "bf16")
-    run = json.loads((output / RUN).read_text(encoding="utf-8"))
-    assert run["config"] == json.loads(json.dumps(PARALLEL.to_json()))
+    write_description(output, PARALLEL, [Path("data"), tmp_path / "more"], corpus, {"train": 40}, "bf16")
+    run = read_run(output)
+    assert run["config"] == json.loads(json.dumps(asdict(PARALLEL)))
     assert run["dropped"] == corpus.dropped
     assert run["data"] == [str(tmp_path / "data"), str(tmp_path / "more")]
     assert run["versions"] == {name: importlib.metadata.version(name) for name in LIBRARIES}
-    assert precision_of(output) == "bf16"
+    assert run["precision"] == "bf16"
     assert json.loads((output / SPLIT).read_text(encoding="utf-8")) == corpus.split
     written = [
         (output / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
@@ -72,19 +72,21 @@ def test_configuration_data_split_and_test_pairs_are_written_down(tmp_path, monk
     check_split(output, corpus)
 
 
-def test_a_setting_that_may_change_is_told_and_any_other_is_refused(tmp_path):
+def test_a_setting_that_may_change_is_reported_and_any_other_is_refused(tmp_path):
     corpus = read_corpus(PARALLEL, [parallel_files(tmp_path / "data")])
-    describe(tmp_path, replace(PARALLEL, patience=3), [], corpus, {}, "no")
+    write_description(tmp_path, replace(PARALLEL, patience=3), [], corpus, {}, "no")
     assert check_config(tmp_path, replace(PARALLEL, patience=3)) == []
     (change,) = check_config(tmp_path, PARALLEL)
-    assert change == "patience was 3 when the run began and is None now"
-    with pytest.raises(UserError, match="began with accumulate 1, but the recipe says 2"):
+    assert change == "patience was 3 when the run started and is None now"
+    with pytest.raises(UserError, match="started with accumulate 1, but the recipe has 2"):
         check_config(tmp_path, replace(PARALLEL, accumulate=2))
 
 
-def test_a_setting_that_is_younger_than_the_run_does_not_keep_it_from_going_on(tmp_path):
-    describe(tmp_path, PARALLEL, [], read_corpus(PARALLEL, [parallel_files(tmp_path / "data")]), {}, "no")
-    described = json.loads((tmp_path / RUN).read_text(encoding="utf-8"))
+def test_a_setting_added_since_the_run_started_is_not_compared(tmp_path):
+    write_description(
+        tmp_path, PARALLEL, [], read_corpus(PARALLEL, [parallel_files(tmp_path / "data")]), {}, "no"
+    )
+    described = read_run(tmp_path)
     del described["config"]["name"]
     (tmp_path / RUN).write_text(json.dumps(described), encoding="utf-8")
     assert check_config(tmp_path, PARALLEL) == []
@@ -92,18 +94,18 @@ def test_a_setting_that_is_younger_than_the_run_does_not_keep_it_from_going_on(t
 
 def test_another_corpus_is_refused(tmp_path):
     corpora = [read_corpus(PARALLEL, [parallel_files(tmp_path / f"{n}", sentences(n))]) for n in (50, 51)]
-    describe(tmp_path, PARALLEL, [], corpora[0], {}, "no")
-    with pytest.raises(UserError, match="corpus differs from the one that .* began with"):
+    write_description(tmp_path, PARALLEL, [], corpora[0], {}, "no")
+    with pytest.raises(UserError, match="corpus differs from that of the run in .*; give the same data"):
         check_split(tmp_path, corpora[1])
 
 
 def test_a_resumed_log_drops_what_came_after_the_last_save(tmp_path, monkeypatch):
-    # Readers sort the files of one second by a count that goes through the whole process.
+    # Readers sort files of the same second by a counter of the process.
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
-    with RunLog(tmp_path, 0) as log:
+    with closing(RunLog(tmp_path, 0)) as log:
         for step in (2, 4, 6):
             log.write(step, {"train/loss": float(step)})
-    with RunLog(tmp_path, 4) as log:
+    with closing(RunLog(tmp_path, 4)) as log:
         assert steps(tmp_path) == [2, 4]
         log.write(6, {"train/loss": 60.0})
     assert steps(tmp_path) == [2, 4, 6]
@@ -111,18 +113,8 @@ def test_a_resumed_log_drops_what_came_after_the_last_save(tmp_path, monkeypatch
     assert [(e.step, e.value) for e in curves.Scalars("train/loss")] == [(2, 2.0), (4, 4.0), (6, 60.0)]
 
 
-def test_a_line_cut_off_by_a_kill_is_dropped(tmp_path):
+def test_an_incomplete_last_line_is_dropped(tmp_path):
     (tmp_path / METRICS).write_text('{"step": 2, "train/loss": 1.0}\n{"step": 4, "tra', encoding="utf-8")
-    with RunLog(tmp_path, 4):
+    with closing(RunLog(tmp_path, 4)):
         pass
     assert steps(tmp_path) == [2]
-
-
-def test_a_window_weighs_the_loss_by_tokens():
-    window = Window()
-    window.add(1.0, 30, 2.0, 0.5)
-    window.add(4.0, 10, 3.0, 0.25)
-    values = window.values()
-    assert values["loss"] == pytest.approx(1.75)
-    assert (values["gradient_norm"], values["learning_rate"]) == (3.0, 0.25)
-    assert window.speed() > 0

@@ -1,4 +1,4 @@
-"""Probes of a run: when, of what, the same after a resume, and of no effect on the training."""
+"""Probes of a run: their steps and sentences, resumed runs, and no effect on the training."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from model.storage.training_log import METRICS
 from model.tokenizer import normalise
 from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
-from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, run
+from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run
 from training.recipes import RECIPES
 from training.run.average import average_run
 from training.run.directory import BEST, LATEST, STATE
 from training.run.probes import SENTENCES, measure, readable_sentences, should_probe
-from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
 MAX_PROBES_BYTES = 1_500_000  # of a shipped model
@@ -32,7 +31,7 @@ def probes_of(output: Path) -> bytes:
     return (output / PROBES).read_bytes()
 
 
-# When and what
+# Steps and sentences
 
 
 @pytest.mark.parametrize(("steps", "count"), [(4500, 26), (30_000, 31), (100_000, 35)])
@@ -44,13 +43,13 @@ def test_probes_are_log_spaced(steps, count):
 
 
 @pytest.mark.parametrize(("last", "steps"), [(12, (0, 1, 2, 3, 4, 6, 8, 12)), (7, (0, 1, 2, 3, 4, 6, 7))])
-def test_a_run_is_probed_at_its_first_its_due_and_its_last_step(tmp_path, data, last, steps):
+def test_a_run_is_probed_at_the_given_steps_and_its_last_step(tmp_path, data, last, steps):
     run(replace(REVERSE, max_steps=last), data, tmp_path / "run")
     assert Probes.load(tmp_path / "run").steps == steps
 
 
-def test_each_probe_is_of_the_model_behind_its_step(tmp_path, data):
-    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+def test_each_probe_is_of_the_model_after_its_step(tmp_path, data):
+    trainer = prepared(REVERSE, data, tmp_path / "run")
     pairs = readable_sentences(trainer.recorder.translator)
     wanted = {}
 
@@ -91,7 +90,7 @@ def test_the_probes_of_a_shipped_model_stay_small(model):
     assert 35 * one_step < MAX_PROBES_BYTES
 
 
-def test_a_corpus_of_other_words_is_trained_on_without_probes(tmp_path):
+def test_a_run_whose_tokenizer_cannot_read_the_sentences_has_no_probes(tmp_path):
     best = run(PARALLEL, parallel_files(tmp_path / "data"), tmp_path / "run")
     assert not (tmp_path / "run" / PROBES).exists()
     assert not (best / PROBES).exists()
@@ -101,16 +100,16 @@ def test_a_corpus_of_other_words_is_trained_on_without_probes(tmp_path):
 # No effect on the training
 
 
-def test_probing_changes_nothing_in_training(tmp_path, data, monkeypatch):
-    run(REVERSE, data, tmp_path / "probed")
+def test_probing_changes_nothing_in_training(tmp_path, data, reference, monkeypatch):
+    probed = reference(REVERSE)
     monkeypatch.setattr(training.run.probes, "SENTENCES", {})
     run(REVERSE, data, tmp_path / "alone")
     assert not (tmp_path / "alone" / PROBES).exists()
-    assert_same_run(tmp_path / "probed", tmp_path / "alone")
+    assert_same_run(probed, tmp_path / "alone")
     for name in (BEST, LATEST):
-        one, other = (tmp_path / each / name / WEIGHTS for each in ("probed", "alone"))
+        one, other = (output / name / WEIGHTS for output in (probed, tmp_path / "alone"))
         assert one.read_bytes() == other.read_bytes()
-    assert metrics_without_times(tmp_path / "probed") == metrics_without_times(tmp_path / "alone")
+    assert metrics_without_times(probed) == metrics_without_times(tmp_path / "alone")
 
 
 def metrics_without_times(output: Path) -> list[dict]:
@@ -119,7 +118,7 @@ def metrics_without_times(output: Path) -> list[dict]:
 
 
 def test_a_probe_draws_no_random_number_and_leaves_the_weights(tmp_path, data):
-    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    trainer = prepared(REVERSE, data, tmp_path / "run")
     weights = [parameter.detach().clone() for parameter in trainer.model.parameters()]
     state = torch.random.get_rng_state()
     trainer.recorder.record(0)
@@ -133,35 +132,33 @@ def test_a_probe_draws_no_random_number_and_leaves_the_weights(tmp_path, data):
 
 
 @pytest.mark.parametrize("stop", [3, 7, 12])
-def test_a_resumed_run_has_the_probes_of_an_uninterrupted_one(tmp_path, data, stop):
-    run(REVERSE, data, tmp_path / "whole")
+def test_a_resumed_run_has_the_probes_of_an_uninterrupted_one(tmp_path, data, reference, stop):
     run(replace(REVERSE, max_steps=stop), data, tmp_path / "halves")
     assert Probes.load(tmp_path / "halves").steps[-1] == stop
     best = run(REVERSE, data, tmp_path / "halves", resume=True)
-    assert probes_of(tmp_path / "halves") == probes_of(tmp_path / "whole") == probes_of(best)
+    assert probes_of(tmp_path / "halves") == probes_of(reference(REVERSE)) == probes_of(best)
 
 
 @pytest.mark.parametrize("crash", [5, 7, 12])
-def test_probes_behind_the_last_save_are_taken_again(tmp_path, data, crash):
-    run(REVERSE, data, tmp_path / "whole")
-    trainer = Trainer(REVERSE, [data], tmp_path / "crashed")
+def test_probes_after_the_last_save_are_taken_again(tmp_path, data, reference, crash):
+    trainer = prepared(REVERSE, data, tmp_path / "crashed")
     crash_at(trainer, crash)
     with pytest.raises(CrashError):
         trainer.run()
-    trainer = Trainer(REVERSE, [data], tmp_path / "crashed", resume=True)
+    trainer = prepared(REVERSE, data, tmp_path / "crashed", resume=True)
     assert max(trainer.recorder.probes.steps) <= trainer.progress.step
     trainer.run()
-    assert probes_of(tmp_path / "crashed") == probes_of(tmp_path / "whole")
+    assert probes_of(tmp_path / "crashed") == probes_of(reference(REVERSE))
 
 
-def test_a_run_that_began_without_probes_is_probed_from_where_it_goes_on(tmp_path, data):
+def test_a_run_that_started_without_probes_is_probed_from_where_it_resumes(tmp_path, data):
     run(replace(REVERSE, max_steps=5), data, tmp_path / "run")
     (tmp_path / "run" / PROBES).unlink()
     run(REVERSE, data, tmp_path / "run", resume=True)
     assert Probes.load(tmp_path / "run").steps == (6, 8, 12)
 
 
-def test_a_run_keeps_the_sentences_that_it_began_with(tmp_path, data, monkeypatch):
+def test_a_run_keeps_the_sentences_that_it_started_with(tmp_path, data, monkeypatch):
     run(replace(REVERSE, max_steps=5), data, tmp_path / "run")
     before = Probes.load(tmp_path / "run").sentences
     monkeypatch.setattr(training.run.probes, "SENTENCES", {("word", "reversed"): (ProbePair("abc", "cba"),)})
@@ -169,25 +166,24 @@ def test_a_run_keeps_the_sentences_that_it_began_with(tmp_path, data, monkeypatc
     assert Probes.load(tmp_path / "run").sentences == before
 
 
-def test_probes_of_a_run_killed_before_its_first_save_are_not_kept(tmp_path, data):
-    run(REVERSE, data, tmp_path / "run")
+def test_probes_of_a_run_killed_before_its_first_save_are_not_kept(tmp_path, data, reference):
     run(replace(REVERSE, seed=2), data, tmp_path / "killed")
     (tmp_path / "killed" / STATE).unlink()
     run(REVERSE, data, tmp_path / "killed")
-    assert probes_of(tmp_path / "killed") == probes_of(tmp_path / "run")
+    assert probes_of(tmp_path / "killed") == probes_of(reference(REVERSE))
 
 
-def test_broken_probes_are_said_before_a_run_goes_on(tmp_path, data):
+def test_broken_probes_are_reported_before_a_run_resumes(tmp_path, data):
     run(replace(REVERSE, max_steps=2), data, tmp_path / "run")
     (tmp_path / "run" / PROBES).write_bytes(b"half a file")
     with pytest.raises(UserError, match="probes.safetensors cannot be used"):
-        Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+        prepared(REVERSE, data, tmp_path / "run", resume=True)
 
 
-# Beside the model
+# In the model directory
 
 
-def test_the_best_and_the_averaged_model_hold_the_record_of_their_run(tmp_path, data):
+def test_the_best_and_the_averaged_model_have_the_curves_and_probes_of_their_run(tmp_path, data):
     best = run(replace(REVERSE, validate_every=3), data, tmp_path / "run")
     average_run(tmp_path / "run", 2, 0, tmp_path / "mean")
     for directory in (best, tmp_path / "mean"):

@@ -1,7 +1,8 @@
-"""Runs that are stopped, killed and refused a disk go on as if nothing had happened, bit for bit."""
+"""Runs that are stopped, killed or hit a full disk resume bit for bit."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 import torch
 from accelerate.state import AcceleratorState
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 import model.storage.checkpoint
 import training.run.resume
@@ -27,12 +28,22 @@ from model.storage.checkpoint import WEIGHTS, load
 from model.storage.probes import PROBES, Probes
 from model.translator import Translator
 from tests.training.runner import KILLED
-from tests.training.tiny import REVERSE, assert_same_run, logged, metrics, run, state_of, write_lines
+from tests.training.tiny import (
+    REVERSE,
+    assert_same_run,
+    logged,
+    metrics,
+    prepared,
+    run,
+    state_of,
+    write_lines,
+)
 from training.run.directory import BEST, LATEST, SNAPSHOTS, STATE
 from training.run.resume import load_state
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[3]
+UNSAVED = replace(KILLED, save_every=1000)  # the same run; it saves only when it validates
 
 
 class CrashError(Exception):
@@ -40,7 +51,7 @@ class CrashError(Exception):
 
 
 def crash_at(trainer: Trainer, step: int) -> None:
-    """Make the trainer fail in place of this step."""
+    """Make the trainer fail instead of taking this step."""
     train = trainer._step
 
     def crash(batches, window):
@@ -52,29 +63,28 @@ def crash_at(trainer: Trainer, step: int) -> None:
 
 
 @pytest.mark.parametrize("stop", [1, 4, 5, 7])
-def test_a_run_resumed_after_its_last_step_equals_one_without_a_stop(tmp_path, data, stop):
-    run(REVERSE, data, tmp_path / "whole")
+def test_a_run_resumed_after_its_last_step_equals_one_without_a_stop(tmp_path, data, reference, stop):
     run(replace(REVERSE, max_steps=stop), data, tmp_path / "halves")
     run(REVERSE, data, tmp_path / "halves", resume=True)
-    assert_same_run(tmp_path / "whole", tmp_path / "halves")
+    assert_same_run(reference(REVERSE), tmp_path / "halves")
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize("crash", [5, 7, 12])
-def test_a_run_resumed_after_a_crash_equals_one_without_it(tmp_path, data, crash, accumulate):
+def test_a_run_resumed_after_a_crash_equals_one_without_it(tmp_path, data, reference, crash, accumulate):
     config = replace(REVERSE, accumulate=accumulate, keep_last=2, keep_best=1)
-    run(config, data, tmp_path / "whole")
-    trainer = Trainer(config, [data], tmp_path / "crashed")
+    whole = reference(config)
+    trainer = prepared(config, data, tmp_path / "crashed")
     crash_at(trainer, crash)
     with pytest.raises(CrashError):
         trainer.run()
     assert state_of(tmp_path / "crashed")[1]["step"] == {5: 4, 7: 5, 12: 10}[crash]
     run(config, data, tmp_path / "crashed", resume=True)
-    assert_same_run(tmp_path / "whole", tmp_path / "crashed")
-    assert snapshots(tmp_path / "crashed") == snapshots(tmp_path / "whole")
+    assert_same_run(whole, tmp_path / "crashed")
+    assert snapshots(tmp_path / "crashed") == snapshots(whole)
     assert logged(tmp_path / "crashed", "validation/loss") == [5, 10, 12]
     assert [e["validation/loss"] for e in metrics(tmp_path / "crashed")] == [
-        e["validation/loss"] for e in metrics(tmp_path / "whole")
+        e["validation/loss"] for e in metrics(whole)
     ]
 
 
@@ -82,9 +92,9 @@ def snapshots(output: Path) -> tuple[list, list[str]]:
     return state_of(output)[1]["snapshots"], sorted(path.name for path in (output / SNAPSHOTS).iterdir())
 
 
-def test_runs_cross_epochs_and_resume_inside_one(tmp_path, data):
-    """A stop at every step of the first two epochs comes back to the very next batch."""
-    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+def test_a_run_resumes_inside_an_epoch_and_continues_into_the_next(tmp_path, data):
+    """After a stop at any step of the first two epochs the next batch follows."""
+    trainer = prepared(REVERSE, data, tmp_path / "run")
     per_epoch = len(trainer.batches.epoch(0))
     batches = trainer._batches()
     whole = [next(batches).tolist() for _ in range(2 * per_epoch + 2)]
@@ -99,7 +109,7 @@ def test_runs_cross_epochs_and_resume_inside_one(tmp_path, data):
 
 def test_minutes_stop_the_run_and_save_it(tmp_path, data):
     config = replace(REVERSE, max_steps=10**6, validate_every=10**6, save_every=10**6)
-    trainer = Trainer(config, [data], tmp_path / "run")
+    trainer = prepared(config, data, tmp_path / "run")
     trainer.run(minutes=0.005)
     step = state_of(tmp_path / "run")[1]["step"]
     assert 0 < step < config.max_steps
@@ -109,8 +119,8 @@ def test_minutes_stop_the_run_and_save_it(tmp_path, data):
     Translator.load(tmp_path / "run" / BEST)
 
 
-def test_resuming_a_finished_run_adds_nothing(tmp_path, data):
-    run(REVERSE, data, tmp_path / "run")
+def test_resuming_a_finished_run_adds_nothing(tmp_path, data, reference):
+    shutil.copytree(reference(REVERSE), tmp_path / "run")
     before, lines = state_of(tmp_path / "run")[0], metrics(tmp_path / "run")
     run(REVERSE, data, tmp_path / "run", resume=True)
     after = state_of(tmp_path / "run")[0]
@@ -118,11 +128,11 @@ def test_resuming_a_finished_run_adds_nothing(tmp_path, data):
     assert metrics(tmp_path / "run") == lines
 
 
-def test_a_resumed_run_keeps_the_precision_it_began_with(tmp_path, data, monkeypatch):
-    run(REVERSE, data, tmp_path / "run")
+def test_a_resumed_run_keeps_its_precision(tmp_path, data, reference, monkeypatch):
+    shutil.copytree(reference(REVERSE), tmp_path / "run")
     AcceleratorState._reset_state(reset_partial_state=True)
     monkeypatch.setattr("training.hardware.bfloat16_pays", lambda: True)
-    trainer = Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+    trainer = prepared(REVERSE, data, tmp_path / "run", resume=True)
     assert trainer.accelerator.mixed_precision == "no"
 
 
@@ -143,12 +153,12 @@ def test_a_run_in_bfloat16_resumes_bit_for_bit(tmp_path, data, bfloat16_pays):
     run(REVERSE, data, tmp_path / "float32")
     bfloat16_pays(True)
     run(REVERSE, data, tmp_path / "whole")
-    trainer = Trainer(REVERSE, [data], tmp_path / "run")
+    trainer = prepared(REVERSE, data, tmp_path / "run")
     crash_at(trainer, 7)
     with pytest.raises(CrashError):
         trainer.run()
-    bfloat16_pays(False)  # a resumed run keeps the precision that it began with
-    trainer = Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+    bfloat16_pays(False)  # a resumed run keeps its precision
+    trainer = prepared(REVERSE, data, tmp_path / "run", resume=True)
     trainer.run()
     assert trainer.accelerator.mixed_precision == "bf16"
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -163,20 +173,20 @@ def test_resuming_on_other_data_is_refused(tmp_path, data):
     run(replace(REVERSE, max_steps=1), data, tmp_path / "run")
     write_lines(data / "more.txt", ["another", "word"])
     with pytest.raises(UserError, match="corpus differs"):
-        Trainer(REVERSE, [data], tmp_path / "run", resume=True)
+        prepared(REVERSE, data, tmp_path / "run", resume=True)
 
 
-def test_a_run_is_not_overwritten_and_nothing_is_resumed_from_nowhere(tmp_path, data):
+def test_a_run_is_not_overwritten_and_a_missing_run_is_not_resumed(tmp_path, data):
     run(replace(REVERSE, max_steps=1), data, tmp_path / "run")
     before = (tmp_path / "run" / STATE).read_bytes()
     with pytest.raises(UserError, match="add --resume"):
-        Trainer(REVERSE, [data], tmp_path / "run")
+        prepared(REVERSE, data, tmp_path / "run")
     assert (tmp_path / "run" / STATE).read_bytes() == before
     with pytest.raises(UserError, match="no run to resume"):
-        Trainer(REVERSE, [data], tmp_path / "other", resume=True)
+        prepared(REVERSE, data, tmp_path / "other", resume=True)
 
 
-# Processes that are killed or may not write
+# Processes that are killed or cannot write
 
 
 def start(name: str, data: Path, output: Path, wrapper: Sequence[str] = ()) -> subprocess.Popen:
@@ -189,24 +199,26 @@ def start(name: str, data: Path, output: Path, wrapper: Sequence[str] = ()) -> s
 
 
 def step_of(output: Path) -> int:
+    """The last saved step; reads only the file's header, because tests poll it."""
     try:
-        return state_of(output)[1]["step"]
+        with safe_open(output / STATE, framework="pt") as stream:
+            return json.loads(stream.metadata()["progress"])["step"]
     except (FileNotFoundError, SafetensorError):  # before the first save
         return 0
 
 
 def wait_for(process: subprocess.Popen, output: Path, step: int) -> None:
-    """Until the run has saved this step or has ended."""
+    """Wait until the run has saved this step or has ended."""
     while process.poll() is None and step_of(output) < step:
-        time.sleep(0.002)
+        time.sleep(0.005)
 
 
 def kill_some_steps_later(data: Path, output: Path, moments: random.Random) -> bool:
-    """Start or resume a run in a process of its own and kill it; whether that came before its end."""
+    """Start or resume a run in a process of its own and kill it; False if it ended before that."""
     goal = step_of(output) + moments.randint(1, 12)
     with start("killed", data, output) as process:
         wait_for(process, output, goal)
-        for _ in range(moments.randint(0, 30)):  # not always just behind a save
+        for _ in range(moments.randint(0, 30)):  # not always right after a save
             step_of(output)
         process.kill()
         message = process.stderr.read().decode()
@@ -225,24 +237,23 @@ def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
     return killed
 
 
-def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tmp_path, data):
-    output, moments = tmp_path / "killed", random.Random(4)
+def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tmp_path, data, reference):
+    output, moments, whole = tmp_path / "killed", random.Random(4), reference(UNSAVED)
     kills = sum(kill_and_check(data, output, moments) for _ in range(3))
     assert kills >= 2
-    run(KILLED, data, output, resume=True)
-    run(replace(KILLED, save_every=1000), data, tmp_path / "whole")
-    assert_same_run(output, tmp_path / "whole")
-    assert state_of(output)[1]["best"] == state_of(tmp_path / "whole")[1]["best"]
-    assert snapshots(output) == snapshots(tmp_path / "whole")
-    assert (output / PROBES).read_bytes() == (tmp_path / "whole" / PROBES).read_bytes()
-    assert not list(output.rglob("*.part"))  # what a kill left half written
+    run(UNSAVED, data, output, resume=True)
+    assert_same_run(output, whole)
+    assert state_of(output)[1]["best"] == state_of(whole)[1]["best"]
+    assert snapshots(output) == snapshots(whole)
+    assert (output / PROBES).read_bytes() == (whole / PROBES).read_bytes()
+    assert not list(output.rglob("*.part"))  # files that a kill left incomplete
     for name in ("validation/loss", "train/loss"):
-        assert logged(output, name) == logged(tmp_path / "whole", name)
+        assert logged(output, name) == logged(whole, name)
         assert max(Counter(logged(output, name)).values()) == 1
 
 
 @pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_asked_to_end_saves_and_says_so(tmp_path, data, request_to_end):
+def test_a_run_asked_to_stop_saves_and_says_so(tmp_path, data, request_to_end):
     output = tmp_path / "run"
     with start("endless", data, output) as process:
         wait_for(process, output, 4)
@@ -250,18 +261,20 @@ def test_a_run_asked_to_end_saves_and_says_so(tmp_path, data, request_to_end):
         message = process.stderr.read().decode()
     assert process.returncode == 1
     assert "Traceback" not in message
-    assert f"Stopped at step {step_of(output)}; add --resume" in message.splitlines()[-1]
+    assert f"Stopped at step {step_of(output)}; continue with --resume" in message.splitlines()[-1]
 
 
-# What a full disk looks like: no file of the process may grow beyond 20 KiB; the state has 70.
+# Simulates a full disk: no file of the process may grow beyond 20 KiB, and the state has 70.
 FULL = ("bash", "-c", 'ulimit -f 20; exec "$@"', "bash")
-# Root then obeys a folder's permissions, as everyone else does.
+# Makes root obey the permissions of a folder.
 READ_ONLY = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv of util-linux to take root's powers away")
 @pytest.mark.parametrize("fault", ["full", "read-only"])
-def test_a_disk_that_takes_no_more_ends_in_a_sentence_and_the_old_checkpoint_stays(tmp_path, data, fault):
+def test_a_full_or_read_only_disk_ends_in_a_sentence_and_the_old_checkpoint_stays(
+    tmp_path, data, reference, fault
+):
     output = tmp_path / "run"
     run(replace(KILLED, max_steps=8), data, output)
     state = (output / STATE).read_bytes()
@@ -274,21 +287,20 @@ def test_a_disk_that_takes_no_more_ends_in_a_sentence_and_the_old_checkpoint_sta
         folder.chmod(0o755)
     assert process.returncode == 1
     assert "Traceback" not in message
-    assert "have room and may be written to" in message.splitlines()[-1]
+    assert "are writable and not full" in message.splitlines()[-1]
     assert (output / STATE).read_bytes() == state
     for name in (LATEST, BEST):
         Translator.load(output / name).translate("abc")
-    run(KILLED, data, output, resume=True)
-    run(KILLED, data, tmp_path / "whole")
-    assert_same_run(output, tmp_path / "whole")
+    run(UNSAVED, data, output, resume=True)
+    assert_same_run(output, reference(UNSAVED))
 
 
 def test_the_state_is_the_last_that_a_save_writes(tmp_path, data, monkeypatch):
-    """So that whatever it names is there, when the machine goes down between any two writes."""
+    """So everything that it names exists, even if the machine fails between two writes."""
     config = replace(REVERSE, validate_every=4, keep_last=1, keep_best=0)
     run(config, data, tmp_path / "whole")
     run(replace(config, max_steps=4), data, tmp_path / "run")
-    trainer = Trainer(config, [data], tmp_path / "run", resume=True)
+    trainer = prepared(config, data, tmp_path / "run", resume=True)
 
     def crash(*_):
         raise CrashError
@@ -309,8 +321,7 @@ def test_the_state_is_the_last_that_a_save_writes(tmp_path, data, monkeypatch):
 
 
 @pytest.mark.parametrize("module", [model.storage.checkpoint, training.run.resume], ids=["model", "state"])
-def test_a_save_that_fails_half_way_leaves_a_run_to_resume(tmp_path, data, module):
-    run(REVERSE, data, tmp_path / "whole")
+def test_a_run_whose_save_failed_half_way_can_be_resumed(tmp_path, data, reference, module):
     output, saves, write = tmp_path / "run", Counter(), module.save_file
 
     def full_after_two(tensors, path, *rest):
@@ -327,4 +338,4 @@ def test_a_save_that_fails_half_way_leaves_a_run_to_resume(tmp_path, data, modul
     Translator.load(output / LATEST)
     assert 0 < state_of(output)[1]["step"] < REVERSE.max_steps
     run(REVERSE, data, output, resume=True)
-    assert_same_run(tmp_path / "whole", output)
+    assert_same_run(reference(REVERSE), output)

@@ -1,4 +1,4 @@
-"""The saved state: all of it comes back, and a failed write leaves the last one whole."""
+"""The saved state: it loads completely, and a failed write keeps the previous one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fails_midway(tensors, path, *rest) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-def test_training_goes_on_from_a_loaded_state_as_if_it_had_never_stopped(tmp_path, steps):
+def test_training_continues_from_a_loaded_state_as_if_it_had_not_stopped(tmp_path, steps):
     net, optimizer = trained(1, steps)
     save_state(tmp_path / "state", net, optimizer, PROGRESS)
     seed_step(1, PROGRESS.step, 0)
@@ -81,7 +81,7 @@ def test_the_state_keeps_every_moment_of_the_optimizer(tmp_path):
         assert all(before[key].equal(after[key]) for key in before)
 
 
-def test_saving_disturbs_nothing(tmp_path):
+def test_saving_does_not_change_training(tmp_path):
     runs = []
     for saves in (False, True):
         net, optimizer = trained(1)
@@ -92,7 +92,7 @@ def test_saving_disturbs_nothing(tmp_path):
     assert same(*runs)
 
 
-def test_a_full_disk_leaves_the_last_state_whole(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_previous_state(tmp_path, monkeypatch):
     net, optimizer = trained(1)
     save_state(tmp_path / "state", net, optimizer, PROGRESS)
     before = weights(net)
@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_the_last_state_whole(tmp_path, monkeypatch):
     assert same(weights(other), before)
 
 
-def test_a_full_disk_leaves_the_last_model_directory_whole(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_previous_model_directory(tmp_path, monkeypatch):
     net, optimizer = trained(1)
     checkpoint = Checkpoint(net, TOKENIZER, TOKENIZER, ModelInfo("a", "b", "A → B"))
     save(checkpoint, tmp_path)
@@ -137,7 +137,7 @@ def test_a_state_of_another_model_is_refused(tmp_path):
         load_state(tmp_path / "state", wide, torch.optim.AdamW(wide.parameters()))
 
 
-def test_the_draws_of_a_step_follow_from_run_step_and_process_alone():
+def test_random_numbers_depend_only_on_seed_step_and_process():
     def draw(*key: int) -> torch.Tensor:
         seed_step(*key)
         return torch.rand(8)

@@ -16,8 +16,8 @@ from viz.study.page import EFLOMAL, findings, page, write_captions
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def head(kind, number, role="mixed", leaning="rare word", cost=0.1, errors=None) -> HeadFindings:
-    return HeadFindings(kind, 0, number, role, leaning, 0.25 * (number + 1), 0.75, 1.0, cost, 0.2, errors)
+def head(kind, number, role="mixed", nearest="rare word", cost=0.1, errors=None) -> HeadFindings:
+    return HeadFindings(kind, 0, number, role, nearest, 0.25 * (number + 1), 0.75, 1.0, cost, 0.2, errors)
 
 
 STUDY = Study(
@@ -34,8 +34,8 @@ STUDY = Study(
         head("cross", 0, cost=0.5, errors=(0.8, 0.6)),
         head("cross", 1, "aligned", "aligned", errors=(0.7, 0.9)),
     ),
-    silencing=(
-        AblationCurve("cost when silent", (0, 1, 2, 3, 5, 4), (40.0, 39.5, 38.0)),
+    ablation_curves=(
+        AblationCurve("cost", (0, 1, 2, 3, 5, 4), (40.0, 39.5, 38.0)),
         AblationCurve("gradient", (5, 4, 3, 2, 1, 0), (40.0, 30.0)),
     ),
     gold_pairs=20,
@@ -61,7 +61,7 @@ def test_the_page_tells_roles_spare_heads_and_alignment():
     text = page([STUDY])
     assert "| previous token |  | 1.2 |  |" in text
     assert "| mixed | 1.1, 1.2 | 1.1 | 1.1 |" in text
-    assert "1 in the order of their cost when silent and 0 in the order of their gradient" in text
+    assert "1 in the order of their cost and 0 in the order of their gradient" in text
     assert "| head 1.1, row that reads the word | 61.0 % | 55.0 % |" in text
     assert "75 times in 100" in text
     assert (
@@ -88,9 +88,9 @@ def test_the_silence_chart_has_both_orders_and_the_line_a_point_below():
     rule, lines = silence_chart(STUDY).to_dict()["layer"]
     assert rule["data"]["values"] == [{"score": 39.0}]
     assert [(row["order"], row["heads"], row["score"]) for row in lines["data"]["values"]] == [
-        ("by cost when silent", 0, 40.0),
-        ("by cost when silent", 1, 39.5),
-        ("by cost when silent", 2, 38.0),
+        ("by cost", 0, 40.0),
+        ("by cost", 1, 39.5),
+        ("by cost", 2, 38.0),
         ("by gradient", 0, 40.0),
         ("by gradient", 1, 30.0),
     ]

@@ -29,9 +29,9 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def take_away(visitor: Visitor) -> list[object]:
+def export(visitor: Visitor) -> list[object]:
     request = ON_SCREEN | {"address": f"http://127.0.0.1:{visitor.port}"}
-    return visitor.run("take_away", request)
+    return visitor.run("export", request)
 
 
 def ask(visitor: Visitor, **request: object) -> dict[str, object]:
@@ -81,7 +81,7 @@ def test_nothing_is_asked_of_the_network():
     ) as server:
         assert server.visitor.ask("/")[0] == 200
         assert "dog" in server.visitor.translate()["translation"]
-        assert "curl" in str(take_away(server.visitor))
+        assert "curl" in str(export(server.visitor))
         assert "answer" in ask(server.visitor, do="beams", beam_size=2)
         assert server.end() == 0
     assert not re.findall("REFUSED.*", server.errors)
@@ -110,7 +110,7 @@ def test_where_nothing_can_be_written_the_page_translates(cage: str):
     with serving("-m", "tests.cage", cage) as server:
         assert server.visitor.ask("/")[0] == 200
         assert "dog" in server.visitor.translate()["translation"]
-        assert take_away(server.visitor)[0] == app.html.escape(app.DISK_FULL)
+        assert export(server.visitor)[0] == app.html.escape(app.DISK_FULL)
         assert "answer" in ask(server.visitor, do="importance")
         assert server.end() == 0
     assert {line["level"] for line in server.log()} == {"INFO"}
@@ -119,7 +119,7 @@ def test_where_nothing_can_be_written_the_page_translates(cage: str):
 def test_a_clock_that_jumps_harms_nothing():
     with serving("-m", "tests.cage", "jumping-clock") as server:
         assert "dog" in server.visitor.translate()["translation"]
-        assert "curl" in str(take_away(server.visitor))
+        assert "curl" in str(export(server.visitor))
         assert server.visitor.ask("/healthz")[1]["seconds"] >= 0
         assert server.end() == 0
     spent = [line["ms"] for line in server.log() if "ms" in line]

@@ -20,8 +20,8 @@ import viz
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
 from tests.browser.screen import FIRST, choose, point, readout, submit, translate
 from viz.payload import decode
-from viz.server.handlers import MAX_BEAM, MAX_LENGTH_PENALTY
 from viz.server.snippets import curl_call, python_call
+from viz.server.validation import MAX_BEAM, MAX_LENGTH_PENALTY
 
 pytestmark = pytest.mark.browser
 
@@ -117,15 +117,6 @@ def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
     assert menu.locator("b").count() == 0
     opened.locator("#hl-brand").click()
     expect(menu).to_be_hidden()
-
-
-def test_the_head_map_is_drawn_when_asked_and_goes_with_its_sentence(opened: Page):
-    expect(opened.locator("#hl-heads")).to_be_hidden()
-    opened.get_by_role("button", name="Which heads matter?").click()
-    marks = opened.locator("#hl-heads svg [aria-roledescription='rect mark'], #hl-heads canvas")
-    marks.first.wait_for()
-    translate(opened, "Ein anderer Satz.")
-    expect(opened.locator("#hl-heads")).to_be_hidden()
 
 
 def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):

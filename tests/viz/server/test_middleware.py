@@ -1,4 +1,4 @@
-"""What stands before the page: which requests pass, and what the log says of them."""
+"""The request filter: which requests reach Gradio, and what is logged of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import app
 from tests.viz.fakes import FakeTranslator
 from tests.viz.loop import run
 from viz.server import middleware
-from viz.server.lifecycle import JsonLines, Service
-from viz.server.middleware import MAX_BODY, MAX_DEPTH, Guard, Workload
+from viz.server.lifecycle import Service
+from viz.server.logs import JsonFormatter
+from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}
@@ -32,7 +33,7 @@ def service() -> Service:
 
 @pytest.fixture(scope="module")
 def client(service: Service) -> TestClient:
-    """Gradio's own server behind the guard, without a network."""
+    """Gradio's own server with the request filter in front of it, without a network."""
     page = app.build({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
     page.theme, page.head_paths = gr.themes.Base(), []
     return TestClient(gr.routes.App.create_app(page, app_kwargs=service.app_kwargs()))
@@ -45,7 +46,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]
 
     def read() -> list[dict[str, Any]]:
         ours = [record for record in caplog.records if record.name.startswith("headlight")]
-        written = [JsonLines().format(record) for record in ours]
+        written = [JsonFormatter().format(record) for record in ours]
         assert not [line for line in written if "\n" in line or "Passwort" in line]
         return [json.loads(line) for line in written]
 
@@ -93,7 +94,7 @@ def ask(
         "path": path,
         "headers": [(name.encode(), text.encode()) for name, text in told.items()],
     }
-    run(Guard(handle, workload or Workload())(scope, receive, send))
+    run(RequestFilter(handle, workload or Workload())(scope, receive, send))
     status = next((message["status"] for message in sent if "status" in message), None)
     return status, b"".join(message.get("body", b"") for message in sent)
 
@@ -265,14 +266,14 @@ def test_who_goes_while_sending_is_no_error(lines: Any):
 
 
 def test_only_a_look_at_the_queue_is_left_out_of_the_log(lines: Any):
-    look = json.dumps({"fn_name": "place"}).encode()
+    look = json.dumps({"fn_name": "queue_position"}).encode()
     ask([body(look)])
     assert lines() == []
     ask([body(look)], "/gradio_api/call/translate")
     assert len(lines()) == 1
 
 
-# Gradio behind it
+# With Gradio
 
 
 def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient, lines: Any):
@@ -310,12 +311,12 @@ def test_what_the_page_does_not_need_is_not_there(method: str, path: str, client
 
 
 def test_what_is_named_is_there(client: TestClient):
-    """Else a new Gradio has moved it, and the list of the guard is out of date."""
+    """Else a new version of Gradio has moved a route, and the list of routes is out of date."""
     routers = [client.app, *(each.original_router for each in client.app.routes if not hasattr(each, "path"))]
     routes = [route for router in routers for route in router.routes if hasattr(route, "methods")]
     known = {f"{method} {route.path}" for route in routes for method in route.methods or ()}
     known = {re.sub(r"{\w+}", "*", re.sub(r"{\w+:path}", "**", each)) for each in known}
-    assert {*middleware.PAGE, *middleware.WORK} <= known
+    assert {*middleware.PAGE_ROUTES, *middleware.WORK_ROUTES} <= known
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Command line: `python -m viz export` writes one translation as HTML, `python -m viz study` the study's page."""
+"""The commands `python -m viz export` (a translation as HTML) and `python -m viz study` (a study as a page)."""
 
 from __future__ import annotations
 

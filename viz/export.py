@@ -83,8 +83,8 @@ def npz(translation: Translation) -> bytes:
     """Return the record as an NPZ archive without pickles, for `numpy.load`.
 
     `encoder` [layer, head, S, S], `decoder` [layer, head, T, T] and `cross` [layer, head, T, S] are float32.
-    `source` [S], `read` [T] and `predicted` [T] are the texts of the tokens; `ids` [T] and `log_probabilities`
-    [T] are those of the predicted tokens.
+    `source` [S], `read` [T] and `predicted` [T] are the texts of the tokens; `ids` [T] and
+    `log_probabilities` [T] are those of the predicted tokens.
     """
     record = translation.attention
     sides = {"source": record.source, "read": record.read, "predicted": record.predicted}

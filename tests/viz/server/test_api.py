@@ -50,7 +50,7 @@ def test_an_invalid_length_penalty_is_one_sentence(served, penalty):
         run(served.attention(TEXT, "tiny", 2, penalty))
 
 
-def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
+def test_an_error_is_the_same_sentence_as_on_the_page(served):
     with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
         run(served.score(TEXT, "A dog.", "xx"))
 

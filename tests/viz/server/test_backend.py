@@ -75,7 +75,7 @@ def test_a_target_is_shown_as_it_is():
     )
 
 
-def test_a_persons_translation_is_scored():
+def test_a_given_translation_is_scored():
     record, expected = decode(ask("score")), TRANSLATOR.score(TEXT, "A dog.")
     assert record.text == expected.text
     assert record.log_probabilities == pytest.approx(expected.log_probabilities, abs=1e-6)
@@ -87,7 +87,7 @@ def test_an_answer_carries_the_options_of_the_record():
     assert answer["model"]["name"] == "tiny"
 
 
-def test_mute_tells_the_words_and_the_change_of_each_token():
+def test_mute_returns_the_words_and_the_change_of_each_token():
     answer = ask("mute")
     heads = [Head("cross", 3, 1), Head("encoder", 0, 2)]
     muted = TRANSLATOR.mute(TEXT, heads, target=IDS)
@@ -157,7 +157,7 @@ def test_the_beam_tree_leads_to_its_hypotheses():
         assert sum(one["log_probabilities"]) == pytest.approx(one["log_probability"], abs=1e-4)
 
 
-def test_the_training_tells_its_curves_steps_and_sentences():
+def test_training_returns_its_curves_steps_and_sentences():
     answer = ask("training")
     assert answer["steps"] == [0, 4]
     assert answer["sentences"] == [pair._asdict() for pair in PAIRS]
@@ -183,7 +183,7 @@ def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_pa
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
 
 
-def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp_path, monkeypatch):
+def test_broken_lines_of_the_training_log_are_counted_and_the_others_returned(trained, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
     with (tmp_path / METRICS).open("ab") as file:
@@ -199,7 +199,7 @@ def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp
     assert ask("translate")["text"]
 
 
-def test_broken_probes_of_the_training_are_told_and_the_model_translates(trained, tmp_path, monkeypatch):
+def test_broken_probes_are_reported_and_the_model_translates(trained, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
     os.truncate(tmp_path / PROBES, 100)
@@ -269,7 +269,7 @@ def test_a_field_that_is_not_what_it_should_be_is_refused_in_one_sentence(do, na
 
 
 @pytest.mark.parametrize("request_", [None, [], "translate", 5, {}, {"do": "translate"}])
-def test_what_is_no_request_is_refused(request_):
+def test_a_request_that_is_not_an_object_or_lacks_fields_is_refused(request_):
     assert BACKEND.answer(request_)["error"] != UNEXPECTED
 
 
@@ -297,14 +297,14 @@ anything = st.recursive(
         max_size=3,
     ),
 )
-def test_whatever_is_asked_the_answer_is_an_answer_or_a_sentence(do, fields):
+def test_every_request_is_answered_or_refused_in_one_sentence(do, fields):
     reply = BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})
     assert list(reply) in (["answer"], ["error"])
     assert reply.get("error") != UNEXPECTED
     to_json(reply)
 
 
-def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
+def test_an_unexpected_error_reveals_nothing_about_the_server(monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("a secret of the server")
 
@@ -312,7 +312,7 @@ def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
     assert refused(**COMMON, do="translate", prefix=[]) == UNEXPECTED
 
 
-def test_taking_away_gives_the_record_again_as_files_and_calls():
+def test_an_export_is_the_record_as_files_and_calls():
     request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
     taken = BACKEND.export(request)
     record = decode(json.loads(taken.files["attention_maps.json"]))

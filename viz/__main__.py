@@ -1,4 +1,4 @@
-"""The commands `python -m viz export` (a translation as HTML) and `python -m viz study` (a study as a page)."""
+"""Command line: `python -m viz export` (a translation as HTML), `python -m viz study` (a study as a page)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Headlight's page: type a sentence, read its translation, look at every attention head.
+"""Builds and serves Headlight's page: its widgets and their callbacks.
 
-Widgets and callbacks only: the model lives in `model`, the drawing in `viz`.
+The model is in `model`, the drawing and the server in `viz`.
 """
 
 from __future__ import annotations
@@ -25,76 +25,52 @@ from gradio.processing_utils import save_bytes_to_cache
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from viz.server.api import Api
-from viz.server.backend import UNEXPECTED, Desk
+from viz.server.backend import UNEXPECTED, Backend
 from viz.server.component import viewer
-from viz.server.handlers import FROM_FILES, SLOW
-from viz.server.lifecycle import Service, check_address, log_lines
-from viz.server.scheduler import Lanes
+from viz.server.lifecycle import Service, check_address
+from viz.server.logs import configure_logging
+from viz.server.scheduler import Scheduler
 from viz.server.theme import theme
 from viz.viewer import style
 
 HERE = Path(__file__).parent
 MODELS = HERE / "assets" / "models"
-# Gradio sums up all that it remembers of former calls after each new one.
+# Gradio summarises all calls that it remembers after each new one, so it remembers one.
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").read_text("utf-8"))
 CAPTIONS = json.loads((HERE / "assets" / "captions.json").read_text("utf-8"))
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
-    "There is no model to translate with yet. Train a small one in a few minutes with "
+    "There is no model yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
 DISK_FULL = (
-    "The server's disk is full or cannot be written, so there is no file to take away; "
-    "whoever runs the server has to make room. Everything else works."
+    "The server's disk is full or read-only, so no file can be prepared for download; "
+    "its administrator has to free some space. Everything else works."
 )
 
-# What happens in the browser stands in viz/viewer/page.js.
-TRANSLATE = "(...question) => Headlight.translate(...question)"
+# What happens in the browser; the functions are in viz/viewer/page.js.
+TRANSLATE = "(...inputs) => Headlight.translate(...inputs)"
 CANCEL = "() => Headlight.cancel()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
 ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
 
-# The lamp of the brand. A page without an icon makes the browser ask for one at each change of the address.
+# Without an icon in the page, the browser asks for one whenever the address changes.
 ICON = (
     '<link rel="icon" href="data:image/svg+xml,'
     "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
     "%3Ccircle cx='8' cy='8' r='7' fill='%23f0a830'/%3E%3C/svg%3E\">"
 )
+PRIVATE: dict[str, Any] = {"api_visibility": "private"}
+QUIET = PRIVATE | {"show_progress": "hidden"}
 
 logger = logging.getLogger("headlight")
 
 
-def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
-    """Load every model of a folder; return the translators and one sentence for each that failed."""
-    translators: dict[str, Translator] = {}
-    problems = [] if folder.is_dir() else [f"There is no folder {folder}; check --models."]
-    for path in list_models(folder):
-        if not path.name.isprintable():  # half a line, a turned one or none: no message could name it
-            problems.append(
-                f"{quote_untrusted(path.name)} is left out; give its directory a name of visible characters."
-            )
-            continue
-        try:
-            translators[path.name] = Translator.load(path)
-        except UserError as error:
-            # The page tells everybody; where the model lies on this machine is nobody's business.
-            problems.append(f"{path.name} is left out: {str(error).replace(str(path), path.name)}")
-    return translators, problems
-
-
-class Export(NamedTuple):
-    """The menu that gives away the record on screen."""
-
-    button: gr.Button
-    files: list[gr.DownloadButton]
-    calls: list[gr.Code]
-
-
-class Question(NamedTuple):
-    """The widgets that say what to translate."""
+class Inputs(NamedTuple):
+    """The widgets that say what to translate and how."""
 
     sentence: gr.Textbox
     model: gr.Dropdown
@@ -102,26 +78,42 @@ class Question(NamedTuple):
     length_penalty: gr.Slider
 
 
-class Answer(NamedTuple):
-    """What a translation fills."""
+class ExportMenu(NamedTuple):
+    """The menu that exports the record on screen."""
 
-    message: gr.HTML
-    export: gr.Button
-    which: gr.Button  # asks which heads matter
-    heads: gr.Plot  # says it
+    button: gr.Button
+    files: list[gr.DownloadButton]
+    calls: list[gr.Code]
+
+
+def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
+    """Load every model of a folder; return the translators and one sentence for each that failed."""
+    translators: dict[str, Translator] = {}
+    problems = [] if folder.is_dir() else [f"There is no folder {folder}; check --models."]
+    for path in list_models(folder):
+        if not path.name.isprintable():  # such a name would break or hide part of every message
+            name = quote_untrusted(path.name)
+            problems.append(f"{name} is left out; rename its directory without invisible characters.")
+            continue
+        try:
+            translators[path.name] = Translator.load(path)
+        except UserError as error:
+            # Every visitor sees this sentence, so it must not contain the path on this machine.
+            problems.append(f"{path.name} is left out: {str(error).replace(str(path), path.name)}")
+    return translators, problems
 
 
 def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -> gr.Blocks:
     """Return the page."""
-    desk = Desk(translators)
-    lanes = Lanes(desk.ask, SLOW, FROM_FILES)
+    backend = Backend(translators)
+    scheduler = Scheduler(backend.answer)
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
     with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
             model = _model_picker(translators, first)
-            export = _export_menu()
+            menu = _export_menu()
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(first)
             options = gr.Button("Options", elem_id="hl-options-button")
@@ -130,7 +122,7 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             )
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
             gr.HTML(html_template='<div role="status"></div>', elem_id="hl-place", apply_default_css=False)
-        question = Question(sentence, model, *_options())
+        inputs = Inputs(sentence, model, *_options())
         if problems:
             gr.HTML(_paragraphs(problems), elem_id="hl-problems", apply_default_css=False)
         message = gr.HTML(
@@ -140,23 +132,21 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             apply_default_css=False,
         )
         with gr.Row(elem_id="hl-examples"):
-            samples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        viewer(lanes, elem_id="hl-viewer")
-        with gr.Column(elem_id="hl-importance"):
-            which = gr.Button("Which heads matter?", size="sm", interactive=False, elem_id="hl-which")
-            heads = gr.Plot(visible=False, show_label=False, container=False, elem_id="hl-heads")
-        answer = Answer(message, export.button, which, heads)
+            examples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
+        viewer(scheduler, elem_id="hl-viewer")
         if names:
-            _wire_translation(page, desk, question, answer, (translate, cancel), samples)
-            _wire_views(desk, lanes, answer, export)
-        options.click(None, js=TOGGLE_OPTIONS, api_visibility="private")
-        export.button.click(None, js=TOGGLE_EXPORT, api_visibility="private")
-        _serve(Api(lanes))
+            arrival = page.load(None, inputs, inputs, js=_read_address(names), **PRIVATE)
+            _connect_translation(arrival, inputs, [message, menu.button], translate, examples)
+            _connect_export(backend, scheduler, menu, message)
+        cancel.click(None, js=CANCEL, **PRIVATE)
+        options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
+        menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
+        _add_endpoints(Api(scheduler))
     return page.queue(max_size=64)
 
 
 def launch_options(service: Service | None = None) -> dict[str, Any]:
-    """Return how the page is launched: its look, what guards it, and nothing from outside."""
+    """Return how the page is launched: its style, its middleware, and nothing from other servers."""
     return {
         "app_kwargs": (service or Service()).app_kwargs(),
         "theme": theme(),
@@ -205,7 +195,7 @@ def _options() -> tuple[gr.Slider, gr.Slider]:
     return beam_size, penalty
 
 
-def _export_menu() -> Export:
+def _export_menu() -> ExportMenu:
     with gr.Column(elem_id="hl-export-place"):
         button = gr.Button("Export", elem_id="hl-export", size="sm", interactive=False)
         with gr.Column(elem_id="hl-export-menu"):
@@ -215,7 +205,7 @@ def _export_menu() -> Export:
                 gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
             ]
-    return Export(button, files, calls)
+    return ExportMenu(button, files, calls)
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:
@@ -223,11 +213,11 @@ def _paragraphs(sentences: Sequence[str]) -> str:
 
 
 def _examples(model: object) -> list[str]:
-    """The sentences for a model; anything can be in the place of its name."""
+    """The example sentences of a model. The name comes from a client and can be any JSON value."""
     return (EXAMPLES.get(model) if isinstance(model, str) else None) or [""]
 
 
-def _example_buttons(model: str) -> list[dict[str, Any]]:
+def _example_buttons(model: object) -> list[dict[str, Any]]:
     sentences = _examples(model)
     padded = sentences + [""] * (EXAMPLE_BUTTONS - len(sentences))
     return [{"value": sentence, "visible": sentence != ""} for sentence in padded]
@@ -236,114 +226,81 @@ def _example_buttons(model: str) -> list[dict[str, Any]]:
 # Callbacks
 
 
-def _wire_translation(
-    page: gr.Blocks,
-    desk: Desk,
-    question: Question,
-    answer: Answer,
-    buttons: tuple[gr.Button, gr.Button],
-    samples: list[gr.Button],
+def _connect_translation(
+    arrival: Any, inputs: Inputs, outputs: list[Any], button: gr.Button, examples: list[gr.Button]
 ) -> None:
     """Translate on arrival, on Enter, on the button, on an example and on a new model."""
-
-    def answered(trigger: Any) -> None:
-        """Translate when `trigger` happens."""
-        trigger(None, question, answer, js=TRANSLATE, api_visibility="private")
-
-    translate, cancel = buttons
-    arrival = page.load(None, question, question, js=_read_address(desk), api_visibility="private")
-    arrival.then(lambda model: _choose_model(model)[1:], question.model, samples, **QUIET)
-    answered(arrival.then)
-    answered(translate.click)
-    answered(question.sentence.submit)
-    for sample in samples:
-        chosen = sample.click(lambda text: text, sample, question.sentence, api_visibility="private")
-        answered(chosen.then)
-    switched = question.model.input(_choose_model, question.model, [question.sentence, *samples], **QUIET)
-    answered(switched.then)
-    cancel.click(None, js=CANCEL, api_visibility="private")
+    arrival.then(_example_updates, inputs.model, examples, **QUIET)
+    chosen = [example.click(lambda text: text, example, inputs.sentence, **PRIVATE) for example in examples]
+    switched = inputs.model.input(_choose_model, inputs.model, [inputs.sentence, *examples], **QUIET)
+    done = (event.then for event in (arrival, switched, *chosen))
+    for trigger in (button.click, inputs.sentence.submit, *done):
+        trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
 
-Work = Callable[[object], list[Any]]
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+def _connect_export(backend: Backend, scheduler: Scheduler, menu: ExportMenu, message: gr.HTML) -> None:
+    """Prepare the files and the API calls when the menu is opened."""
+    outputs = [message, *menu.files, *menu.calls]
 
-
-def _wire_views(desk: Desk, lanes: Lanes, answer: Answer, export: Export) -> None:
-    """What a person asks of the record on screen, outside the viewer."""
-    on_screen = gr.JSON(visible=False)
-
-    def take_away(request: object) -> list[Any]:
-        taken = desk.take_away(request)
-        cache = answer.export.GRADIO_CACHE
+    def prepare(request: object) -> list[Any]:
+        exported = backend.export(request)
+        cache = menu.button.GRADIO_CACHE
         try:
-            files = [save_bytes_to_cache(data, name, cache) for name, data in taken.files.items()]
+            files = [save_bytes_to_cache(data, name, cache) for name, data in exported.files.items()]
         except OSError as error:
             raise UserError(DISK_FULL) from error
-        return [*(gr.update(value=file, interactive=True) for file in files), taken.python, taken.curl]
+        return [*(gr.update(value=file, interactive=True) for file in files), exported.python, exported.curl]
 
-    def head_map(request: object) -> list[Any]:
-        return [gr.update(value=desk.head_map(request), visible=True)]
-
-    menu = [*export.files, *export.calls]
-    export.button.click(
-        _guarded(take_away, menu, lanes), on_screen, [answer.message, *menu], js=ON_SCREEN, **QUIET
-    )
-    answer.which.click(
-        _guarded(head_map, [answer.heads], lanes),
-        on_screen,
-        [answer.message, answer.heads],
-        js=ON_SCREEN,
-        api_visibility="private",
-    )
-
-
-def _serve(served: Api) -> None:
-    """The named endpoints of the page's HTTP API; the lanes, not Gradio, limit how many work at once."""
-    for work in (served.translate, served.attention, served.score, served.mute):
-        api(_for_client(work), api_name=work.__name__, concurrency_limit=None)
-
-
-def _guarded(work: Work, outputs: Sequence[Any], lanes: Lanes) -> Callable[[object], Awaitable[list[Any]]]:
-    """Let slow `work` fill its outputs; an error is told in the message and keeps the last result."""
-
-    @functools.wraps(work)
-    async def guarded(request: object) -> list[Any]:
+    async def export(request: object) -> list[Any]:
+        """Fill the menu, or show an error in the message and leave the menu as it is."""
         try:
-            return ["", *await lanes.slowly(functools.partial(work, request))]
+            return ["", *await scheduler.run_slow(functools.partial(prepare, request))]
         except UserError as error:
-            told = html.escape(str(error))
+            problem = html.escape(str(error))
         except Exception:
-            logger.exception(work.__name__)
-            told = UNEXPECTED
-        return [told, *(gr.skip() for _ in outputs)]
+            logger.exception("export")
+            problem = UNEXPECTED
+        return [problem, *(gr.skip() for _ in outputs[1:])]
 
-    return guarded
+    menu.button.click(export, gr.JSON(visible=False), outputs, js=ON_SCREEN, **QUIET)
 
 
-def _for_client(work: Callable[..., Awaitable[dict[str, Any]]]) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """`work` for a client of the API, which reads a UserError's sentence."""
+def _add_endpoints(served: Api) -> None:
+    """Add the named endpoints of the HTTP API. The scheduler limits how many run at once, not Gradio."""
+    for endpoint in (served.translate, served.attention, served.score, served.mute):
+        api(_with_api_errors(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
 
-    @functools.wraps(work)
-    async def served(*arguments: Any) -> dict[str, Any]:
+
+Endpoint = Callable[..., Awaitable[dict[str, Any]]]
+
+
+def _with_api_errors(endpoint: Endpoint) -> Endpoint:
+    """Turn a UserError into the error whose sentence Gradio sends to the client."""
+
+    @functools.wraps(endpoint)
+    async def wrapped(*arguments: Any) -> dict[str, Any]:
         try:
-            return await work(*arguments)
+            return await endpoint(*arguments)
         except UserError as error:
             raise gr.Error(str(error), print_exception=False) from error
 
-    return served
+    return wrapped
 
 
-def _choose_model(model: str) -> list[Any]:
+def _choose_model(model: object) -> list[Any]:
     """Return the new model's first example, if it has one, and its example buttons."""
-    sentence = _examples(model)[0] or gr.skip()
-    return [sentence, *(gr.update(**button) for button in _example_buttons(model))]
+    return [_examples(model)[0] or gr.skip(), *_example_updates(model)]
 
 
-def _read_address(desk: Desk) -> str:
-    """What a link asks for, if it is possible here, in place of what the page opens with."""
+def _example_updates(model: object) -> list[Any]:
+    return [gr.update(**button) for button in _example_buttons(model)]
+
+
+def _read_address(names: Sequence[str]) -> str:
+    """The call that replaces the page's first inputs by those of its link, as far as they are valid."""
     opening = {
-        "examples": {name: _examples(name)[0] for name in desk.translators},
-        "captions": {name: CAPTIONS[name] for name in desk.translators if name in CAPTIONS},
+        "examples": {name: _examples(name)[0] for name in names},
+        "captions": {name: CAPTIONS[name] for name in names if name in CAPTIONS},
         "most": {"beam": PAGE_MAX_BEAM, "penalty": PAGE_MAX_LENGTH_PENALTY},
     }
     return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
@@ -357,7 +314,7 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
         port: port to listen on; 7860 unless GRADIO_SERVER_PORT says otherwise.
         models: the folder that holds the model directories.
     """
-    log_lines()
+    configure_logging()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     try:
         port = environment.port() if port is None else port
@@ -367,11 +324,13 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
-    os.environ["no_proxy"] = "*"  # Gradio asks this very server whether it runs; nothing else is asked
+    os.environ["no_proxy"] = (
+        "*"  # at launch Gradio sends one request, to this server, and needs no proxy for it
+    )
     service, page = Service(translators), build(translators, problems)
     service.install_signal_handlers()
     page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
-    log_lines()  # uvicorn's too, which has set up its own
+    configure_logging()  # again, for uvicorn, which has added its own handlers
     print(f"Headlight: http://{host}:{port}", flush=True)
     service.run(page)
 

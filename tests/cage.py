@@ -1,6 +1,6 @@
-"""A script in a process that lacks something: `python -m tests.cage network app.py --port 8000`.
+"""Runs a script in a failing environment: `python -m tests.cage network,jumping-clock app.py --port 8000`.
 
-Whatever is refused is told on the standard error, in a line that begins with REFUSED.
+Each refused network access is written to the standard error, in a line that begins with REFUSED.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def network() -> None:
-    """No connection but to this machine, no name looked up, no other process that could do either."""
+    """Refuse connections to other machines, name look-ups, and processes that could do either."""
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         asked = {
@@ -45,12 +45,12 @@ def _here(address: object) -> bool:
 
 
 def full_disk() -> None:
-    """No file takes a single byte; the kernel sees to it."""
+    """Let the kernel refuse every write to a file."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def read_only() -> None:
-    """Nothing is made, written or taken away on any disk."""
+    """Refuse to create, write or remove anything on any disk."""
     changes = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -63,9 +63,9 @@ def read_only() -> None:
 
 
 def jumping_clock() -> None:
-    """The time of day leaps by a day at each look, ahead and back in turn."""
-    real, looks = time.time, itertools.count()
-    time.time = lambda: real() + (86_400 if next(looks) % 2 else -86_400)
+    """Move the time of day by a day at each call, forwards and backwards in turn."""
+    real, calls = time.time, itertools.count()
+    time.time = lambda: real() + (86_400 if next(calls) % 2 else -86_400)
 
 
 def _refuse(what: str, error: Exception) -> None:
@@ -78,8 +78,9 @@ CAGES: dict[str, Callable[[], None]] = {
 }
 
 if __name__ == "__main__":
-    cage, script, *arguments = sys.argv[1:]
+    cages, script, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path.cwd()))
     sys.argv = [script, *arguments]
-    CAGES[cage]()
+    for cage in cages.split(","):
+        CAGES[cage]()
     runpy.run_path(script, run_name="__main__")

@@ -1,11 +1,10 @@
-"""The repository as a Hugging Face Space: what it would get, and that it runs from nothing else."""
+"""The repository as a Hugging Face Space: which files it gets, and that they are enough to run the page."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -18,16 +17,18 @@ import pytest
 from gradio_client import Client
 from huggingface_hub import RepoCard
 
+from tests.visitor import free_port
+
 ROOT = Path(__file__).resolve().parent.parent
-# Stands for huggingface_hub's command: writes down what it is asked, and keeps the folder that it would send.
+# Replaces huggingface_hub's command: records its arguments and keeps the folder that it would send.
 FAKE_HF = '#!/bin/sh\nhere="$(dirname "$0")"\necho "$@" > "$here/asked"\ncp -R "$3" "$here/sent"\n'
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
-    """A folder that `make` takes for an installed .venv, with a fake `hf` in it."""
+    """A folder that `make` accepts as an installed .venv, with a fake `hf` in it."""
     if not (ROOT / ".git").exists():
-        pytest.skip("git says which files a Space gets, and this is no clone")
+        pytest.skip("git lists the files of a Space, and this is not a clone")
     folder = tmp_path / "environment"
     (folder / "bin").mkdir(parents=True)
     for name in ("pip", "hf"):
@@ -79,7 +80,7 @@ def test_upload_sends_what_the_dry_run_lists(environment: Path) -> None:
     asked = (environment / "bin" / "asked").read_text().split()
     assert asked[:2] == ["upload", "ada/headlight"]
     assert asked[3:] == [".", "--repo-type", "space", "--delete", "*"]
-    assert not Path(asked[2]).exists()  # the folder that was sent is tidied away
+    assert not Path(asked[2]).exists()  # the folder that was sent is removed
     listed.pop("total")
     assert files(environment / "bin" / "sent") == listed
 
@@ -106,18 +107,12 @@ def test_space_without_a_whole_name_is_refused(space: str, environment: Path) ->
     assert not (environment / "bin" / "asked").exists()
 
 
-# From nothing else
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+# The page from these files alone
 
 
 @contextmanager
 def served(command: list[str], folder: Path, settings: dict[str, str], log: Path) -> Iterator[None]:
-    """The page of `command` once it answers; the process is ended behind the block."""
+    """Serve the page by `command`; the process ends after the block."""
     address = f"http://127.0.0.1:{settings['GRADIO_SERVER_PORT']}"
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=folder, env=settings, stdout=output, stderr=output)
@@ -126,7 +121,7 @@ def served(command: list[str], folder: Path, settings: dict[str, str], log: Path
         while not answers(address):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)  # between two questions
+            time.sleep(0.2)
         yield
     finally:
         process.terminate()
@@ -143,14 +138,14 @@ def answers(address: str) -> bool:
 
 @pytest.mark.slow
 def test_space_runs_from_its_files_and_requirements_alone(environment: Path, tmp_path: Path) -> None:
-    """With its front matter's Python, its environment variables, and a home that nobody can write to."""
+    """With its front matter's Python, its environment variables, and a home that is not writable."""
     assert make_space(environment, "SPACE=ada/headlight", "UPLOAD=1").returncode == 0
     space = tmp_path / "app"
     shutil.copytree(environment / "bin" / "sent", space)
     card = RepoCard.load(space / "README.md").data.to_dict()
     python = shutil.which(f"python{card['python_version']}")
     if python is None:
-        pytest.skip(f"there is no python{card['python_version']}, which the Space would run")
+        pytest.skip(f"there is no python{card['python_version']}, which the Space runs")
 
     venv = tmp_path / "venv"
     subprocess.run([python, "-m", "venv", venv], check=True, timeout=300)
@@ -175,8 +170,8 @@ def test_space_runs_from_its_files_and_requirements_alone(environment: Path, tmp
         client = Client(f"http://127.0.0.1:{settings['GRADIO_SERVER_PORT']}", verbose=False)
         answer = client.predict("Ein kleiner Hund läuft durch den Schnee.", api_name="/translate")
         assert "dog" in answer["translation"]
-    assert files(space) == before, "the page writes beside its own files"
-    # Gradio wants a package of the Space's own, which requirements.txt need not name, to reload edited code.
+    assert files(space) == before, "the page writes into its own folder"
+    # To reload edited code, Gradio needs a package of the Space that requirements.txt need not name.
     log = (tmp_path / "log").read_text()
     assert log.count("Traceback") == log.count("`spaces` package is required to run hot-reloading")
     shutil.rmtree(venv)  # gigabytes, which pytest would keep

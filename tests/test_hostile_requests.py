@@ -1,4 +1,4 @@
-"""Hostile requests over HTTP to a real server with a real model: an answer or a sentence, never a 500."""
+"""Hostile HTTP requests to a real server with a real model: an answer or an error message, never a 500."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.hostile.models import serving_them
 from tests.viz.questions import COMMON, GOOD, IDS, TEXT
 
 ROOT = Path(app.__file__).parent
-BATCH = 10  # calls between two good ones
+BATCH = 10  # calls between two valid ones
 NAMED: dict[str, dict[str, Any]] = {
     "translate": {**COMMON, "prefix": IDS[:2]},
     "attention": {**COMMON, "prefix": []},
@@ -30,7 +30,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "mute": {"text": TEXT, "heads": [["cross", 0, 1]], "model": "tiny", "beam_size": 1, "length_penalty": 1},
 }
 NUMBERS = [-1, 0, 1.5, 2**31, 2**63, -(2**64), 10**400, 1e308, float("nan"), float("inf"), -0.0]
-# What a browser opens; {} becomes hostile.
+# Addresses that a browser opens; {} is replaced by a hostile text.
 PATHS = [
     "/?{}={}",
     "/gradio_api/info?{}={}",
@@ -39,7 +39,7 @@ PATHS = [
     "/assets/{}",
     "/static/{}",
 ]
-LONGEST_PATH = 1000  # characters; what a server reads of an address is bounded
+LONGEST_PATH = 1000  # characters; servers limit the length of an address
 OURS = tuple(str(ROOT / name) for name in ("app.py", "model/", "viz/"))
 
 # A canary inside a tag or a script of its own, and not inside quoted JSON.
@@ -51,10 +51,10 @@ sessions = itertools.count()
 
 
 class Client:
-    """What is sent to the page of a real model."""
+    """A client of the page."""
 
     def __init__(self, port: int) -> None:
-        # A new connection for each call: the guard closes one whose request it refused.
+        # A new connection for each call, because the request filter closes that of a refused request.
         unkept = httpx.Limits(max_keepalive_connections=0)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, limits=unkept)
         config = self.client.get("/config").json()
@@ -70,24 +70,24 @@ class Client:
         }
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        # Not httpx's own: it refuses to write NaN and half a surrogate pair.
+        # json.dumps writes NaN and half a surrogate pair, which httpx refuses to send.
         headers = {"Content-Type": "application/json"}
         return self.client.post(f"/gradio_api/{path}", content=json.dumps(body), headers=headers)
 
     def call(self, name: str, data: list[Any]) -> list[httpx.Response]:
-        """Call a named endpoint; return what came back."""
+        """Call a named endpoint; return its responses."""
         started = self.post(f"call/{name}", {"data": data})
         if started.status_code != 200:
             return [started]
         return [started, self.client.get(f"/gradio_api/call/{name}/{started.json()['event_id']}")]
 
     def ask(self, request: Any, **envelope: Any) -> list[httpx.Response]:
-        """Ask as the viewer does."""
+        """Send a request of the viewer."""
         common = {"session_hash": "hostile", "component_id": self.viewer, "fn_name": "ask"}
         return [self.post("component_server", {**common, "data": request, **envelope})]
 
     def join(self, function: int, data: list[Any], **envelope: Any) -> list[httpx.Response]:
-        """Start a callback of the page as its queue is told to, and read its events to the end."""
+        """Queue a callback of the page, and read its events to the end."""
         session = f"hostile{next(sessions)}"
         request = {"fn_index": function, "data": data, "session_hash": session, "event_data": None}
         started = self.post("queue/join", {**request, **envelope})
@@ -122,7 +122,7 @@ ids = st.lists(st.integers(0, 170) | st.sampled_from([3, 10**400]), max_size=300
 
 @st.composite
 def spoiled(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
-    """A good request with a text of ours, and up to two fields of anything, gone or too many."""
+    """A valid request with up to two fields replaced, sometimes with a missing or an additional one."""
     request = dict(good)
     for name in draw(st.sets(st.sampled_from(sorted(good)), max_size=2)):
         shapes = {"heads": heads, "ids": ids, "prefix": ids, "text": texts, "target": texts}
@@ -188,7 +188,7 @@ requests = named_calls() | questions() | callbacks() | envelopes() | visits()
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of a server whose log, in the end, has no word of what was sent and no failure of ours."""
+    """A client; at the end the server's log must have no word that was sent and no error in our code."""
     with serving_them(tmp_path_factory.mktemp("models")) as server:
         yield Client(server.visitor.port)
         assert server.end() == 0
@@ -197,7 +197,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def is_ours(frame: str) -> bool:
-    """Whether a line of a traceback is code of ours; the guard, which hands every request on, aside."""
+    """Whether a line of a traceback is our code, other than the filter that all requests pass."""
     return any(f'File "{place}' in frame for place in OURS) and "viz/server/middleware.py" not in frame
 
 
@@ -209,7 +209,7 @@ def assert_harmless(response: httpx.Response) -> None:
 
 
 def assert_answers(client: Client) -> None:
-    """The server still does its work."""
+    """Check that the server still works."""
     (answer,) = client.ask({**COMMON, "do": "target", **GOOD["target"]})
     assert answer.json()["answer"]["source_text"] == TEXT
 
@@ -229,23 +229,23 @@ def test_whatever_is_sent_the_answer_is_an_answer_or_a_sentence(client: Client, 
     judge()
 
 
-# What Gradio alone would answer with a 500 or half an answer.
+# Gradio alone would respond to these with a 500 or with an incomplete response.
 REFUSED: dict[str, Send] = {
-    "an endpoint that is none": lambda client: client.call("nothing", ["Hund"]),
-    "a component that is none": lambda client: client.ask(COMMON, component_id=99_999),
-    "a function that is none": lambda client: client.join(9_999, []),
-    "a function below the first": lambda client: client.join(-1, []),
-    "no number where a text belongs": lambda client: client.join(1, [], trigger_id=[float("nan")]),
-    "an event that is none": lambda client: client.open("/gradio_api/call/translate/nothing"),
-    "a name that no file system takes": lambda client: client.open(f"/static/{'a' * 300}"),
-    "the old way with a wrong field": lambda client: [
+    "an unknown endpoint": lambda client: client.call("nothing", ["Hund"]),
+    "an unknown component": lambda client: client.ask(COMMON, component_id=99_999),
+    "an unknown function": lambda client: client.join(9_999, []),
+    "a negative function": lambda client: client.join(-1, []),
+    "NaN as a text": lambda client: client.join(1, [], trigger_id=[float("nan")]),
+    "an unknown event": lambda client: client.open("/gradio_api/call/translate/nothing"),
+    "a file name that is too long": lambda client: client.open(f"/static/{'a' * 300}"),
+    "a hidden route with a wrong field": lambda client: [
         client.post("run/translate", {"data": ["Hund", "none"]})
     ],
 }
 
 
 @pytest.mark.parametrize("send", REFUSED.values(), ids=REFUSED)
-def test_what_gradio_does_not_know_is_refused_in_order(client: Client, send: Send) -> None:
+def test_requests_for_unknown_things_are_refused(client: Client, send: Send) -> None:
     *_, last = answers = send(client)
     for response in answers:
         assert_harmless(response)

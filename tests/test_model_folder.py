@@ -1,4 +1,4 @@
-"""A folder of models of which most are broken: the page says why, and the good one translates."""
+"""A folder with many broken models: the page lists the reasons, and the valid model translates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A visitor of a served page, without a browser, and the server in a process of its own."""
+"""A client of a served page, without a browser, and the server in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,21 +27,21 @@ def free_port() -> int:
 
 
 class Visitor:
-    """Asks as Gradio's JavaScript does."""
+    """Sends the requests that Gradio's JavaScript sends."""
 
     def __init__(self, port: int, session: str = "visitor") -> None:
         self.port = port
         self.session = session
 
     def ask(self, path: str, body: object = None) -> tuple[int, Any]:
-        """Status and content of the answer; a GET unless there is a body."""
+        """Status and content of the response; a GET unless there is a body."""
         with self.open(path, body) as answer:
             content = answer.read().decode()
             return answer.status, json.loads(content) if content.startswith(("{", "[")) else content
 
     @contextmanager
     def open(self, path: str, body: object = None) -> Iterator[http.client.HTTPResponse]:
-        """The answer while it comes; behind the block the connection is dropped."""
+        """The response as a stream; after the block the connection is dropped."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             method, sent = ("GET", None) if body is None else ("POST", json.dumps(body))
@@ -55,12 +55,12 @@ class Visitor:
         functions = self.ask("/config")[1]["dependencies"]
         index = next(each["id"] for each in functions if each["api_name"] == name)
         joining = {"data": data, "fn_index": index, "session_hash": self.session}
-        status, told = self.ask("/gradio_api/queue/join", joining)
-        assert status == 200, told
+        status, content = self.ask("/gradio_api/queue/join", joining)
+        assert status == 200, content
 
     @contextmanager
     def stream(self) -> Iterator[Iterator[dict[str, Any]]]:
-        """The messages about what this visitor has queued, as they come."""
+        """The messages about the queued work of this visitor, as they come."""
         with self.open(f"/gradio_api/queue/data?session_hash={self.session}") as answer:
             lines = (line.decode() for line in answer)
             yield (json.loads(line[6:]) for line in lines if line.startswith("data: "))
@@ -85,43 +85,60 @@ def completed(messages: Iterator[dict[str, Any]]) -> list[Any]:
 
 @dataclass
 class Server:
-    """A running app.py; once it has ended, what it wrote."""
+    """A running app.py, and the lines that it has written to the standard error so far."""
 
     process: subprocess.Popen[str]
     visitor: Visitor
-    written: list[Future[str]]  # read as it comes, since a pipe that nobody reads stops who writes
-    output: str = ""
-    errors: str = ""
+    lines: list[str] = field(default_factory=list)
+    readers: list[Thread] = field(default_factory=list)
+
+    @property
+    def errors(self) -> str:
+        """What it has written to the standard error; complete once the server has ended."""
+        return "".join(self.lines)
 
     def end(self) -> int:
         """Stop the server as a service manager does, and return its exit code."""
         self.process.terminate()
         self.process.wait(60)
-        self.output, self.errors = (stream.result() for stream in self.written)
+        for reader in self.readers:
+            reader.join()
         return self.process.returncode
 
-    def log(self) -> list[dict[str, Any]]:
-        """The lines of the log, each of which has to be JSON."""
-        return [json.loads(line) for line in self.errors.splitlines()]
+    def log(self, since: int = 0) -> list[dict[str, Any]]:
+        """The lines of the log from one on, each of which must be JSON."""
+        return [json.loads(line) for line in self.lines[since:]]
+
+    def wait_for_log(
+        self, since: int, condition: Callable[[list[dict[str, Any]]], bool]
+    ) -> list[dict[str, Any]]:
+        """The lines from one on, once they meet the condition: a line is written after its response."""
+        deadline = time.monotonic() + 60
+        while not condition(self.log(since)):
+            assert time.monotonic() < deadline, self.log(since)
+            time.sleep(0.05)
+        return self.log(since)
 
 
 @contextmanager
 def serving(*before: str, after: Sequence[str] = (), **environment: str) -> Iterator[Server]:
-    """app.py once it answers, run by `python BEFORE app.py AFTER`."""
+    """app.py once it responds, run by `python BEFORE app.py AFTER`."""
     port = free_port()
     command = [sys.executable, *before, "app.py", "--port", str(port), *after]
-    settings, pipe = os.environ | environment, subprocess.PIPE  # no files: there is a test of a full disk
-    with (
-        ThreadPoolExecutor() as threads,
-        subprocess.Popen(command, cwd=ROOT, env=settings, stdout=pipe, stderr=pipe, text=True) as process,
-    ):
-        streams = [threads.submit(stream.read) for stream in (process.stdout, process.stderr) if stream]
-        server = Server(process, Visitor(port), streams)
+    settings, pipe = os.environ | environment, subprocess.PIPE  # not files: one test has a full disk
+    with subprocess.Popen(command, cwd=ROOT, env=settings, stdout=pipe, stderr=pipe, text=True) as process:
+        server = Server(process, Visitor(port))
+        # Both pipes are read as they fill, because a full pipe blocks the process that writes.
+        for stream, lines in ((process.stdout, []), (process.stderr, server.lines)):
+            server.readers.append(Thread(target=lines.extend, args=(stream,), daemon=True))
+            server.readers[-1].start()
         try:
             _wait(server)
             yield server
         finally:
             process.kill()
+            for reader in server.readers:
+                reader.join()
 
 
 def _wait(server: Server) -> None:
@@ -133,4 +150,4 @@ def _wait(server: Server) -> None:
         except OSError:
             assert server.process.poll() is None, (server.end(), server.errors)
             assert time.monotonic() < deadline, "the server does not start"
-            time.sleep(0.1)  # between two questions
+            time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""`python -m viz export`: one translation as an HTML file. `python -m viz study`: the page about heads."""
+"""Command line: `python -m viz export` (a translation as HTML), `python -m viz study` (a study as a page)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def export(
     beam: int = 1,
     length_penalty: float = 1.0,
 ) -> None:
-    """Translate TEXT and write every attention weight as a page that works without a network.
+    """Translate TEXT and write the viewer with every attention weight as an HTML file that works offline.
 
     Args:
         text: the sentence; several words are joined by spaces.
@@ -48,12 +48,12 @@ def study(
     examples: Path = Path("assets/examples.json"),
     captions: Path = Path("assets/captions.json"),
 ) -> None:
-    """Write the page of the studies that `python -m training study` made, its figures, and captions.
+    """Write the page, the figures and the captions of the studies that `python -m training study` made.
 
     Args:
-        directory: folder of the studies, which gets README.md and the figures.
+        directory: folder of the studies; README.md and the figures are written there.
         examples: the page's example sentences by model.
-        captions: the file to write: what each example shows.
+        captions: the file to write, with a caption for each example.
     """
     studies = load_studies(directory)
     write_page(studies, directory)

@@ -1,4 +1,4 @@
-"""A record as files: the viewer with its data inside, which needs no network, JSON, and NumPy's arrays."""
+"""Writes a translation to files: the offline viewer as HTML, the payload as JSON, the arrays as NPZ."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ follow();
 Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
   .show(document.getElementById('payload').textContent);
 """
-# Only the file's own scripts and style, each known by its hash; img-src for the icon and the PNG picture.
+# Allows only the file's own scripts and style, by their hashes; img-src is for the icon and the PNG download.
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src {style}; img-src data:; "
     "base-uri 'none'; form-action 'none'"
@@ -53,7 +53,7 @@ POLICY = (
 
 
 def document(payload: Mapping[str, Any], address: bool = True) -> str:
-    """Return the whole file as text; `address` mirrors the view in its own address."""
+    """Return the HTML file as text; with `address`, the file's address follows the view."""
     look, code = style("viewer.css", "panels.css"), script()
     start = START.format(address="true" if address else "false")
     policy = POLICY.format(scripts=f"{_hash(code)} {_hash(start)}", style=_hash(look))
@@ -69,22 +69,22 @@ def document(payload: Mapping[str, Any], address: bool = True) -> str:
 
 
 def _hash(content: str) -> str:
-    """Return an element's content as a content-security policy names it."""
+    """Return the hash of an element's content, as a content security policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def write(payload: Mapping[str, Any], path: Path) -> None:
-    """Write the file so that a reader never sees half of it."""
+    """Write the HTML file in one step, so that a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, lambda temporary: temporary.write_text(document(payload), "utf-8"))
 
 
 def npz(translation: Translation) -> bytes:
-    """Return the record as an NPZ archive without pickles: `numpy.load` reads it.
+    """Return the record as an NPZ archive without pickles, for `numpy.load`.
 
-    `encoder` [layer, head, S, S], `decoder` [layer, head, T, T] and `cross` [layer, head, T, S] are float32;
-    `source` S, `read` T and `predicted` T are the tokens' texts, `ids` T and `log_probabilities` T belong to
-    the predicted ones.
+    `encoder` [layer, head, S, S], `decoder` [layer, head, T, T] and `cross` [layer, head, T, S] are float32.
+    `source` [S], `read` [T] and `predicted` [T] are the texts of the tokens; `ids` [T] and
+    `log_probabilities` [T] are those of the predicted tokens.
     """
     record = translation.attention
     sides = {"source": record.source, "read": record.read, "predicted": record.predicted}
@@ -100,7 +100,7 @@ def npz(translation: Translation) -> bytes:
 
 
 def files(translation: Translation, payload: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return what a person can take away of one record, by file name."""
+    """Return the three files of a record by name."""
     return {
         "attention_maps.html": document(payload).encode("utf-8"),
         "attention_maps.json": to_json(payload).encode("utf-8"),

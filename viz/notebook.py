@@ -1,4 +1,4 @@
-"""The viewer in a notebook: `viz.show(result)` as the last line of a cell."""
+"""Shows the viewer in a notebook: `viz.show(result)` as the last line of a cell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.results import Translation
 from viz.export import document
 from viz.payload import encode
 
-# No origin of its own: what is inside can neither read the notebook nor ask a server for anything.
+# Without allow-same-origin, the frame can neither read the notebook nor use its cookies.
 FRAME = (
     '<iframe srcdoc="{page}" title="Headlight" sandbox="allow-scripts allow-downloads" '
     'style="width: 100%; height: {height}px; border: 0"></iframe>'
@@ -18,7 +18,7 @@ FRAME = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A translation that a notebook draws as the linked viewer; it works offline and asks nobody."""
+    """A translation that a notebook draws as the linked viewer, without a server."""
 
     translation: Translation
     title: str

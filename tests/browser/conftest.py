@@ -16,7 +16,7 @@ import app
 from model.results import Translation
 from tests.viz.fakes import FakeTranslator
 from viz.payload import encode, to_json
-from viz.server.backend import Desk
+from viz.server.backend import Backend
 from viz.viewer import head
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
@@ -75,7 +75,7 @@ BARE = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 document.body.classList.toggle('dark', dark.matches);
 const ask = async (request) => {
-  const { answer, error } = await askDesk(request);
+  const { answer, error } = await askBackend(request);
   if (error) throw new Error(error);
   return answer;
 };
@@ -92,19 +92,19 @@ def asked() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Iterator[Show]:
-    """A function that shows a translation in the viewer alone, with a desk to ask but without Gradio.
+    """A function that shows a translation in the viewer alone, with a backend but without Gradio.
 
     The test fails when a script fails or asks for the outside. `address` is what follows the # of the link.
     """
     trouble: list[str] = []
     pages: list[Page] = []
-    desk = Desk(TRANSLATORS)
+    backend = Backend(TRANSLATORS)
     file = tmp_path / "viewer.html"
     file.write_text(BARE.replace("<body", head("viewer.css", "panels.css") + "<body", 1), "utf-8")
 
     def answer(request: dict[str, Any]) -> Any:
         asked.append(request)
-        return json.loads(to_json(desk.ask(request)))
+        return json.loads(to_json(backend.answer(request)))
 
     def shown(
         translation: Translation,
@@ -119,7 +119,7 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
         page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
-        page.expose_function("askDesk", answer)
+        page.expose_function("askBackend", answer)
         page.goto(f"{file.as_uri()}#{address}")
         draw(page, translation, model)
         return page

@@ -12,12 +12,12 @@ from tests.model.helpers import tiny_checkpoint
 TEXT = "Ein kleiner Hund läuft."
 # Answers wait until the test lets them go; an answer can be replaced by an error.
 HOLD = """() => {
-  const desk = window.askDesk;
+  const backend = window.askBackend;
   window.held = [];
-  window.askDesk = (request) => new Promise((done) => window.held.push(() => done(desk(request))));
+  window.askBackend = (request) => new Promise((done) => window.held.push(() => done(backend(request))));
 }"""
 RELEASE = "() => Promise.all(window.held.splice(0).map((answer) => answer()))"
-FAIL = "(sentence) => { window.askDesk = async () => ({ error: sentence }); }"
+FAIL = "(sentence) => { window.askBackend = async () => ({ error: sentence }); }"
 KEEP = "() => { window.kept = viewer.state(); }"
 # Names of the parts of the state that are no longer what they were, the open panel aside.
 DIFFERENT = """() => {

@@ -119,15 +119,6 @@ def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
     expect(menu).to_be_hidden()
 
 
-def test_the_head_map_is_drawn_when_asked_and_goes_with_its_sentence(opened: Page):
-    expect(opened.locator("#hl-heads")).to_be_hidden()
-    opened.get_by_role("button", name="Which heads matter?").click()
-    marks = opened.locator("#hl-heads svg [aria-roledescription='rect mark'], #hl-heads canvas")
-    marks.first.wait_for()
-    translate(opened, "Ein anderer Satz.")
-    expect(opened.locator("#hl-heads")).to_be_hidden()
-
-
 def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     caption = app.CAPTIONS["de-en"][FIRST]
     shown = opened.locator(".hl-caption")

@@ -12,8 +12,9 @@ from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
 from tests.browser.screen import FIRST, choose, point
-from tests.viz.fakes import random_translation
+from tests.viz.fakes import FakeTranslator, random_translation
 from viz.server import handlers
+from viz.server.validation import TrainingStepRequest
 
 pytestmark = pytest.mark.browser
 
@@ -32,19 +33,23 @@ def recorded(step: int, sentence: int) -> Translation:
     return replace(found, source_text=SENTENCES[sentence], n_prefix=len(words) + 1)
 
 
-def training(question: handlers.Question) -> dict[str, Any]:
+def training(*_: Any) -> dict[str, Any]:
     sentences = [{"source": text, "target": text.upper()} for text in SENTENCES]
     return {"curves": CURVES, "steps": STEPS, "sentences": sentences, "notice": ""}
 
 
-def training_step(question: handlers.Question) -> dict[str, Any]:
-    return question.payload(recorded(question.request["step"], question.request["sentence"]))
+def training_step(translator: FakeTranslator, request: TrainingStepRequest) -> dict[str, Any]:
+    return handlers.payload_of(translator, request, recorded(request.step, request.sentence))
 
 
 @pytest.fixture(autouse=True)
 def _with_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(handlers.ANSWERS, "training", training)
-    monkeypatch.setitem(handlers.ANSWERS, "training_step", training_step)
+    answer_with(monkeypatch, "training", training)
+    answer_with(monkeypatch, "training_step", training_step)
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, name: str, work: handlers.Work) -> None:
+    monkeypatch.setitem(handlers.HANDLERS, name, replace(handlers.HANDLERS[name], work=work))
 
 
 @pytest.fixture
@@ -160,11 +165,11 @@ def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: lis
 
 
 def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
-    page.evaluate("() => { window.answering = window.askDesk; }")
+    page.evaluate("() => { window.answering = window.askBackend; }")
     page.evaluate(FAIL, "The server does not answer.")
     panel = open_panel(page, "Training")
     expect(status(page)).to_contain_text("The server does not answer.")
-    page.evaluate("() => { window.askDesk = window.answering; }")
+    page.evaluate("() => { window.askBackend = window.answering; }")
     panel.get_by_role("button", name="Read it").click()
     expect(panel).to_contain_text("Step 1000 of 1000")
 
@@ -172,8 +177,8 @@ def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
 def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ):
-    broken = "3 lines of this training's log cannot be read; the curves go without."
-    monkeypatch.setitem(handlers.ANSWERS, "training", lambda one: training(one) | {"notice": broken})
+    broken = "3 lines of this training's log cannot be read; the curves leave them out."
+    answer_with(monkeypatch, "training", lambda *_: training() | {"notice": broken})
     panel = open_panel(page, "Training")
     expect(panel).to_contain_text(broken)
     expect(panel).to_contain_text("Step 1000 of 1000")
@@ -183,7 +188,7 @@ def test_a_model_without_a_record_says_so_and_is_not_asked_again(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
     nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": handlers.NO_TRAINING}
-    monkeypatch.setitem(handlers.ANSWERS, "training", lambda _: nothing)
+    answer_with(monkeypatch, "training", lambda *_: nothing)
     panel = open_panel(page, "Training")
     expect(panel).to_have_text("This model came without a record of its training.")
     expect(panel.get_by_role("button")).to_have_count(0)

@@ -57,7 +57,7 @@ def test_rollout_shows_the_layers_up_to_this_one(show: Show):
 def test_values_that_cannot_be_had_leave_the_weights_and_say_why(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
-    page.evaluate("askDesk = async () => ({ error: 'The server is away; try again.' })")
+    page.evaluate("askBackend = async () => ({ error: 'The server is away; try again.' })")
     mode(page, "Norm")
     expect(page.get_by_text("The server is away; try again.")).to_be_visible()
     expect(page.get_by_role("button", name="Weight", exact=True)).to_have_attribute("aria-pressed", "true")

@@ -1,4 +1,4 @@
-"""Hostile texts by category, for whatever takes text: sentence, target, link, name of a model, API field."""
+"""Hostile texts by category, for every text input: sentence, target, link, name of a model, API field."""
 
 from __future__ import annotations
 

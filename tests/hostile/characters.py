@@ -1,4 +1,4 @@
-"""Characters that turn, hide, pile up, break lines, come to nothing or go on for ever."""
+"""Texts with control, bidirectional, invisible, combining and unassigned characters, and very long texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SURROGATES = [
     "\udfff",
     "Hund \ud83d läuft",
     "\udc36\ud83d",  # a pair the wrong way round
-    "\udc80\udcff",  # what Python makes of bytes that are no UTF-8
+    "\udc80\udcff",  # how Python decodes bytes that are not UTF-8
     "a" + "\ud800" * 100,
 ]
 TURNING = [
@@ -47,7 +47,7 @@ STACKS = [
     "\u0301\u0302\u0303",  # marks of nothing
     "\u0651" * 30 + "م",
     "ก" + "\u0e49" * 50,
-    "a" + "\u0316\u0301" * 800,  # to be put in order by any normalisation
+    "a" + "\u0316\u0301" * 800,  # which every normalisation reorders
     "\u20e0Hund\u20dd",
 ]
 LINES = [f"Hund{end}läuft" for end in ("\r\n", "\n\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\n" * 50)]
@@ -60,7 +60,7 @@ STRANGE = [
     "\U0010ffff",
     "\ue000\uf8ff\U000f0000",  # for private use
     "\ufffd\ufffc\ufff9a\ufffab\ufffb",
-    "\u0378\u0530",  # nobody's
+    "\u0378\u0530",  # unassigned
     "\U00012000\U0001d11e\U00020000",
 ]
 NORMAL_FORMS = [
@@ -72,7 +72,7 @@ NORMAL_FORMS = [
     "\u0344\u0958\u2adc",
     "각" + unicodedata.normalize("NFD", "각"),
     "İıßẞſ",
-    "＜script＞window.hlCanary=1＜/script＞",  # full width, which NFKC makes plain
+    "＜script＞window.hlCanary=1＜/script＞",  # full width, which NFKC turns into ASCII
     "﹤img src=x onerror=window.hlCanary=1﹥",
 ]
 LOOKALIKES = [

@@ -1,4 +1,4 @@
-"""A folder of models, one with a hostile name and a broken one with another, served as any other folder."""
+"""Serves a folder of models: a normal one, one with a hostile name, and a broken one with another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TITLE = f"<img src=x onerror={SET}></script><script>{SET}</script>"
 
 @contextmanager
 def serving_them(folder: Path) -> Iterator[Server]:
-    """The page in a process of its own, without the checks of types, which would refuse for it."""
+    """The page in its own process, without the type checks of the tests, which would raise first."""
     checkpoint = TRANSLATOR.checkpoint
     save(checkpoint, folder / "tiny")
     train(folder / "tiny")

@@ -1,4 +1,4 @@
-"""Texts that are code somewhere: what a page would run of them sets `window.hlCanary`."""
+"""Texts that are code in some language. If a page runs one, it sets `window.hlCanary`."""
 
 from __future__ import annotations
 

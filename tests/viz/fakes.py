@@ -1,4 +1,4 @@
-"""A translator without a model: random softmax weights of any size, for tests of the drawing."""
+"""A translator without a model: random softmax weights of any size, for tests of the page."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def random_translation(
 
 
 class FakeTranslator(Translator):
-    """Answers each sentence with its own words, reversed in case; a silent head changes the first of them."""
+    """Translates a sentence to its own words in reversed case; muting a head changes the first word."""
 
     title = ""
 
@@ -170,11 +170,11 @@ def _tokens(words: list[str]) -> tuple[Token, ...]:
     return (*(Token(f"▁{word}", word, index, False, _id(word)) for index, word in enumerate(words)), END)
 
 
-WORDS: dict[int, str] = {}  # whatever was said so far, by its id
+WORDS: dict[int, str] = {}  # all words so far, by id
 
 
 def _id(word: str) -> int:
-    """A place behind the specials in a vocabulary of 8,000, the same for the same word."""
+    """An id in a vocabulary of 8,000 after the special tokens, the same for the same word."""
     index = 4 + zlib.crc32(word.encode()) % 7996
     WORDS[index] = word
     return index

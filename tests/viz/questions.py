@@ -1,4 +1,4 @@
-"""A tiny model with the record of its training, and one good question of each kind about it."""
+"""A tiny model with the record of its training, and one valid request of each kind."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from training.run.probes import measure
 
 TEXT = "Ein kleiner Hund läuft."
 TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
-IDS = list(TRANSLATOR.score(TEXT, "A small dog runs.").ids)  # forced: a random model would say something else
+IDS = list(
+    TRANSLATOR.score(TEXT, "A small dog runs.").ids
+)  # given, since a random model would translate differently
 COMMON = {"model": "tiny", "text": TEXT, "beam_size": 1, "length_penalty": 1.0}
-# One good request of each kind.
 GOOD: dict[str, dict[str, Any]] = {
     "translate": {"prefix": IDS[:2]},
     "target": {"ids": IDS},
@@ -37,7 +38,7 @@ PAIRS = (
 
 
 def train(directory: Path) -> None:
-    """Give the model a directory with the record of its training: two probed steps, two lines of curves."""
+    """Give the model a directory with a record of its training: two probed steps, two lines of the log."""
     checkpoint = TRANSLATOR.checkpoint
     probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
     probes.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}

@@ -1,4 +1,4 @@
-"""The exported file: self-contained, safe, whole."""
+"""The exported files are complete, work offline and cannot be broken by a text."""
 
 from __future__ import annotations
 

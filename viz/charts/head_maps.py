@@ -1,26 +1,23 @@
-"""Altair charts: numbers by head and by step, one line each: `charts.step_probabilities(result)`."""
+"""Altair charts of one number for each head or for each step of a translation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from model.results import HeadValues, Translation
-from model.storage.training_log import TrainingLog
 
 LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
-# A loss, no change, a gain: on any background no change is the background itself.
+# A loss, no change, a gain. No change is transparent, so it looks the same on any background.
 CHANGES = ["rgba(47, 110, 200, 1)", "rgba(140, 135, 125, 0)", "rgba(224, 140, 20, 1)"]
 ACCENT = "#1d5fd1"
 LINE = "rgba(140, 135, 125, 0.35)"
 INK = {"light": "#1c1b19", "dark": "#f0ede6"}
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 SERIES = [ACCENT, "#9a4a00", "#6d6962"]
-LOSSES = {"train/loss": "training", "validation/loss": "validation"}
-SCORES = {"validation/bleu": "BLEU", "validation/chrf": "chrF", "validation/exact_match": "exact match, %"}
 
 
 def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Chart:
@@ -44,10 +41,10 @@ def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Cha
 
 
 def importance_map(importance: HeadValues, theme: str = "light") -> alt.HConcatChart:
-    """Return what the translation loses without each head: `importance_map(translator.importance(text))`.
+    """Return a chart of `translator.importance(text)`: the change in log-probability without each head.
 
-    One map for each kind, in nats of log-probability, on one scale whose middle is no change. `theme` is
-    that of the background, light or dark, which shows through.
+    One map for each kind, in nats, on one scale whose middle is no change. `theme` is that of the page or
+    notebook behind the chart, light or dark.
     """
     most = max(float(values.abs().max()) for values in importance) or 1.0
     scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")
@@ -80,7 +77,7 @@ def step_probabilities(translation: Translation) -> alt.Chart:
             zip(tokens, translation.log_probabilities, strict=True), start=1
         )
     ]
-    # The axis runs over steps and borrows its names: a token that occurs twice keeps two bars.
+    # The axis counts steps and shows tokens as labels, so that a token that occurs twice has two bars.
     names = alt.Axis(labelExpr="data('steps')[datum.value - 1].token", labelAngle=-40)
     return (
         alt.Chart(alt.Data(values=rows, name="steps"))
@@ -91,33 +88,4 @@ def step_probabilities(translation: Translation) -> alt.Chart:
             tooltip=["step:O", "token:N", alt.Tooltip("probability:Q", format=".4f")],
         )
         .properties(width=alt.Step(40), height=160)
-    )
-
-
-def training_curves(curves: TrainingLog) -> alt.VConcatChart:
-    """Return losses and greedy validation scores of a model's own training over its steps."""
-    panels = _lines(curves, LOSSES, "loss, nats per token"), _lines(curves, SCORES, "validation score")
-    chart = alt.vconcat(*panels).resolve_scale(color="independent")
-    if curves.skipped:
-        chart = chart.properties(title=f"broken lines of the log, left out: {curves.skipped}")
-    return chart
-
-
-def _lines(curves: TrainingLog, names: Mapping[str, str], title: str) -> alt.Chart:
-    rows = [
-        {"step": step, "curve": label, "value": value}
-        for name, label in names.items()
-        for step, value in curves.points(name)
-    ]
-    colours = alt.Scale(domain=list(names.values()), range=SERIES[: len(names)])
-    return (
-        alt.Chart(alt.Data(values=rows))
-        .mark_line(point=alt.OverlayMarkDef(size=12))  # a run's first validation is a point without a line
-        .encode(
-            x=alt.X("step:Q", title="training step"),
-            y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
-            color=alt.Color("curve:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
-            tooltip=["step:Q", "curve:N", alt.Tooltip("value:Q", format=".4f")],
-        )
-        .properties(width=420, height=160)
     )

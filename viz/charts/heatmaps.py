@@ -1,7 +1,7 @@
-"""Plotly figures of attention, for notebooks and papers.
+"""Plotly heatmaps of attention weights, for notebooks and papers.
 
-`figures.head(result.attention, "cross", layer=3, head=6)` is one head with its tokens. Layers and heads count
-from 0 here, as in the tensors.
+`viz.head_figure(result.attention, "cross", layer=3, head=6)` is one head with its tokens. Layers and heads
+count from 0, as in the tensors.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from model.results import AttentionRecord, Token
-
-LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
-FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
+from viz.charts.head_maps import FONT, INK, LAMP
 
 
 def head(record: AttentionRecord, kind: str, layer: int, head: int) -> go.Figure:
@@ -47,7 +45,7 @@ def layer_grid(record: AttentionRecord, kind: str, layer: int) -> go.Figure:
 
 
 def labels(record: AttentionRecord, kind: str) -> tuple[list[str], list[str]]:
-    """Return the names of the rows and of the columns, safe for Plotly, which reads some HTML in text."""
+    """Return the labels of rows and columns, escaped because Plotly interprets some HTML."""
     source, read = _texts(record.source), _texts(record.read)
     if kind == "encoder":
         return source, source
@@ -62,7 +60,7 @@ def _texts(tokens: Sequence[Token]) -> list[str]:
 def _heatmap(record: AttentionRecord, kind: str, layer: int, head: int, **options: Any) -> go.Heatmap:
     rows, columns = labels(record, kind)
     weights = getattr(record, kind)[layer, head].detach().cpu().numpy()
-    if kind == "decoder":  # what the mask forbids is left empty, which is not the same as zero
+    if kind == "decoder":  # cells that the mask forbids are empty, not 0
         weights = weights.astype(object)
         for row in range(len(rows)):
             weights[row, row + 1 :] = None
@@ -78,7 +76,7 @@ def _heatmap(record: AttentionRecord, kind: str, layer: int, head: int, **option
 
 
 def _ticks(names: Sequence[str]) -> dict[str, Any]:
-    """Place names by number: a word that occurs twice must not fall together with itself."""
+    """Place labels by number, so that a word that occurs twice has two places."""
     return {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)}
 
 
@@ -86,7 +84,7 @@ def _finish(figure: go.Figure, title: str, width: int, height: int) -> go.Figure
     figure.update_layout(
         title={"text": title, "font": {"size": 16}},
         coloraxis={"colorscale": LAMP, "cmin": 0, "cmax": 1, "colorbar": {"title": "weight"}},
-        font={"family": FONT, "size": 13, "color": "#1c1b19"},
+        font={"family": FONT, "size": 13, "color": INK["light"]},
         plot_bgcolor="#f1efe9",
         width=width,
         height=height,

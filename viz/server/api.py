@@ -1,4 +1,4 @@
-"""The named endpoints of the page's HTTP API, which ask what the viewer asks."""
+"""The named endpoints of the page's HTTP API; each sends one of the viewer's requests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from model.errors import UserError
-from viz.server.scheduler import Lanes
+from viz.server.scheduler import Scheduler
 
 
 class Api:
-    """What a client can call; each raises UserError with one sentence about what it was given."""
+    """The endpoints, one method each. They raise UserError with one sentence about a wrong argument."""
 
-    def __init__(self, lanes: Lanes) -> None:
-        self.lanes = lanes
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
 
     async def attention(
         self,
@@ -26,7 +26,7 @@ class Api:
     ) -> dict[str, Any]:
         """Translate a sentence and return the full record: tokens, probabilities, attention weights.
 
-        The translation begins with the token ids of `prefix`; one that ends with </s> is the whole of it.
+        The translation begins with the token ids of `prefix`; if these end with </s>, it is complete.
         """
         return await self._ask("translate", text, model, beam_size, length_penalty, prefix=prefix or [])
 
@@ -42,7 +42,7 @@ class Api:
         return _summary(await self.attention(text, model, beam_size, length_penalty, prefix))
 
     async def score(self, text: str, target: str, model: str = "de-en") -> dict[str, Any]:
-        """Return what the model makes of a given translation: the log-probability of each of its tokens."""
+        """Score a given translation: return the log-probability of each of its tokens."""
         return _summary(await self._ask("score", text, model, target=target))
 
     async def mute(
@@ -53,25 +53,24 @@ class Api:
         beam_size: int = 1,
         length_penalty: float = 1.0,
     ) -> dict[str, Any]:
-        """Translate with these heads silent: the new words and what the former tokens lose or gain.
+        """Translate with these heads muted, and compare with the original translation.
 
         A head is [kind, layer, head] with the kind encoder, decoder or cross, layers and heads counted
-        from 0. `words` and `original_words` mark what the other translation lacks; `differences` are
-        those of the original tokens' log-probabilities, in nats.
+        from 0. `words` and `original_words` mark the words that the other translation lacks; `differences`
+        are the changes of the original tokens' log-probabilities, in nats.
         """
-        found = await self._ask("mute", text, model, beam_size, length_penalty, heads=heads)
-        record = found.pop("payload")
-        return _summary(record) | found
+        muted = await self._ask("mute", text, model, beam_size, length_penalty, heads=heads)
+        return _summary(muted.pop("payload")) | muted
 
     async def _ask(
         self, do: str, text: str, model: str, beam_size: int = 1, length_penalty: float = 1.0, **more: Any
     ) -> dict[str, Any]:
-        # As the browser writes 1.0, so that both share their answers.
+        # Written as a browser writes it, 1 for 1.0, so that the page and the API share cached responses.
         whole = isinstance(length_penalty, float) and length_penalty.is_integer()
         penalty = int(length_penalty) if whole else length_penalty
         options = {"beam_size": beam_size, "length_penalty": penalty}
         request = {"do": do, "text": text, "model": model, **options, **more}
-        answered: dict[str, Any] = json.loads(await self.lanes.ask(request))
+        answered: dict[str, Any] = json.loads(await self.scheduler.ask(request))
         if "error" in answered:
             raise UserError(answered["error"])
         answer: dict[str, Any] = answered["answer"]

@@ -1,27 +1,27 @@
-"""The desk: the loaded translators, and what the page, its viewer and its API ask of them."""
+"""Answers requests: checks each one, finds its model and handler, and turns errors into one sentence."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-from altair import HConcatChart
+from typing import Any, NamedTuple, TypeVar
 
 from model import Translator
-from model.errors import UserError
-from viz.charts.head_maps import INK, importance_map
+from model.errors import UserError, quote_untrusted
 from viz.export import files
 from viz.server import validation
-from viz.server.handlers import Question, answer
+from viz.server.handlers import HANDLERS, handler_name, payload_of, run_translation
 from viz.server.snippets import call_of, curl_call, python_call
+from viz.server.validation import ExportRequest
 
-UNEXPECTED = "Something went wrong inside the page; the last result is kept. The log of the server says more."
+UNEXPECTED = "Something went wrong inside the page; the last result is kept. The server's log says more."
 
 logger = logging.getLogger("headlight")
 
+R = TypeVar("R", bound=validation.Request)
 
-class TakenAway(NamedTuple):
+
+class Exported(NamedTuple):
     """A record outside the page."""
 
     files: dict[str, bytes]  # by name
@@ -29,44 +29,42 @@ class TakenAway(NamedTuple):
     curl: str
 
 
-class Desk:
-    """The loaded translators by name. Whatever arrives here is untrusted, and read field by field."""
+class Backend:
+    """The loaded translators by name. Requests are untrusted."""
 
     def __init__(self, translators: Mapping[str, Translator]) -> None:
         self.translators = dict(translators)
 
-    def ask(self, request: object) -> dict[str, Any]:
-        """Answer a request of the viewer: {"answer": …}, or {"error": one sentence}; see handlers.py."""
+    def answer(self, request: object) -> dict[str, Any]:
+        """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence}."""
         try:
-            return {"answer": answer(request, self.translators)}
+            name = handler_name(request)
+            if name is None:
+                raise UserError(f"“do” must be one of: {', '.join(HANDLERS)}.")
+            handler = HANDLERS[name]
+            return {"answer": handler.work(*self._read(handler.request, request))}
         except UserError as error:
             return {"error": str(error)}
         except Exception:
-            logger.exception("ask")
+            logger.exception("answer")
             return {"error": UNEXPECTED}
 
-    def take_away(self, request: object) -> TakenAway:
-        """Return the record that a request describes as files, and the API call that gives it.
+    def export(self, request: object) -> Exported:
+        """Return a record as files, and the API call that gives it. Raises UserError.
 
-        A record is the same each time it is asked for: its `prefix`, the tokens that were given, and what
-        the model adds. So none has to be kept. Raises UserError.
+        The record is computed again from the request: `prefix`, the tokens that were given, and the model
+        determine it.
         """
-        question = Question.read(request, self.translators)
-        prefix, heads = (
-            validation.ids(question.request, "prefix"),
-            validation.heads(question.request, "heads"),
-        )
-        translation = question.translate(prefix=prefix)
-        address, call = validation.text(question.request, "address"), call_of(question, prefix, heads)
-        return TakenAway(
-            files(translation, question.payload(translation)),
-            python_call(address, *call),
-            curl_call(address, *call),
+        translator, asked = self._read(ExportRequest, request)
+        translation = run_translation(translator, asked, prefix=asked.prefix)
+        record, call = payload_of(translator, asked, translation), call_of(asked)
+        return Exported(
+            files(translation, record), python_call(asked.address, *call), curl_call(asked.address, *call)
         )
 
-    def head_map(self, request: object) -> HConcatChart:
-        """Return how much each head matters for the translation `ids`, in the `theme`. Raises UserError."""
-        question = Question.read(request, self.translators)
-        theme = validation.choice(question.request, "theme", INK)
-        ids = validation.ids(question.request, "ids")
-        return importance_map(question.translator.importance(question.text, ids), theme)
+    def _read(self, kind: type[R], request: object) -> tuple[Translator, R]:
+        checked = validation.read(kind, request)
+        if checked.model not in self.translators:
+            known = ", ".join(self.translators) or "none"
+            raise UserError(f"There is no model {quote_untrusted(checked.model)}; choose one of: {known}.")
+        return self.translators[checked.model], checked

@@ -1,4 +1,4 @@
-"""The viewer as a Gradio component."""
+"""The viewer as a Gradio component that asks the scheduler."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from typing import Any
 import gradio as gr
 from starlette.responses import Response
 
-from viz.server.scheduler import Lanes
+from viz.server.scheduler import Scheduler
 from viz.viewer import head
 
-# Asks the server only for what needs the model.
 MOUNT = """
 const ask = Headlight.asker(server);
 Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), { address: true, ask }), ask });
 """
 
 
-def viewer(lanes: Lanes, **arguments: Any) -> gr.HTML:
-    """Return a `gr.HTML` that holds the viewer, which asks the `lanes`."""
+def viewer(scheduler: Scheduler, **arguments: Any) -> gr.HTML:
+    """Return a `gr.HTML` that holds the viewer; the viewer asks the server only for what needs the model."""
 
     async def ask(request: Any) -> Response:
-        return Response(await lanes.ask(request), media_type="application/json")
+        return Response(await scheduler.ask(request), media_type="application/json")
 
-    async def place(request: Any) -> int | None:
-        return lanes.place(request)
+    async def queue_position(request: Any) -> int | None:
+        return scheduler.queue_position(request)
 
     return gr.HTML(
         html_template='<div class="headlight"></div>',
-        head=head(),  # the page has the style from its start, so that nothing is drawn without it
+        head=head(),  # without the style sheets, which the page loads first so that nothing is drawn unstyled
         js_on_load=MOUNT,
         apply_default_css=False,
-        server_functions=[ask, place],
+        server_functions=[ask, queue_position],
         **arguments,
     )

@@ -1,4 +1,4 @@
-"""The port that the environment names. Gradio too reads it when imported, and fails: this comes first."""
+"""Reads GRADIO_SERVER_PORT before Gradio is imported, which crashes on an invalid value."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ PORT = os.environ.pop("GRADIO_SERVER_PORT", "7860")
 
 
 def port() -> int:
-    """Return it. Raises UserError."""
+    """Return the port that the environment names, or Gradio's default. Raises UserError."""
     if not (PORT.isascii() and PORT.isdecimal() and len(PORT) <= 5):
         raise UserError(
-            f"GRADIO_SERVER_PORT is {quote_untrusted(PORT)}, which is no port; set a number from 1 to 65535."
+            f"GRADIO_SERVER_PORT is {quote_untrusted(PORT)}, an invalid port; set a number from 1 to 65535."
         )
     return int(PORT)

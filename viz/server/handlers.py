@@ -1,13 +1,13 @@
-"""What the viewer asks: one small function for each kind of question.
+"""The work behind the page: one function for each kind of request of the viewer.
 
-A question is about the record on screen: it names the model, the sentence and the options that it was
-translated with, and says what is wanted beyond.
+Each is registered under its name in the protocol, the field `do` of a request. A request is about the record
+on screen: it names the model, the sentence and the options of its translation, and says what else is wanted.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,13 +17,22 @@ import torch
 
 from model import Translation, Translator
 from model.analysis.attribution import rollout
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from model.errors import UserError, quote_untrusted
+from model.errors import UserError
 from model.results import KINDS, Head, Word
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import Row, TrainingLog
 from viz.payload import encode, encode_hypothesis, encode_values
-from viz.server import validation
+from viz.server.validation import (
+    CellRequest,
+    MuteRequest,
+    OptionalTargetRequest,
+    PrefixRequest,
+    Request,
+    ScoreRequest,
+    TargetRequest,
+    TrainingStepRequest,
+    ValuesRequest,
+)
 
 NO_TRAINING = "This model came without a record of its training."
 BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
@@ -31,107 +40,107 @@ NO_CURVES = "The curves of this training are missing or cannot be read."
 
 logger = logging.getLogger("headlight")
 
+Work = Callable[[Translator, Any], dict[str, Any]]
+
 
 @dataclass(frozen=True)
-class Question:
-    """A request whose common fields have been read."""
+class Handler:
+    """How requests of one kind are answered."""
 
-    translator: Translator
-    model: str
-    text: str
-    beam_size: int
-    length_penalty: float
-    request: validation.Request  # what is asked beyond, still unread
-
-    @classmethod
-    def read(cls, request: object, translators: Mapping[str, Translator]) -> Question:
-        """Read the fields that every request has. Raises UserError."""
-        if not isinstance(request, dict):
-            raise UserError("A request must be an object that names the model and the sentence.")
-        model = validation.text(request, "model")
-        if model not in translators:
-            known = ", ".join(translators) or "none"
-            raise UserError(f"There is no model {quote_untrusted(model)}; choose one of: {known}.")
-        return cls(
-            translators[model],
-            model,
-            validation.text(request, "text"),
-            validation.whole(request, "beam_size", 1, PAGE_MAX_BEAM),
-            validation.number(request, "length_penalty", 0.0, PAGE_MAX_LENGTH_PENALTY),
-            request,
-        )
-
-    def translate(self, **options: Any) -> Translation:
-        """Translate the sentence with its options and these."""
-        return self.translator.translate(self.text, self.beam_size, self.length_penalty, **options)
-
-    def payload(self, translation: Translation) -> dict[str, Any]:
-        """Return a record of the same model and options as the viewer reads it."""
-        return encode(translation, self.model, self.translator.title, self.beam_size, self.length_penalty)
+    request: type[Request]
+    work: Work
+    slow: bool  # takes as long as many translations, so it waits in a queue of its own
+    from_files: bool  # reads files that can change while the server runs, so its response is not cached
 
 
-def translate(question: Question) -> dict[str, Any]:
+HANDLERS: dict[str, Handler] = {}
+
+
+def handler(
+    name: str, request: type[Request], *, slow: bool = False, from_files: bool = False
+) -> Callable[[Work], Work]:
+    """Register the decorated function for requests whose `do` is `name`."""
+
+    def register(work: Work) -> Work:
+        HANDLERS[name] = Handler(request, work, slow, from_files)
+        return work
+
+    return register
+
+
+def handler_name(request: object) -> str | None:
+    """Return the `do` of an unchecked request, None unless it names a handler."""
+    name = request.get("do") if isinstance(request, dict) else None
+    return name if isinstance(name, str) and name in HANDLERS else None
+
+
+def run_translation(translator: Translator, request: Request, **options: Any) -> Translation:
+    """Translate the sentence of a request with its options."""
+    return translator.translate(request.text, request.beam_size, request.length_penalty, **options)
+
+
+def payload_of(translator: Translator, request: Request, translation: Translation) -> dict[str, Any]:
+    """Return a translation as the viewer reads it."""
+    return encode(translation, request.model, translator.title, request.beam_size, request.length_penalty)
+
+
+@handler("translate", PrefixRequest)
+def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     """The translation that begins with the ids of `prefix`."""
-    return question.payload(question.translate(prefix=validation.ids(question.request, "prefix")))
+    return payload_of(translator, request, run_translation(translator, request, prefix=request.prefix))
 
 
-def target(question: Question) -> dict[str, Any]:
+@handler("target", TargetRequest)
+def target(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The record of exactly these `ids`."""
-    ids = validation.ids(question.request, "ids")
-    return question.payload(question.translator.score(question.text, ids))
+    return payload_of(translator, request, translator.score(request.text, request.ids))
 
 
-def score(question: Question) -> dict[str, Any]:
-    """The record of a translation that a person gives as text, `target`."""
-    given = validation.text(question.request, "target")
-    return question.payload(question.translator.score(question.text, given))
+@handler("score", ScoreRequest)
+def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
+    """The record of a translation given as text, `target`."""
+    return payload_of(translator, request, translator.score(request.text, request.target))
 
 
-def mute(question: Question) -> dict[str, Any]:
-    """What `heads` being silent changes in the translation `ids` and in what the model would say instead."""
-    muted = question.translator.mute(
-        question.text,
-        validation.heads(question.request, "heads"),
-        question.beam_size,
-        question.length_penalty,
-        _ids_if_given(question),
+@handler("mute", MuteRequest)
+def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
+    """The translation with `heads` muted, and what muting them costs each token of `ids`."""
+    result = translator.mute(
+        request.text, request.heads, request.beam_size, request.length_penalty, request.target
     )
     return {
-        "text": muted.ablated.text,
-        "words": _words(muted.ablated_words),
-        "original_words": _words(muted.original_words),
-        "differences": [round(value, 6) for value in muted.differences],
-        "payload": question.payload(muted.ablated),
+        "text": result.ablated.text,
+        "words": _words(result.ablated_words),
+        "original_words": _words(result.original_words),
+        "differences": [round(value, 6) for value in result.differences],
+        "payload": payload_of(translator, request, result.ablated),
     }
 
 
-def importance(question: Question) -> dict[str, Any]:
-    """Change of the log-probability of `ids`, in nats, with each head alone silent."""
-    values = question.translator.importance(question.text, _ids_if_given(question))
+@handler("importance", OptionalTargetRequest, slow=True)
+def importance(translator: Translator, request: OptionalTargetRequest) -> dict[str, Any]:
+    """Change of the log-probability of `ids`, in nats, with each head alone muted."""
+    values = translator.importance(request.text, request.target)
     return {kind: _rounded(getattr(values, kind)) for kind in KINDS}
 
 
-def values(question: Question) -> dict[str, Any]:
-    """What is mixed beyond the raw weights of `ids`: `mode` is norm or rollout."""
-    mode = validation.choice(question.request, "mode", ("norm", "rollout"))
-    ids = validation.ids(question.request, "ids")
-    if mode == "norm":
-        found = question.translator.norm_weights(question.text, ids)._asdict()
+@handler("values", ValuesRequest, slow=True)
+def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
+    """The norm-based weights or the rollout of `ids`, for every cell."""
+    if request.mode == "norm":
+        found = translator.norm_weights(request.text, request.ids)._asdict()
     else:
-        record = question.translator.score(question.text, ids).attention
+        record = translator.score(request.text, request.ids).attention
         mixed = rollout(record.encoder, record.decoder, record.cross)
         found = {kind: layers[:, None] for kind, layers in mixed._asdict().items()}
     return {kind: encode_values(found[kind].detach().cpu().numpy()) for kind in KINDS}
 
 
-def cell(question: Question) -> dict[str, Any]:
-    """How the weight at `row` and `column` of one head came about."""
-    request = question.request
-    kind = validation.choice(request, "kind", KINDS)
-    head = Head(kind, validation.index(request, "layer"), validation.index(request, "head"))
-    row, column = validation.index(request, "row"), validation.index(request, "column")
-    ids = validation.ids(request, "ids")
-    found = question.translator.cell(question.text, ids, head, row, column)
+@handler("cell", CellRequest, slow=True)
+def cell(translator: Translator, request: CellRequest) -> dict[str, Any]:
+    """How the weight at `row` and `column` of one head was computed."""
+    head = Head(request.kind, request.layer, request.head)
+    found = translator.cell(request.text, request.ids, head, request.row, request.column)
     scores = zip(_rounded(found.scores), found.allowed.tolist(), strict=True)
     return {
         "query": _rounded(found.query),
@@ -141,26 +150,28 @@ def cell(question: Question) -> dict[str, Any]:
         "score": found.score,
         "scores": [score if allowed else None for score, allowed in scores],
         "weights": _rounded(found.weights),
-        "norm": float(found.norms[column]),
+        "norm": float(found.norms[request.column]),
         "row_norms": _rounded(found.norms),
     }
 
 
-def beams(question: Question) -> dict[str, Any]:
-    """Everything that the beam search considered, with every translation that it can finish."""
-    found = question.translate(n_best=question.beam_size, tree=True)
+@handler("beams", Request, slow=True)
+def beams(translator: Translator, request: Request) -> dict[str, Any]:
+    """Every hypothesis that the beam search considered, and all finished translations."""
+    found = run_translation(translator, request, n_best=request.beam_size, tree=True)
     return {
-        "beam_size": question.beam_size,
+        "beam_size": request.beam_size,
         "nodes": [asdict(node) for node in found.beam_tree],
         "hypotheses": [encode_hypothesis(one) for one in found.hypotheses],
     }
 
 
-def training(question: Question) -> dict[str, Any]:
+@handler("training", Request, from_files=True)
+def training(translator: Translator, _: Request) -> dict[str, Any]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
     try:
-        directory, probes = _probes(question)
-    except UserError as error:  # known for good, unlike a failure, after which asking again makes sense
+        directory, probes = _probes(translator)
+    except UserError as error:  # an answer and not an error, after which the viewer would offer to ask again
         return {"curves": [], "steps": [], "sentences": [], "notice": str(error)}
     curves, notice = _curves(directory)
     return {
@@ -172,77 +183,53 @@ def training(question: Question) -> dict[str, Any]:
 
 
 def _curves(directory: Path) -> tuple[list[Row], str]:
-    """The rows that can be read, and what is wrong with the others; the steps do without them."""
+    """The readable rows of the training log, and a notice about the others."""
     try:
         found = TrainingLog.load(directory)
-    except UserError as error:  # its sentence names a path of the server, which is for the log
+    except UserError as error:  # only logged, because its message names a path of the server
         logger.info("training: %s", error)
         return [], NO_CURVES
     if not found.skipped:
         return list(found.rows), ""
     lines = "1 line" if found.skipped == 1 else f"{found.skipped:,} lines"
-    return list(found.rows), f"{lines} of this training's log cannot be read; the curves go without."
+    return list(found.rows), f"{lines} of this training's log cannot be read; the curves leave them out."
 
 
-def training_step(question: Question) -> dict[str, Any]:
-    """The record of one of those sentences as the model read it at one of those steps."""
-    _, probes = _probes(question)
-    step = validation.whole(question.request, "step", 0, probes.steps[-1])
-    sentence = validation.whole(question.request, "sentence", 0, len(probes.sentences) - 1)
-    record, pair = probes.record(step, sentence), probes.sentences[sentence]
-    info = question.translator.checkpoint.info
-    return question.payload(
-        Translation(
-            source_text=pair.source,
-            text=pair.target,
-            source_language=info.source_language,
-            target_language=info.target_language,
-            attention=record,
-            log_probabilities=probes.log_probabilities(step, sentence),
-            alternatives=((),) * len(record.predicted),  # only the attention was saved
-            hypotheses=(),
-            n_prefix=len(record.predicted),
-        )
+@handler("training_step", TrainingStepRequest, from_files=True)
+def training_step(translator: Translator, request: TrainingStepRequest) -> dict[str, Any]:
+    """The record of one saved sentence as the model read it at one saved step of its training."""
+    _, probes = _probes(translator)
+    record = probes.record(request.step, request.sentence)
+    pair, info = probes.sentences[request.sentence], translator.checkpoint.info
+    translation = Translation(
+        source_text=pair.source,
+        text=pair.target,
+        source_language=info.source_language,
+        target_language=info.target_language,
+        attention=record,
+        log_probabilities=probes.log_probabilities(request.step, request.sentence),
+        alternatives=((),) * len(record.predicted),  # only the attention was saved
+        hypotheses=(),
+        n_prefix=len(record.predicted),
     )
+    return payload_of(translator, request, translation)
 
 
-def _probes(question: Question) -> tuple[Path, Probes]:
-    directory = question.translator.directory
+def _probes(translator: Translator) -> tuple[Path, Probes]:
+    directory = translator.directory
     if directory is None:
         raise UserError(NO_TRAINING)
     try:
         return directory, _load_probes(directory)
-    except UserError as error:  # its sentence names a path of the server, which is for the log
+    except UserError as error:  # only logged, because its message names a path of the server
         logger.info("training: %s", error)
         raise UserError(BROKEN_TRAINING if (directory / PROBES).exists() else NO_TRAINING) from error
 
 
 @lru_cache(maxsize=4)
 def _load_probes(directory: Path) -> Probes:
-    """Read a file of some megabytes once for all steps of the slider; as a model, it is not read again."""
+    """Read a file of some megabytes once for all steps of the slider; a changed file needs a restart."""
     return Probes.load(directory)
-
-
-Answer = Callable[[Question], dict[str, Any]]
-
-ANSWERS: dict[str, Answer] = {
-    answer.__name__: answer
-    for answer in (translate, target, score, mute, importance, values, cell, beams, training, training_step)
-}
-# These may take as long as many translations: they wait for each other, and nobody else for them.
-SLOW = frozenset({"importance", "values", "cell", "beams"})
-# These read the record of a training, which somebody may mend or replace meanwhile.
-FROM_FILES = frozenset({"training", "training_step"})
-
-
-def answer(request: object, translators: Mapping[str, Translator]) -> dict[str, Any]:
-    """Answer one request. Raises UserError for whatever is wrong with it."""
-    question = Question.read(request, translators)
-    return ANSWERS[validation.choice(question.request, "do", ANSWERS)](question)
-
-
-def _ids_if_given(question: Question) -> list[int] | None:
-    return validation.ids(question.request, "ids") if "ids" in question.request else None
 
 
 def _words(words: Sequence[Word]) -> list[list[Any]]:

@@ -1,4 +1,4 @@
-"""What may reach the page from the network, within which bounds, and what the log says of it."""
+"""Filters HTTP requests: which routes exist, how large a body may be, and what is logged."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from viz.server.handlers import ANSWERS
+from viz.server.handlers import handler_name
 
-# Gradio serves more than this page needs: uploads, a proxy, files from addresses, an editor. By each of
-# them a stranger could write to the disk or make the server ask elsewhere, so what is not named is not there.
-# * stands for one part of a path, ** for the rest. Work is logged, and refused once the server stops.
-PAGE = (
+# Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
+# the server send requests. Only these routes are served; all others return 404. * matches one part of a path,
+# ** the rest. Work is logged, and refused once the server stops.
+PAGE_ROUTES = (
     "GET /",
     "GET /healthz",
     "GET /config",
@@ -46,37 +46,37 @@ PAGE = (
     "POST /gradio_api/cancel",
     "POST /gradio_api/reset",
 )
-ASK = "POST /gradio_api/component_server"  # what the viewer asks
-WORK = (
+VIEWER_ROUTE = "POST /gradio_api/component_server"  # requests of the viewer
+WORK_ROUTES = (
     "GET /gradio_api/queue/data",
     "GET /gradio_api/call/*/*",
     "GET /gradio_api/call/v2/*/*",
     "POST /gradio_api/queue/join",
     "POST /gradio_api/call/*",
     "POST /gradio_api/call/v2/*",
-    ASK,
+    VIEWER_ROUTE,
 )
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
-    anything = re.escape(pattern).replace(r"\*\*", ".+").replace(r"\*", "[^/]+")
-    return re.compile(anything.replace("file=", "file=(?!(?i:https?):)") + "/?")
+def _regex(route: str) -> re.Pattern[str]:
+    pattern = re.escape(route).replace(r"\*\*", ".+").replace(r"\*", "[^/]+")
+    return re.compile(pattern.replace("file=", "file=(?!(?i:https?):)") + "/?")
 
 
-PATTERNS = {pattern: _regex(pattern) for pattern in (*PAGE, *WORK)}
-MAX_BODY = 1 << 17  # a sentence with every head and token named stays below a half
+ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
+MAX_BODY = 1 << 17  # a sentence with every head and token named needs less than half
 MAX_DEPTH = 32
 BODY_SECONDS = 20
-CLIENT_GONE = 499  # as nginx says it
+CLIENT_GONE = 499  # nginx's status for a client that disconnected
 
-NOTHING = "There is nothing here; the page is at /."
-TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, which no sentence needs; make it smaller."
+NOT_FOUND = "There is nothing here; the page is at /."
+TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 
 logger = logging.getLogger("headlight.requests")
 
 
 class RefusalError(Exception):
-    """A request that is not handed on, with the status and the sentence of its answer."""
+    """A request that is refused, with the status and the sentence of the response."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -84,7 +84,7 @@ class RefusalError(Exception):
 
 
 class Workload:
-    """How many requests are being worked on, and whether more are taken. Only the event loop changes them."""
+    """The number of requests in progress, and whether new ones are refused. Used by the event loop alone."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -92,7 +92,7 @@ class Workload:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count one request while the block lasts."""
+        """Count one request while the block runs."""
         self.running += 1
         try:
             yield
@@ -100,85 +100,85 @@ class Workload:
             self.running -= 1
 
 
-class Guard:
-    """ASGI middleware in front of the page."""
+class RequestFilter:
+    """ASGI middleware that passes valid requests on to Gradio and answers all others."""
 
     def __init__(self, app: ASGIApp, workload: Workload) -> None:
         self.app = app
         self.workload = workload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on if it is one of the page's; answer the others."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        visit = Visit(scope, receive, send)
+        context = RequestContext(scope, receive, send)
         try:
-            await self._admit(visit)
-            with self.workload.counted() if visit.is_work else nullcontext():
-                work = self.app(scope, visit.receive, visit.send)
-                await (_until_gone(work, receive) if visit.pattern == ASK else work)
+            await self._check(context)
+            with self.workload.counted() if context.is_work else nullcontext():
+                work = self.app(scope, context.receive, context.send)
+                await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
         except ClientDisconnect:
             pass
         except RefusalError as refusal:
-            await visit.answer(refusal.status, str(refusal))
+            await context.respond(refusal.status, str(refusal))
         except Exception as error:
-            if not isinstance(error.__cause__, HTTPException):  # else Gradio knows no such session
-                visit.failed(error)
-            await visit.answer(*_blamed(visit, error))
+            if not isinstance(error.__cause__, HTTPException):  # Gradio raises that for an unknown session
+                context.note_failure(error)
+            await context.respond(*_response_to(error, context.is_work))
         finally:
-            visit.log()
+            context.log()
 
-    async def _admit(self, visit: Visit) -> None:
-        """Raise RefusalError unless this is a request of the page's; read the body of one that has one."""
-        if visit.pattern is None:
-            raise RefusalError(404, NOTHING)
-        if not visit.pattern.startswith("POST "):
+    async def _check(self, context: RequestContext) -> None:
+        """Read the body of a POST. Raises RefusalError for a request that must not reach Gradio."""
+        if context.route is None:
+            raise RefusalError(404, NOT_FOUND)
+        if not context.route.startswith("POST "):
             return
-        if self.workload.stopping and visit.is_work:
+        if self.workload.stopping and context.is_work:
             raise RefusalError(503, "The server is stopping; try again in a moment.")
-        await visit.read()
+        await context.read_body()
 
 
-class Visit:
-    """One request on its way through, and what the log may say of it: nothing that a person wrote."""
+class RequestContext:
+    """One request on its way through, and what is logged of it: never what a person wrote."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.pattern = _pattern(scope)
-        self.is_work = self.pattern in WORK
+        self.route = _route(scope)
+        self.is_work = self.route in WORK_ROUTES
         self._scope, self._receive, self._send = scope, receive, send
         self._started = time.monotonic()
-        self._body: bytes | None = None  # read, and not yet handed on
+        self._body: bytes | None = None  # read here, and not yet passed on
         self._status: int | None = None
-        self._answered = self._gone = False
-        self._more: dict[str, Any] = {}
+        self._is_complete = self._is_gone = False
+        self._fields: dict[str, Any] = {}
 
     async def receive(self) -> Message:
-        """Hand the body on that has been read, then whatever comes."""
+        """Pass on the body that has been read, then further messages."""
         if self._body is None:
             message = await self._receive()
-            self._gone |= message["type"] == "http.disconnect" and not self._answered
+            self._is_gone |= message["type"] == "http.disconnect" and not self._is_complete
             return message
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
+        """Send a part of the response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
         await self._send(message)
-        self._answered = message["type"] == "http.response.body" and not message.get("more_body")
+        self._is_complete = message["type"] == "http.response.body" and not message.get("more_body")
 
-    async def answer(self, status: int, sentence: str) -> None:
-        """Answer with one sentence, where Gradio's clients look for it, unless an answer has begun."""
+    async def respond(self, status: int, sentence: str) -> None:
+        """Respond with one sentence, in the field that Gradio's clients read; end a started stream."""
         if self._status is None:
-            closing = {"Connection": "close"}  # there may be a body that nobody reads
+            closing = {"Connection": "close"}  # the rest of the body is not read
             await JSONResponse({"detail": sentence}, status, closing)(self._scope, self.receive, self.send)
-        elif self.is_work and not self._answered:  # a stream, in which Gradio has told the error
+        elif self.is_work and not self._is_complete:  # a stream, which already contains Gradio's error event
             await self.send({"type": "http.response.body", "body": b""})
 
-    async def read(self) -> None:
-        """Read the JSON of the body. Raises RefusalError."""
+    async def read_body(self) -> None:
+        """Read and check the JSON of the body. Raises RefusalError."""
         headers = Headers(scope=self._scope)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise RefusalError(415, "Send JSON, with the header Content-Type: application/json.")
@@ -186,50 +186,55 @@ class Visit:
             raise RefusalError(413, TOO_LARGE)
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                self._body = await _body(self._receive)
+                self._body = await _read_all(self._scope, self._receive)
         except TimeoutError as error:
             raise RefusalError(408, "The request took too long to arrive; send it again.") from error
-        value = _json(self._body)
-        if self.pattern == ASK and isinstance(value, dict) and value.get("fn_name") == "place":
-            self.is_work = False  # a look at the queue, every other second
-        kind = _kind(value)
-        self._more |= {"kind": kind} if kind else {}
+        value = _parse(self._body)
+        call = value if isinstance(value, dict) else {}
+        if self.route == VIEWER_ROUTE and call.get("fn_name") == "queue_position":
+            self.is_work = False  # sent every other second by each waiting page
+        if kind := handler_name(call.get("data")):
+            self._fields["kind"] = kind
 
-    def failed(self, error: Exception) -> None:
-        """Note where the server failed; an error's own words may repeat what somebody sent."""
-        self._more |= {"error": type(error).__name__, "at": traceback.format_tb(error.__traceback__)}
+    def note_failure(self, error: Exception) -> None:
+        """Log where the server failed, without the error's message, which may repeat a person's words."""
+        self._fields |= {"error": type(error).__name__, "at": traceback.format_tb(error.__traceback__)}
 
     def log(self) -> None:
-        """Write one line about work, and about whatever went wrong."""
-        status = self._status if self._answered and not self._gone else CLIENT_GONE
+        """Write one line about work and about every request that failed."""
+        status = self._status if self._is_complete and not self._is_gone else CLIENT_GONE
         if not self.is_work and (self._status is None or self._status < 400):
             return
-        method, _, path = (self.pattern or "other other").partition(" ")
+        method, _, path = (self.route or "other other").partition(" ")
         milliseconds = round(1000 * (time.monotonic() - self._started))
-        told = {"method": method, "path": path, "status": status, "ms": milliseconds}
-        level = logging.ERROR if "error" in self._more else logging.INFO
-        logger.log(level, "request", extra={"fields": told | self._more})
+        fields = {"method": method, "path": path, "status": status, "ms": milliseconds} | self._fields
+        level = logging.ERROR if "error" in fields else logging.INFO
+        logger.log(level, "request", extra={"fields": fields})
 
 
-def _pattern(scope: Scope) -> str | None:
-    """The pattern of the page's that a request fits."""
+def _route(scope: Scope) -> str | None:
+    """The route of a request, None for an unknown one."""
     method = "GET" if scope["method"] == "HEAD" else scope["method"]
     asked = f"{method} {scope['path']}"
-    return next((pattern for pattern, fits in PATTERNS.items() if fits.fullmatch(asked)), None)
+    return next((route for route, pattern in ROUTES.items() if pattern.fullmatch(asked)), None)
 
 
-def _blamed(visit: Visit, error: Exception) -> tuple[int, str]:
-    """Whose mistake it was: Gradio looks up what a body names unchecked; our own work tells its errors."""
+def _response_to(error: Exception, is_work: bool) -> tuple[int, str]:
+    """Map an exception to 400 (bad request) or 500 (our bug).
+
+    Gradio uses the fields of a body unchecked, so that a wrong one raises nearly anything. Our own callbacks
+    catch their errors.
+    """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return 404, NOTHING  # no file has such a name
-    if visit.is_work and not isinstance(error, OSError | RuntimeError | MemoryError):
-        return 400, "The page has nothing like that to ask; check what the request holds."
+        return 404, NOT_FOUND  # no file has such a name
+    if is_work and not isinstance(error, OSError | RuntimeError | MemoryError):
+        return 400, "The page has no such function or component; check the fields of the request."
     return 500, "Something went wrong inside the server; its log says more."
 
 
-async def _until_gone(work: Awaitable[None], receive: Receive) -> None:
-    """Await work that is called off when the browser goes: Gradio would do it for nobody."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(receive))
+async def _cancel_on_disconnect(work: Awaitable[None], receive: Receive) -> None:
+    """Cancel the request when the client disconnects; Gradio would keep computing."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -240,31 +245,27 @@ async def _until_gone(work: Awaitable[None], receive: Receive) -> None:
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _body(receive: Receive) -> bytes:
-    """The whole body, whatever length it announces. Raises RefusalError."""
+async def _read_all(scope: Scope, receive: Receive) -> bytes:
+    """The whole body, whatever length the header announces. Raises RefusalError."""
     body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        body += message.get("body", b"")
+    async for part in Request(scope, receive).stream():
+        body += part
         if len(body) > MAX_BODY:
             raise RefusalError(413, TOO_LARGE)
-        if not message.get("more_body"):
-            return bytes(body)
+    return bytes(body)
 
 
-def _json(body: bytes) -> Any:
-    """What the body says. Raises RefusalError for what others' readers would stumble over."""
+def _parse(body: bytes) -> Any:
+    """The JSON of a body. Raises RefusalError for invalid or deeply nested JSON and for NaN."""
     try:
         value = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise RefusalError(400, "The body is not proper JSON; check it.") from error
+        raise RefusalError(400, "The body is not valid JSON; check it.") from error
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [child for parent in level for child in _children(parent)]
@@ -280,11 +281,4 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
-
-
-def _kind(request: Any) -> str | None:
-    """Which question of the viewer this is, if it is one; a kind is one of our own words."""
-    question = request.get("data") if isinstance(request, dict) else None
-    kind = question.get("do") if isinstance(question, dict) else None
-    return kind if isinstance(kind, str) and kind in ANSWERS else None
+    raise ValueError(f"{constant} is not valid JSON")

@@ -1,4 +1,4 @@
-"""The API call that gives what the page shows, as text to paste: Python or a shell."""
+"""Writes the API call that gives what the page shows, as text to paste into Python or a shell."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from model.results import Head
-from viz.server.handlers import Question
+from viz.server.validation import ExportRequest
 
 Arguments = Mapping[str, Any]  # in the order of the endpoint's parameters
 
 
-def call_of(question: Question, prefix: list[int], heads: tuple[Head, ...]) -> tuple[str, dict[str, Any]]:
-    """Return the endpoint and the arguments that give this record, or what muting `heads` does to it."""
+def call_of(request: ExportRequest) -> tuple[str, dict[str, Any]]:
+    """Return the endpoint and the arguments that give this record, or what muting its `heads` changes."""
     options = {
-        "model": question.model,
-        "beam_size": question.beam_size,
-        "length_penalty": question.length_penalty,
+        "model": request.model,
+        "beam_size": request.beam_size,
+        "length_penalty": request.length_penalty,
     }
-    if heads:
-        return "mute", {"text": question.text, "heads": [list(head) for head in heads], **options}
-    return "attention", {"text": question.text, **options, "prefix": prefix}
+    if request.heads:
+        return "mute", {"text": request.text, "heads": [list(head) for head in request.heads], **options}
+    return "attention", {"text": request.text, **options, "prefix": request.prefix}
 
 
 def python_call(address: str, endpoint: str, arguments: Arguments) -> str:
-    """Return the call for `gradio_client`. Whatever the texts hold, they stay string literals."""
+    """Return the call for `gradio_client`. Every text becomes a string literal, whatever it contains."""
     lines = [f"    {name}={value!r},\n" for name, value in arguments.items()]
     return (
         f"from gradio_client import Client\n\nclient = Client({address!r})\n"
@@ -35,7 +34,7 @@ def python_call(address: str, endpoint: str, arguments: Arguments) -> str:
 
 
 def curl_call(address: str, endpoint: str, arguments: Arguments) -> str:
-    """Return the call for a POSIX shell: one request starts it, one reads its events. All text is quoted."""
+    """Return the call for a POSIX shell, all texts quoted: one request starts it, one reads its events."""
     url = f"{address.rstrip('/')}/gradio_api/call/{endpoint}"
     data = json.dumps({"data": list(arguments.values())}, ensure_ascii=False)
     return (

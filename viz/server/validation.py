@@ -1,86 +1,149 @@
-"""The fields of a request that anybody may have written.
+"""Checks every request: one pydantic model for each kind, with the type and the bounds of each field.
 
-Each function returns one field as what it should be, or raises UserError with one sentence that says what it
-should be. Whether a head or a token exists is for the model to say.
+Types are strict: a bool or a string never counts as a number. The model itself checks whether a head or a
+token exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Annotated, Any, Literal, TypeVar
 
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from model.analysis.measures import Kind
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 
-Request = Mapping[str, Any]
-
-LONGEST_TEXT = 10_000  # characters; what fits a model is shorter
-MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page is made for
-
-
-def text(request: Request, name: str) -> str:
-    """Return a text of bounded length."""
-    value = request.get(name)
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise UserError(f"“{name}” must be text of at most {LONGEST_TEXT:,} characters.")
-    return value
+MAX_CHARACTERS = 10_000  # far above what fits a model, so that the model's own message names its limit
+MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
+MAX_STEP = 1_000_000_000
 
 
-def choice(request: Request, name: str, choices: Iterable[str]) -> str:
-    """Return one of the `choices`."""
-    value, known = request.get(name), list(choices)
-    if not isinstance(value, str) or value not in known:
-        raise UserError(f"“{name}” must be one of: {', '.join(known)}.")
-    return value
+def _check_length(text: str) -> str:
+    # Not Field(max_length=...), which refuses half a surrogate pair with a misleading message.
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError
+    return text
 
 
-def whole(request: Request, name: str, low: int, high: int) -> int:
-    """Return a whole number from `low` to `high`."""
-    value = request.get(name)
-    if not _is_whole(value) or not low <= value <= high:
-        raise UserError(f"“{name}” must be a whole number from {low} to {high}.")
-    return value
+def _without_repeats(heads: list[Head]) -> list[Head]:
+    return list(dict.fromkeys(heads))
 
 
-def index(request: Request, name: str) -> int:
-    """Return a layer, head, row or column, counted from 0."""
-    return whole(request, name, 0, MAX_TARGET_TOKENS)
+# A description completes the error message: “name” must be ...
+def _whole(low: int, high: int) -> Any:
+    return Field(ge=low, le=high, description=f"a whole number from {low} to {high:,}")
 
 
-def number(request: Request, name: str, low: float, high: float) -> float:
-    """Return a number from `low` to `high`."""
-    value = request.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise UserError(f"“{name}” must be a number from {low:g} to {high:g}.")
-    return float(value)
+def _list(length: int, what: str) -> Any:
+    return Field(max_length=length, description=f"a list of at most {length} {what}")
 
 
-def ids(request: Request, name: str) -> list[int]:
-    """Return a target as token ids, at most as many as a translation can have."""
-    value = request.get(name)
-    if not isinstance(value, list) or len(value) > MAX_TARGET_TOKENS or not all(map(_is_whole, value)):
-        raise UserError(f"“{name}” must be a list of at most {MAX_TARGET_TOKENS} token ids.")
-    return value
+HEADS = f'heads, each [kind, layer, head] as in ["{KINDS[-1]}", 0, 3], layers and heads counted from 0'
+
+Text = Annotated[
+    str,
+    AfterValidator(_check_length),
+    Field(description=f"text of at most {MAX_CHARACTERS:,} characters"),
+]
+Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
+TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
+Heads = Annotated[list[Head], _list(MAX_HEADS, HEADS), AfterValidator(_without_repeats)]
 
 
-def heads(request: Request, name: str) -> tuple[Head, ...]:
-    """Return heads, each once, in the order given."""
-    value = request.get(name)
-    if not isinstance(value, list) or len(value) > MAX_HEADS or not all(map(_is_head, value)):
-        raise UserError(
-            f"“{name}” must be a list of at most {MAX_HEADS} heads, each [kind, layer, head] as in "
-            f'["{KINDS[-1]}", 0, 3], layers and heads counted from 0.'
-        )
-    return tuple(dict.fromkeys(Head(*one) for one in value))
+class Request(BaseModel):
+    """The fields of every request: model, sentence and options of the translation on screen."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+    model: Text
+    text: Text
+    beam_size: Annotated[int, _whole(1, PAGE_MAX_BEAM)]
+    length_penalty: Annotated[
+        float,
+        Field(
+            ge=0, le=PAGE_MAX_LENGTH_PENALTY, description=f"a number from 0 to {PAGE_MAX_LENGTH_PENALTY:g}"
+        ),
+    ]
 
 
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+class PrefixRequest(Request):
+    """Asks for the translation that begins with these token ids."""
+
+    prefix: TokenIds
 
 
-def _is_head(value: object) -> bool:
-    if not isinstance(value, list | tuple) or len(value) != 3:
-        return False
-    kind, layer, head = value
-    return isinstance(kind, str) and _is_whole(layer) and _is_whole(head)
+class TargetRequest(Request):
+    """Asks about the translation with exactly these token ids."""
+
+    ids: TokenIds
+
+
+class OptionalTargetRequest(Request):
+    """As TargetRequest; without `ids` it is about the model's own translation."""
+
+    ids: TokenIds = []
+
+    @property
+    def target(self) -> list[int] | None:
+        """The ids, or None when the request has none."""
+        return self.ids if "ids" in self.model_fields_set else None
+
+
+class MuteRequest(OptionalTargetRequest):
+    """Asks what muting these heads changes."""
+
+    heads: Heads
+
+
+class ScoreRequest(Request):
+    """Asks for the score of a translation given as text."""
+
+    target: Text
+
+
+class ValuesRequest(TargetRequest):
+    """Asks for cell values other than the attention weights."""
+
+    mode: Annotated[Literal["norm", "rollout"], Field(description="one of: norm, rollout")]
+
+
+class CellRequest(TargetRequest):
+    """Asks how one attention weight was computed."""
+
+    kind: Annotated[Kind, Field(description=f"one of: {', '.join(KINDS)}")]
+    layer: Index
+    head: Index
+    row: Index
+    column: Index
+
+
+class TrainingStepRequest(Request):
+    """Asks for one sentence at one saved step of the training."""
+
+    step: Annotated[int, _whole(0, MAX_STEP)]
+    sentence: Index
+
+
+class ExportRequest(PrefixRequest):
+    """Asks for the files of a record; `address` is that of the page, for the API calls."""
+
+    heads: Heads
+    address: Text
+
+
+R = TypeVar("R", bound=Request)
+
+
+def read(kind: type[R], request: object) -> R:
+    """Return the request as its model. Raises UserError, which names the first wrong field."""
+    if not isinstance(request, dict):
+        raise UserError("A request must be an object that names the model and the sentence.")
+    try:
+        return kind.model_validate(request)
+    except ValidationError as error:
+        (name, *_) = error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
+        wanted = kind.model_fields[str(name)].description
+        raise UserError(f"“{name}” must be {wanted}.") from error

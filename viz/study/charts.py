@@ -1,4 +1,4 @@
-"""The altair figures of a study of heads."""
+"""Draws the figures of a study of heads with Altair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viz.charts.head_maps import LAMP, SERIES
 
 Cell = dict[str, int | float | str]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# The role as it is written in a head's cell.
+# A role in the cell of a head.
 LABELS: dict[Role, str] = {
     "previous token": "prev",
     "next token": "next",
@@ -27,12 +27,12 @@ LABELS: dict[Role, str] = {
 
 def figures(study: Study) -> dict[str, alt.TopLevelMixin]:
     """The figures of a study by name."""
-    charts = {"heads": head_chart(study), "silence": silence_chart(study)}
+    charts = {"heads": head_chart(study), "ablation": ablation_chart(study)}
     return charts | ({"alignment": alignment_chart(study)} if study.aligners else {})
 
 
 def head_chart(study: Study) -> alt.TopLevelMixin:
-    """Cost of every head when it is silent, with its role written in its cell; mixed heads have none."""
+    """Cost of muting each head, with its role written in its cell unless that is mixed."""
     panels: dict[str, list[Cell]] = {
         kind: [
             _cell(head, max(head.cost, 0.0), LABELS[head.role]) for head in study.heads if head.kind == kind
@@ -43,7 +43,7 @@ def head_chart(study: Study) -> alt.TopLevelMixin:
 
 
 def alignment_chart(study: Study) -> alt.TopLevelMixin:
-    """Alignment error of every cross-attention head in %, by either row of a word; dark is good."""
+    """Alignment error of each cross-attention head in %, from either row of a word; dark is good."""
     aligned = [(head, head.errors) for head in study.heads if head.errors]
     panels = {
         name: [_cell(head, 100 * errors[row], f"{100 * errors[row]:.0f}") for head, errors in aligned]
@@ -57,7 +57,7 @@ def _cell(head: HeadFindings, value: float, label: str) -> Cell:
 
 
 def _maps(panels: Mapping[str, Sequence[Cell]], title: str, colours: list[str]) -> alt.TopLevelMixin:
-    """Maps of layers and heads beside each other, in one scale of colours."""
+    """Maps of layers and heads side by side, on one colour scale."""
     values = [float(cell["value"]) for cells in panels.values() for cell in cells]
     low, high = min(values), max(values)
     steps = [low + (high - low) * place / (len(colours) - 1) for place in range(len(colours))]
@@ -79,8 +79,8 @@ def _maps(panels: Mapping[str, Sequence[Cell]], title: str, colours: list[str]) 
     return _plain(alt.hconcat(*charts))
 
 
-def silence_chart(study: Study) -> alt.TopLevelMixin:
-    """The score as ever more heads are silent, and the line one point below where it starts."""
+def ablation_chart(study: Study) -> alt.TopLevelMixin:
+    """The score with more and more heads muted, and a line one point below the score of all heads."""
     rows = [
         {"heads": count, "order": f"by {each.measure}", "score": score}
         for each in study.ablation_curves
@@ -91,7 +91,7 @@ def silence_chart(study: Study) -> alt.TopLevelMixin:
         alt.Chart(alt.Data(values=rows))
         .mark_line()
         .encode(
-            x=alt.X("heads:Q", title="silent heads, the least important first"),
+            x=alt.X("heads:Q", title="muted heads, the least important first"),
             y=alt.Y("score:Q", title=study.score, scale=alt.Scale(zero=False)),
             color=alt.Color(
                 "order:N", title=None, scale=alt.Scale(range=SERIES), legend=alt.Legend(orient="top")
@@ -103,6 +103,6 @@ def silence_chart(study: Study) -> alt.TopLevelMixin:
 
 
 def _plain(chart: alt.LayerChart | alt.FacetChart | alt.HConcatChart) -> alt.TopLevelMixin:
-    """No grid, no ticks, no description of every mark: half the size, and the page has the numbers."""
+    """Leave out the grid, the ticks and a description of each mark, which halves the file."""
     axis = alt.AxisConfig(grid=False, ticks=False)
     return chart.configure(background="#ffffff", aria=False, axis=axis)

@@ -1,4 +1,4 @@
-"""The page of a study of heads: Markdown, altair figures as SVG, and captions for the page's examples."""
+"""Writes the page of a study of heads as Markdown with figures, and captions for the page's examples."""
 
 from __future__ import annotations
 
@@ -12,25 +12,49 @@ from model.analysis.study import THRESHOLDS, HeadFindings, Study
 from model.files import write_atomically, write_json
 from viz.study.charts import KINDS, figures
 
-# What is seen at the head, with the measure that says so.
-SEEN: dict[Role, str] = {
-    "previous token": "looks at the previous token in {evidence:.0%} of its rows",
-    "next token": "looks at the next token in {evidence:.0%} of its rows",
-    "same token": "looks at its own token in {evidence:.0%} of its rows",
-    "separator sink": "leaves {evidence:.0%} of its weight on special tokens and the final mark",
-    "rare word": "looks for the rarest word in {evidence:.0%} of its rows",
-    "aligned": "gives each source token a step of its own, where it gets {evidence:.0%} of the weight",
+# The measure that a role is decided by.
+EVIDENCE: dict[Role, str] = {
+    "previous token": "{:.0%} of its rows look most at the previous token",
+    "next token": "{:.0%} of its rows look most at the next token",
+    "same token": "{:.0%} of its rows look most at their own token",
+    "separator sink": "{:.0%} of its weight is on special tokens and the final mark",
+    "rare word": "{:.0%} of its rows look most at the rarest word",
+    "aligned": "a source token gets {:.0%} of the weight in its best row, on average",
 }
 # As `make bench-alignment` prints it for even lines: each target word's choice, and grow-diag.
 EFLOMAL = "29.7 % (28.6 % by grow-diag)"
 PAGE = "README.md"
+INTRODUCTION = f"""# What the heads do
+
+Written by `make study ARGS="--data CORPORA --gold GOLD"`; the JSON file of each model has all numbers.
+`CORPORA` is a folder that holds the corpora, `GOLD` one with the links of Vilar et al. 2006.
+
+- **Role**: what a head does over all rows of the sample, by the page's definitions. Previous, next or same
+  token: in at least {POSITIONAL:.0%} of the rows. Separator sink: at least {SINK:.0%} of the weight on
+  special tokens and the final mark. Rare word: in at least {RARE:.0%} of the rows. Aligned: a source
+  focus of at least {ALIGNED:.0%}. Mixed: all others.
+- **Cost**: nats of log-probability that the reference loses when that head alone is muted, mean over
+  sentences. **Gradient**: |dL / d gate| (Michel et al. 2019), mean over sentences.
+- **Heads to spare**: how many heads can be muted in greedy translations of the sample, one after another,
+  before the score falls by 1. The least important are muted first, in an order measured with no head muted.
+- **Alignment error** (AER): each target word takes the source word with the largest weight, in the row that
+  predicts it or in the row that reads it (Chen et al. 2020).
+
+Layers and heads count from 1: 2.5 is the fifth head of the second layer.
+""".replace("%", " %")
 
 
 class Finding(NamedTuple):
-    """One sentence about a model, and the head that shows it."""
+    """What one head does, and the number that shows it."""
 
-    text: str
     head: HeadFindings
+    what: str
+    value: str
+
+    def caption(self) -> str:
+        """The finding as a sentence."""
+        place = "cross-attention" if self.head.kind == "cross" else f"the {self.head.kind}'s self-attention"
+        return f"Head {self.head.layer + 1}.{self.head.head + 1} of {place} {self.what}: {self.value}."
 
 
 def write_page(studies: Sequence[Study], directory: Path) -> None:
@@ -43,11 +67,11 @@ def write_page(studies: Sequence[Study], directory: Path) -> None:
 
 
 def write_captions(studies: Sequence[Study], examples: Mapping[str, Sequence[str]], path: Path) -> None:
-    """Write, by model and example sentence, a caption and the head that it is about, counted from 0."""
+    """Write, by model and example sentence, a caption and the head that it describes, counted from 0."""
     captions = {
         study.model: {
             sentence: {
-                "text": found.text,
+                "text": found.caption(),
                 "kind": found.head.kind,
                 "layer": found.head.layer,
                 "head": found.head.head,
@@ -59,119 +83,61 @@ def write_captions(studies: Sequence[Study], examples: Mapping[str, Sequence[str
     write_json(path, captions)
 
 
-# Findings -------------------------------------------------------------------------------------
-
-
 def findings(study: Study) -> list[Finding]:
-    """What a person should look at first, the most important first."""
+    """The heads to look at first, the most important first."""
     most = max(study.heads, key=lambda head: head.cost)
     least = min(study.heads, key=lambda head: head.cost)
-    effect = f"gains {-least.cost:.2f} nats" if least.cost < -0.005 else "changes nothing"
+    effect = f"gains {-least.cost:.2f}" if least.cost < -0.005 else f"loses {max(least.cost, 0):.2f}"
     return [
-        Finding(f"{_name(most)} matters most: without it a reference loses {most.cost:.2f} nats.", most),
-        *_aligning(study),
-        *_by_role(study),
-        Finding(f"{_name(least)} matters least: without it a reference {effect}. {_spare(study)}", least),
+        Finding(most, "matters most", f"without it, a reference loses {most.cost:.2f} nats"),
+        *_best_aligner(study),
+        *_clearest_by_role(study),
+        Finding(least, "matters least", f"without it, a reference {effect} nats"),
     ]
 
 
-def _aligning(study: Study) -> Iterator[Finding]:
+def _best_aligner(study: Study) -> Iterator[Finding]:
     if study.aligners:
         best = min(study.aligners, key=lambda aligner: aligner.grown)
-        head = study.heads[best.head]
-        rows = "reads" if best.shifted else "predicts"
-        text = (
-            f"{_name(head)} aligns words best, by the row that {rows} a word: "
-            f"{best.each_target:.1%} alignment error, {best.grown:.1%} by grow-diag."
+        row = "reads" if best.shifted else "predicts"
+        value = (
+            f"the row that {row} a word has {_percent(best.each_target)} alignment error, "
+            f"{_percent(best.grown)} by grow-diag"
         )
-        yield Finding(text.replace("%", " %"), head)
+        yield Finding(study.heads[best.head], "aligns words best", value)
 
 
-def _by_role(study: Study) -> Iterator[Finding]:
-    """The clearest head of each role that any head has; where none has one, the nearest to any."""
-    roles = {head.role for head in study.heads} - {"mixed"}
-    for role, seen in SEEN.items():
+def _clearest_by_role(study: Study) -> Iterator[Finding]:
+    """The clearest head of each role. If self-attention has none, its head that comes nearest to one."""
+    for role in EVIDENCE:
         heads = [head for head in study.heads if head.role == role]
         if heads:
-            best = max(heads, key=lambda head: head.evidence)
-            yield Finding(f"{_name(best)} {_see(seen, best)}.", best)
+            yield _role_finding(max(heads, key=lambda head: head.evidence), "has the role")
     selves = [head for head in study.heads if head.kind != "cross"]
-    if roles <= {"aligned"} and selves:
-        best = max(selves, key=_nearness)
-        yield Finding(
-            f"No head of self-attention has a plain role. Nearest to one: {_name(best).lower()} "
-            f"{_see(SEEN[best.nearest_role], best)}.",
-            best,
-        )
+    if {head.role for head in study.heads} <= {"aligned", "mixed"} and selves:
+        best = max(selves, key=lambda head: head.evidence / THRESHOLDS[head.nearest_role])
+        yield _role_finding(best, "comes nearest in self-attention to the role")
 
 
-def _see(seen: str, head: HeadFindings) -> str:
-    return seen.format(evidence=head.evidence).replace("%", " %")
-
-
-def _nearness(head: HeadFindings) -> float:
-    return head.evidence / THRESHOLDS[head.nearest_role]
-
-
-def _spare(study: Study) -> str:
-    spare = study.ablation_curves[0].redundant_heads()
-    return f"The {spare} least important of {len(study.heads)} heads can be silent before {_points(study)}."
-
-
-def _points(study: Study) -> str:
-    return f"{study.score} falls by 1"
-
-
-def _name(head: HeadFindings) -> str:
-    return f"Head {head.layer + 1}.{head.head + 1} of {_place(head)}"
-
-
-def _place(head: HeadFindings) -> str:
-    return "cross-attention" if head.kind == "cross" else f"the {head.kind}'s self-attention"
-
-
-# The page -------------------------------------------------------------------------------------
+def _role_finding(head: HeadFindings, what: str) -> Finding:
+    value = EVIDENCE[head.nearest_role].format(head.evidence).replace("%", " %")
+    return Finding(head, f"{what} “{head.nearest_role}”", value)
 
 
 def page(studies: Sequence[Study]) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     return INTRODUCTION + "".join(f"\n{part}\n" for study in studies for part in _parts(study))
 
 
-INTRODUCTION = f"""# What the heads do
-
-Written by `make study ARGS="--data CORPORA --gold GOLD"`; every number stands in the JSON file of its model.
-`CORPORA` is a folder that holds the corpora, `GOLD` one with the links of Vilar et al. 2006.
-
-- **Role**: what a head does over all rows of the sample, by the page's definitions. Previous, next or same
-  token: in at least {POSITIONAL:.0%} of the rows. Separator sink: at least {SINK:.0%} of the weight on
-  special tokens and the final mark. Rare word: in at least {RARE:.0%} of the rows. Aligned: a source
-  focus of at least {ALIGNED:.0%}. Mixed: all others.
-- **Cost**: nats of log-probability that the reference loses when that head alone is silent, mean over
-  sentences. **Gradient**: |dL / d gate| (Michel et al. 2019), mean over sentences.
-- **Alignment error** (AER): each target word takes the source word with the largest weight, in the row that
-  predicts it or in the row that reads it (Chen et al. 2020).
-
-Layers and heads count from 1: 2.5 is the fifth head of the second layer.
-""".replace("%", " %")
-
-
 def _parts(study: Study) -> Iterator[str]:
-    agreement = sum(head.agreement for head in study.heads) / len(study.heads)
     yield f"## {study.model}: {study.title}"
-    yield (
-        f"{len(study.heads)} heads on {study.pairs:,} pairs spread evenly over {' and '.join(study.sets)}, "
-        "the references given. One sentence alone gives a head the role that it has here "
-        f"{100 * agreement:.0f} times in 100."
-    )
-    yield "\n".join(f"- {found.text}" for found in findings(study))
-    yield _picture(study, "heads", "Cost of each head when it is silent, with its role unless that is mixed")
+    yield _summary(study)
+    yield _picture(study, "heads", "Cost of each head when it is muted, with its role unless that is mixed")
+    found = [[f"{each.head.name} {each.what}", each.value] for each in findings(study)]
+    yield _table(["head to look at", "measure"], found)
     yield _roles(study)
-    yield f"### How many heads {study.model} can spare"
-    yield _silencing(study)
-    yield _picture(study, "silence", f"{study.score} as ever more heads are silent")
+    yield _picture(study, "ablation", f"{study.score} with more and more heads muted")
     if study.aligners:
-        yield f"### How well the heads of {study.model} align words"
         yield _alignment(study)
         yield _picture(study, "alignment", "Alignment error of each cross-attention head")
     yield _every_head(study)
@@ -181,13 +147,37 @@ def _picture(study: Study, name: str, text: str) -> str:
     return f"![{text}]({study.model}-{name}.svg)"
 
 
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (columns, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])
+
+
+def _percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _summary(study: Study) -> str:
+    agreement = sum(head.agreement for head in study.heads) / len(study.heads)
+    rows = [
+        ["heads", str(len(study.heads))],
+        ["sentence pairs, the references given", f"{study.pairs:,} of {', '.join(study.sets)}"],
+        ["a single sentence gives a head this role", f"{_percent(agreement, 0)} of the time"],
+        [f"{study.score} with all heads", f"{study.ablation_curves[0].scores[0]:.1f}"],
+        *(
+            [f"heads to spare, by {each.measure}", str(each.redundant_heads())]
+            for each in study.ablation_curves
+        ),
+    ]
+    return _table(["sample and result", study.model], rows)
+
+
 def _roles(study: Study) -> str:
-    rows = ["| role | encoder | decoder | cross |", "|---|---|---|---|"]
+    rows = []
     for role in ROLES:
         counts = [[head for head in study.heads if (head.kind, head.role) == (kind, role)] for kind in KINDS]
         if any(counts):
-            rows.append(f"| {role} | " + " | ".join(map(_listed, counts)) + " |")
-    return "\n".join(rows)
+            rows.append([role, *map(_listed, counts)])
+    return _table(["role", *KINDS], rows)
 
 
 def _listed(heads: Sequence[HeadFindings]) -> str:
@@ -196,50 +186,27 @@ def _listed(heads: Sequence[HeadFindings]) -> str:
     return ", ".join(names) if len(names) <= 8 else f"{len(names)} heads"
 
 
-def _silencing(study: Study) -> str:
-    curves = study.ablation_curves
-    spares = [f"{each.redundant_heads()} in the order of their {each.measure}" for each in curves]
-    return (
-        f"Greedy translations of the same {study.pairs:,} sources; {study.score} with every head: "
-        f"{curves[0].scores[0]:.1f}. Heads fall silent one after another, the least important "
-        f"first, in an order measured once with every head present. Before {_points(study)}, so many can "
-        f"be silent: {' and '.join(spares)}."
-    )
-
-
 def _alignment(study: Study) -> str:
-    rows = [
-        f"On {study.gold_pairs} pairs with links by people; each head is chosen by grow-diag on lines 1, 3, "
-        "... and reported on lines 2, 4, ...\n",
-        "| aligner | each target word | grow-diag |",
-        "|---|---|---|",
-    ]
+    rows = [["eflomal, trained on the same pairs and on these: `make bench-alignment`", EFLOMAL]]
     for each in study.aligners:
-        rows_of = "reads" if each.shifted else "predicts"
-        head = study.heads[each.head]
-        rows.append(
-            f"| head {head.layer + 1}.{head.head + 1}, row that {rows_of} the word | "
-            f"{100 * each.each_target:.1f} % | {100 * each.grown:.1f} % |"
-        )
-    rows.append(
-        f"\neflomal, trained on the same pairs and on these, has {EFLOMAL} there: `make bench-alignment`."
+        head, row = study.heads[each.head], "reads" if each.shifted else "predicts"
+        score = f"{_percent(each.each_target)} ({_percent(each.grown)} by grow-diag)"
+        rows.append([f"{head.name}, row that {row} the word", score])
+    return (
+        f"On {study.gold_pairs} pairs with links by people; each head is chosen by grow-diag on lines 1, 3, "
+        f"5 and so on, and reported on the other lines.\n\n{_table(['aligner', 'alignment error'], rows)}"
     )
-    return "\n".join(rows)
 
 
 def _every_head(study: Study) -> str:
     columns = ["head", "role", "nearest role", "its measure", "entropy, bits", "cost", "gradient"]
     columns += ["AER predicts, reads"] if study.aligners else []
-    rows = [
-        "<details>",
-        f"<summary>Every head of {study.model}</summary>\n",
-        f"| {' | '.join(columns)} |",
-        "|" + "---|" * len(columns),
-    ]
+    rows = []
     for head in study.heads:
         cells = [head.name, head.role, head.nearest_role, f"{head.evidence:.2f}", f"{head.entropy:.2f}"]
         cells += [f"{head.cost:.3f}", f"{head.gradient:.3f}"]
         if study.aligners:
-            cells.append(" ".join(f"{100 * error:.0f} %" for error in head.errors or ()))
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*rows, "\n</details>"])
+            cells.append(" ".join(_percent(error, 0) for error in head.errors or ()))
+        rows.append(cells)
+    summary = f"<summary>Every head of {study.model}</summary>"
+    return f"<details>\n{summary}\n\n{_table(columns, rows)}\n\n</details>"

@@ -20,7 +20,7 @@ export function asker(server) {
   return async (request, tellPlace) => {
     let open = true;
     const look = async () => {
-      const place = await server.place(request);
+      const place = await server.queue_position(request);
       if (open) tellPlace?.(place);
     };
     const clock = setInterval(look, LOOK_EVERY);
@@ -42,8 +42,8 @@ export function provide(mounted) {
   provideViewer(mounted);
 }
 
-// Shows a translation; returns what becomes of the message, the two buttons that need a record, and the head map.
-// One that another translation or Cancel has overtaken changes nothing.
+// Shows a translation; returns the new message and the Export button, which needs a record. A translation that was
+// cancelled or replaced by a newer one changes nothing.
 export async function translate(text, model, beam, penalty) {
   const mine = {};
   latest = mine;
@@ -55,8 +55,7 @@ export async function translate(text, model, beam, penalty) {
     const payload = await ask(request, (place) => isLatest() && tellWaiting(waitingText(place)));
     if (!isLatest()) return [];
     show(JSON.stringify(payload), captionOf(model, text));
-    const ready = { __type__: 'update', interactive: true };
-    return ['', ready, ready, { __type__: 'update', visible: false }];
+    return ['', { __type__: 'update', interactive: true }];
   } catch (error) {
     return isLatest() ? [escaped(error.message)] : [];
   } finally {
@@ -106,12 +105,11 @@ export function readAddress({ examples, most, captions: known }, [sentence, mode
 // the whole one, so the translation that they came from stands for them.
 export function onScreen(state) {
   const { record, mutes } = ['training', 'muted'].includes(state.visit?.what) ? state.visit.from : state;
-  const { theme } = state;
   if (!record) return [null];
-  const ids = record.tokens.predicted.map((token) => token.id);
+  const prefix = record.tokens.predicted.slice(0, record.n_prefix).map((token) => token.id);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return [{ ...identity, ids, prefix: ids.slice(0, record.n_prefix), heads: mutes, address, theme }];
+  return [{ ...identity, prefix, heads: mutes, address }];
 }
 
 export function toggleDisclosure(button, menu) {

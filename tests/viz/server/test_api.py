@@ -1,4 +1,4 @@
-"""The named endpoints ask what the viewer asks, and leave out the weights where nobody asked for them."""
+"""The named endpoints answer as the viewer's requests do; only /attention returns the weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from tests.model.helpers import tiny_checkpoint
 from tests.viz.loop import run
 from viz.payload import decode
 from viz.server.api import Api
-from viz.server.backend import Desk
-from viz.server.handlers import SLOW
-from viz.server.scheduler import Lanes, key_of
+from viz.server.backend import Backend
+from viz.server.scheduler import Scheduler, key_of
 
 TEXT = "Ein kleiner Hund läuft."
 TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
@@ -21,7 +20,7 @@ TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
 
 @pytest.fixture
 def served() -> Api:
-    return Api(Lanes(Desk({"tiny": TRANSLATOR}).ask, SLOW))
+    return Api(Scheduler(Backend({"tiny": TRANSLATOR}).answer))
 
 
 def test_a_translation_and_its_record(served):
@@ -46,12 +45,12 @@ def test_scores_and_mutes(served):
 
 
 @pytest.mark.parametrize("penalty", ["1", None, float("nan"), float("inf"), 10**30, 1e308])
-def test_what_is_no_length_penalty_is_one_sentence(served, penalty):
+def test_an_invalid_length_penalty_is_one_sentence(served, penalty):
     with pytest.raises(UserError, match="length_penalty"):
         run(served.attention(TEXT, "tiny", 2, penalty))
 
 
-def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
+def test_an_error_is_the_same_sentence_as_on_the_page(served):
     with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
         run(served.score(TEXT, "A dog.", "xx"))
 
@@ -59,4 +58,4 @@ def test_a_mistake_is_the_same_sentence_as_on_the_page(served):
 def test_a_whole_number_is_written_as_the_browser_writes_it(served):
     run(served.attention(TEXT, "tiny", 2, 1.0))
     request = {"do": "translate", "text": TEXT, "model": "tiny", "beam_size": 2, "length_penalty": 1}
-    assert served.lanes.kept.get(key_of(request | {"prefix": []}))
+    assert served.scheduler.cache.get(key_of(request | {"prefix": []}))

@@ -1,4 +1,4 @@
-"""What the viewer asks of the server: answers agree with the model, and nothing in a request is trusted."""
+"""Answers to the viewer's requests agree with the model, and a wrong request is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
 from model.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
-from viz.charts.head_maps import INK
 from viz.payload import decode, to_json
-from viz.server.backend import UNEXPECTED, Desk
-from viz.server.handlers import ANSWERS, BROKEN_TRAINING, NO_CURVES, NO_TRAINING, SLOW
+from viz.server.backend import UNEXPECTED, Backend
+from viz.server.handlers import BROKEN_TRAINING, HANDLERS, NO_CURVES, NO_TRAINING
 
-DESK = Desk({"tiny": TRANSLATOR})
+BACKEND = Backend({"tiny": TRANSLATOR})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,20 +39,24 @@ def trained(tmp_path_factory):
 
 def ask(do, **fields):
     """Return the answer as the browser reads it."""
-    reply = json.loads(to_json(DESK.ask({**COMMON, "do": do, **GOOD[do], **fields})))
+    reply = json.loads(to_json(BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})))
     assert "error" not in reply, reply["error"]
     return reply["answer"]
 
 
 def refused(**request) -> str:
-    reply = DESK.ask(request)
+    reply = BACKEND.answer(request)
     assert list(reply) == ["error"], reply
     return reply["error"]
 
 
-def test_every_question_has_a_good_request_here_and_the_slow_ones_exist():
-    assert set(GOOD) == set(ANSWERS)
-    assert set(ANSWERS) >= SLOW
+def test_every_handler_has_a_good_request_here():
+    assert set(GOOD) == set(HANDLERS)
+
+
+def test_the_protocol_names_which_handlers_are_slow_and_which_read_files():
+    assert {name for name, each in HANDLERS.items() if each.slow} == {"importance", "values", "cell", "beams"}
+    assert {name for name, each in HANDLERS.items() if each.from_files} == {"training", "training_step"}
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
@@ -72,7 +75,7 @@ def test_a_target_is_shown_as_it_is():
     )
 
 
-def test_a_persons_translation_is_scored():
+def test_a_given_translation_is_scored():
     record, expected = decode(ask("score")), TRANSLATOR.score(TEXT, "A dog.")
     assert record.text == expected.text
     assert record.log_probabilities == pytest.approx(expected.log_probabilities, abs=1e-6)
@@ -84,7 +87,7 @@ def test_an_answer_carries_the_options_of_the_record():
     assert answer["model"]["name"] == "tiny"
 
 
-def test_mute_tells_the_words_and_the_change_of_each_token():
+def test_mute_returns_the_words_and_the_change_of_each_token():
     answer = ask("mute")
     heads = [Head("cross", 3, 1), Head("encoder", 0, 2)]
     muted = TRANSLATOR.mute(TEXT, heads, target=IDS)
@@ -154,7 +157,7 @@ def test_the_beam_tree_leads_to_its_hypotheses():
         assert sum(one["log_probabilities"]) == pytest.approx(one["log_probability"], abs=1e-4)
 
 
-def test_the_training_tells_its_curves_steps_and_sentences():
+def test_training_returns_its_curves_steps_and_sentences():
     answer = ask("training")
     assert answer["steps"] == [0, 4]
     assert answer["sentences"] == [pair._asdict() for pair in PAIRS]
@@ -180,14 +183,14 @@ def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_pa
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
 
 
-def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp_path, monkeypatch):
+def test_broken_lines_of_the_training_log_are_counted_and_the_others_returned(trained, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
     with (tmp_path / METRICS).open("ab") as file:
         file.write(b'\x00\xff{"step": 5, "train/lo')
     answer = ask("training")
     assert [row["step"] for row in answer["curves"]] == answer["steps"] == [0, 4]
-    assert answer["notice"] == "1 line of this training's log cannot be read; the curves go without."
+    assert answer["notice"] == "1 line of this training's log cannot be read; the curves leave them out."
     (tmp_path / METRICS).write_bytes(b'\x00{"step": NaN}\n' * 1000)
     assert ask("training")["curves"] == []
     (tmp_path / METRICS).unlink()
@@ -196,7 +199,7 @@ def test_broken_lines_of_the_training_are_told_and_the_others_shown(trained, tmp
     assert ask("translate")["text"]
 
 
-def test_broken_probes_of_the_training_are_told_and_the_model_translates(trained, tmp_path, monkeypatch):
+def test_broken_probes_are_reported_and_the_model_translates(trained, tmp_path, monkeypatch):
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
     os.truncate(tmp_path / PROBES, 100)
@@ -266,8 +269,8 @@ def test_a_field_that_is_not_what_it_should_be_is_refused_in_one_sentence(do, na
 
 
 @pytest.mark.parametrize("request_", [None, [], "translate", 5, {}, {"do": "translate"}])
-def test_what_is_no_request_is_refused(request_):
-    assert DESK.ask(request_)["error"] != UNEXPECTED
+def test_a_request_that_is_not_an_object_or_lacks_fields_is_refused(request_):
+    assert BACKEND.answer(request_)["error"] != UNEXPECTED
 
 
 anything = st.recursive(
@@ -294,14 +297,14 @@ anything = st.recursive(
         max_size=3,
     ),
 )
-def test_whatever_is_asked_the_answer_is_an_answer_or_a_sentence(do, fields):
-    reply = DESK.ask({**COMMON, "do": do, **GOOD[do], **fields})
+def test_every_request_is_answered_or_refused_in_one_sentence(do, fields):
+    reply = BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})
     assert list(reply) in (["answer"], ["error"])
     assert reply.get("error") != UNEXPECTED
     to_json(reply)
 
 
-def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
+def test_an_unexpected_error_reveals_nothing_about_the_server(monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("a secret of the server")
 
@@ -309,23 +312,48 @@ def test_a_mistake_of_ours_tells_nothing_of_the_server(monkeypatch):
     assert refused(**COMMON, do="translate", prefix=[]) == UNEXPECTED
 
 
-def test_taking_away_gives_the_record_again_as_files_and_calls():
+def test_an_export_is_the_record_as_files_and_calls():
     request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
-    taken = DESK.take_away(request)
+    taken = BACKEND.export(request)
     record = decode(json.loads(taken.files["attention_maps.json"]))
     assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
     assert set(taken.files) == {f"attention_maps.{kind}" for kind in ("html", "json", "npz")}
     assert "/attention" in taken.python
     assert "/attention" in taken.curl
-    whole = DESK.take_away({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
+    whole = BACKEND.export({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
     assert decode(json.loads(whole.files["attention_maps.json"])).ids == tuple(IDS)
 
 
-def test_the_head_map_is_of_this_translation_in_the_theme_of_the_page():
-    chart = DESK.head_map({**COMMON, "ids": IDS, "theme": "dark"}).to_dict()
-    shown = [[row["value"] for row in one["data"]["values"]] for one in chart["hconcat"]]
-    for values, expected in zip(shown, TRANSLATOR.importance(TEXT, IDS), strict=True):
-        assert values == pytest.approx(expected.flatten().tolist(), abs=1e-5)
-    assert chart["config"]["axis"]["labelColor"] == INK["dark"]
-    with pytest.raises(UserError, match="“theme” must be one of: light, dark"):
-        DESK.head_map({**COMMON, "ids": IDS, "theme": "<b>"})
+@pytest.mark.parametrize(
+    ("name", "value"), [("address", None), ("address", 5), ("heads", None), ("prefix", "1")]
+)
+def test_an_export_with_a_wrong_field_names_it(name, value):
+    request = {**COMMON, "prefix": [], "heads": [], "address": "http://127.0.0.1:7860/"}
+    with pytest.raises(UserError, match=f"“{name}” must be"):
+        BACKEND.export({**request, name: value})
+
+
+@pytest.mark.parametrize("request_", [None, [], "export", 5])
+def test_an_export_that_is_not_an_object_is_refused(request_):
+    with pytest.raises(UserError, match="must be an object"):
+        BACKEND.export(request_)
+
+
+@pytest.mark.parametrize(
+    ("do", "name", "value", "wanted"),
+    [
+        ("translate", "text", 5, "text of at most 10,000 characters"),
+        ("translate", "beam_size", True, "a whole number from 1 to 8"),
+        ("translate", "length_penalty", "1", "a number from 0 to 2"),
+        ("target", "ids", [1.0], f"a list of at most {MAX_TARGET_TOKENS} token ids"),
+        ("values", "mode", "weight", "one of: norm, rollout"),
+        ("cell", "kind", "self", "one of: encoder, decoder, cross"),
+        ("beams", "do", "ask", "one of: " + ", ".join(HANDLERS)),
+    ],
+)
+def test_a_refusal_names_the_field_and_what_it_must_be(do, name, value, wanted):
+    assert refused(**{**COMMON, "do": do, **GOOD[do], name: value}) == f"“{name}” must be {wanted}."
+
+
+def test_half_a_surrogate_pair_is_not_refused():
+    assert ask("translate", text=f"{TEXT} \ud800", prefix=[])["source_text"] == f"{TEXT} ?"

@@ -1,4 +1,4 @@
-"""What stands before the page: which requests pass, and what the log says of them."""
+"""The request filter: which requests reach Gradio, and what is logged of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import app
 from tests.viz.fakes import FakeTranslator
 from tests.viz.loop import run
 from viz.server import middleware
-from viz.server.lifecycle import JsonLines, Service
-from viz.server.middleware import MAX_BODY, MAX_DEPTH, Guard, Workload
+from viz.server.lifecycle import Service
+from viz.server.logs import JsonFormatter
+from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}
@@ -32,7 +33,7 @@ def service() -> Service:
 
 @pytest.fixture(scope="module")
 def client(service: Service) -> TestClient:
-    """Gradio's own server behind the guard, without a network."""
+    """Gradio's own server with the request filter in front of it, without a network."""
     page = app.build({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
     page.theme, page.head_paths = gr.themes.Base(), []
     return TestClient(gr.routes.App.create_app(page, app_kwargs=service.app_kwargs()))
@@ -40,12 +41,12 @@ def client(service: Service) -> TestClient:
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
-    """A function that returns what was logged, read from its lines."""
+    """A function that returns the lines of the log, parsed."""
     caplog.set_level(logging.INFO, "headlight")
 
     def read() -> list[dict[str, Any]]:
         ours = [record for record in caplog.records if record.name.startswith("headlight")]
-        written = [JsonLines().format(record) for record in ours]
+        written = [JsonFormatter().format(record) for record in ours]
         assert not [line for line in written if "\n" in line or "Passwort" in line]
         return [json.loads(line) for line in written]
 
@@ -58,7 +59,7 @@ Handle = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 async def answer(scope: Any, receive: Any, send: Any) -> None:
-    """Read the body and give it back."""
+    """Respond with the body of the request."""
     message = await receive()
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": message.get("body", b"")})
@@ -72,7 +73,7 @@ def ask(
     workload: Workload | None = None,
     **headers: str,
 ) -> tuple[int | None, bytes]:
-    """Status and body of the answer to a request that arrives in these messages."""
+    """Status and body of the response to a request that arrives in these messages."""
     sent: list[Any] = []
     coming = iter(messages)
 
@@ -93,7 +94,7 @@ def ask(
         "path": path,
         "headers": [(name.encode(), text.encode()) for name, text in told.items()],
     }
-    run(Guard(handle, workload or Workload())(scope, receive, send))
+    run(RequestFilter(handle, workload or Workload())(scope, receive, send))
     status = next((message["status"] for message in sent if "status" in message), None)
     return status, b"".join(message.get("body", b"") for message in sent)
 
@@ -107,7 +108,7 @@ def test_a_body_arrives_as_it_was_sent():
     assert ask([body(whole[:5], more=True), body(whole[5:])]) == (200, whole)
 
 
-def test_an_announced_flood_is_refused_unread():
+def test_a_body_with_too_large_a_length_is_refused_unread():
     def unread() -> Iterable[Any]:
         pytest.fail("the body was read")
         yield
@@ -117,7 +118,7 @@ def test_an_announced_flood_is_refused_unread():
     assert b"larger than 128 KiB" in told
 
 
-def test_a_flood_without_a_length_is_refused_when_it_is_too_much():
+def test_a_body_without_a_length_is_refused_once_it_is_too_large():
     taken = []
 
     def flood() -> Iterable[Any]:
@@ -130,7 +131,7 @@ def test_a_flood_without_a_length_is_refused_when_it_is_too_much():
     assert sum(taken) <= MAX_BODY + (1 << 16)
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+def test_a_body_that_arrives_too_slowly_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(middleware, "BODY_SECONDS", 0)
     status, told = ask([body(b"{", more=True)])
     assert status == 408
@@ -150,23 +151,23 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     ],
     ids=["empty", "cut", "bytes", "nan", "deep and cut", "long number", "deep"],
 )
-def test_what_is_no_proper_json_is_refused(content: bytes):
+def test_invalid_json_is_refused(content: bytes):
     status, told = ask([body(content)])
     assert status == 400
     assert len(json.loads(told)["detail"].split(". ")) == 1
 
 
-def test_json_may_be_as_deep_as_it_may_be():
+def test_json_of_the_largest_depth_is_accepted():
     content = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
     assert ask([body(content)]) == (200, content)
 
 
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "text/plain", ""])
-def test_what_is_no_json_by_its_own_word_is_refused(kind: str):
+def test_another_content_type_is_refused(kind: str):
     assert ask([body(b"{}")], content_type=kind)[0] == 415
 
 
-def test_a_stopping_server_refuses_work_but_shows_what_is_done():
+def test_a_stopping_server_refuses_work_but_returns_results():
     stopping = Workload()
     stopping.stopping = True
     assert ask([body(b"{}")], workload=stopping)[0] == 503
@@ -201,7 +202,7 @@ def test_a_question_is_one_line_that_names_its_kind(lines: Any):
 
 @pytest.mark.parametrize("path", [f"/{SECRET}", f"/gradio_api/call/{SECRET}", f"/gradio_api/call/a/{SECRET}"])
 @pytest.mark.parametrize("method", ["GET", "POST", "ERDBEERE"])
-def test_no_word_of_anybody_is_logged(method: str, path: str, lines: Any):
+def test_no_word_of_a_client_is_logged(method: str, path: str, lines: Any):
     ask([body(json.dumps({"data": {"do": SECRET}}).encode())], path, method=method)
     (line,) = lines()
     assert "Erdbeere".lower() not in json.dumps(line).lower()
@@ -226,7 +227,7 @@ def test_a_failure_is_one_sentence_and_one_line(mistake: type[Exception], status
     assert "in fail" in line["at"][-1]
 
 
-def test_who_went_away_before_the_end_is_one_line(lines: Any):
+def test_a_disconnection_before_the_end_is_one_line(lines: Any):
     async def broken_off(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
@@ -235,7 +236,7 @@ def test_who_went_away_before_the_end_is_one_line(lines: Any):
     assert [line["status"] for line in lines()] == [middleware.CLIENT_GONE]
 
 
-def test_a_stream_that_ends_because_its_browser_went_is_no_answer(lines: Any):
+def test_a_stream_that_ends_after_a_disconnection_is_not_a_success(lines: Any):
     async def looks_and_ends(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         assert (await receive())["type"] == "http.disconnect"
@@ -245,7 +246,7 @@ def test_a_stream_that_ends_because_its_browser_went_is_no_answer(lines: Any):
     assert [line["status"] for line in lines()] == [middleware.CLIENT_GONE]
 
 
-def test_a_question_is_called_off_when_its_browser_goes(lines: Any):
+def test_a_request_of_the_viewer_is_cancelled_when_its_client_disconnects(lines: Any):
     ended = []
 
     async def never(*_: Any) -> None:
@@ -259,20 +260,20 @@ def test_a_question_is_called_off_when_its_browser_goes(lines: Any):
     assert [line["status"] for line in lines()] == [middleware.CLIENT_GONE]
 
 
-def test_who_goes_while_sending_is_no_error(lines: Any):
+def test_a_disconnection_while_sending_is_not_an_error(lines: Any):
     assert ask([body(b"{", more=True), {"type": "http.disconnect"}]) == (None, b"")
     assert [(line["status"], line["level"]) for line in lines()] == [(middleware.CLIENT_GONE, "INFO")]
 
 
-def test_only_a_look_at_the_queue_is_left_out_of_the_log(lines: Any):
-    look = json.dumps({"fn_name": "place"}).encode()
+def test_only_queries_of_the_queue_position_are_not_logged(lines: Any):
+    look = json.dumps({"fn_name": "queue_position"}).encode()
     ask([body(look)])
     assert lines() == []
     ask([body(look)], "/gradio_api/call/translate")
     assert len(lines()) == 1
 
 
-# Gradio behind it
+# With Gradio
 
 
 def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient, lines: Any):
@@ -292,7 +293,7 @@ def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient
         ("GET", "/gradio_api/deep_link?session_hash=a"),
         ("POST", "/gradio_api/process_recording"),
         ("POST", "/gradio_api/stream/a"),
-        ("POST", "/gradio_api/run/translate"),  # would pass by the queue
+        ("POST", "/gradio_api/run/translate"),  # would bypass the queue
         ("POST", "/gradio_api/api/translate"),
         ("POST", "/gradio_api/vibe-edit"),
         ("POST", "/gradio_api/run-history/connect"),
@@ -303,19 +304,19 @@ def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient
         ("DELETE", "/gradio_api/queue/join"),
     ],
 )
-def test_what_the_page_does_not_need_is_not_there(method: str, path: str, client: TestClient):
+def test_a_route_that_the_page_does_not_need_returns_404(method: str, path: str, client: TestClient):
     answered = client.request(method, path, json={} if method == "POST" else None)
     assert answered.status_code == 404
     assert answered.json() == {"detail": "There is nothing here; the page is at /."}
 
 
-def test_what_is_named_is_there(client: TestClient):
-    """Else a new Gradio has moved it, and the list of the guard is out of date."""
+def test_every_listed_route_exists(client: TestClient):
+    """Else a new version of Gradio has moved a route, and the list of routes is out of date."""
     routers = [client.app, *(each.original_router for each in client.app.routes if not hasattr(each, "path"))]
     routes = [route for router in routers for route in router.routes if hasattr(route, "methods")]
     known = {f"{method} {route.path}" for route in routes for method in route.methods or ()}
     known = {re.sub(r"{\w+}", "*", re.sub(r"{\w+:path}", "**", each)) for each in known}
-    assert {*middleware.PAGE, *middleware.WORK} <= known
+    assert {*middleware.PAGE_ROUTES, *middleware.WORK_ROUTES} <= known
 
 
 @pytest.mark.parametrize(
@@ -333,11 +334,11 @@ def test_what_is_named_is_there(client: TestClient):
         (ASK, {}),
     ],
 )
-def test_what_gradio_does_not_know_is_the_clients_mistake(path: str, request_: object, client: TestClient):
+def test_unknown_functions_and_components_are_bad_requests(path: str, request_: object, client: TestClient):
     assert 400 <= client.post(path, json=request_).status_code < 500
 
 
-def test_a_probe_learns_whether_the_page_is_well(client: TestClient, service: Service):
+def test_the_health_endpoint_reports_the_status(client: TestClient, service: Service):
     well = client.get("/healthz")
     assert well.status_code == 200
     assert well.json()["status"] == "ok"

@@ -1,4 +1,4 @@
-"""Many ask at once: each gets the answer to its own request, in order, and nobody waits for long work."""
+"""Many clients at once: each gets the answer to its own request, in order, and quick work is not held up."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from viz.server.scheduler import (
     QUICK_THREADS,
     SLOW_AT_ONCE,
     SLOW_THREADS,
-    Kept,
-    Lanes,
+    ResponseCache,
+    Scheduler,
     key_of,
 )
 
@@ -47,12 +47,8 @@ def slow(text: str) -> dict[str, str]:
     return {"do": "beams", "text": text}
 
 
-def lanes_of(work: Work, **options: Any) -> Lanes:
-    return Lanes(work, {"beams"}, **options)
-
-
-async def ask(lanes: Lanes, request: object) -> Any:
-    return json.loads(await lanes.ask(request))
+async def ask(scheduler: Scheduler, request: object) -> Any:
+    return json.loads(await scheduler.ask(request))
 
 
 async def until(condition: Any) -> None:
@@ -65,49 +61,49 @@ def test_equal_requests_share_one_computation_and_others_do_not():
     work = Work()
 
     async def crowd() -> list[Any]:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         requests = [quick("a"), dict(reversed(quick("a").items())), quick("b"), quick("a")]
-        return await asyncio.gather(*(ask(lanes, request) for request in requests))
+        return await asyncio.gather(*(ask(scheduler, request) for request in requests))
 
     assert run(crowd()) == [{"answer": text} for text in "aaba"]
     assert sorted(work.asked) == ["a", "b"]
 
 
-def test_an_answer_is_kept_and_an_error_is_not():
+def test_an_answer_is_cached_and_an_error_is_not():
     work = Work()
 
     async def twice() -> None:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         for text in ("a", "bad", "a", "bad"):
-            await ask(lanes, quick(text))
+            await ask(scheduler, quick(text))
 
     run(twice())
     assert work.asked == ["a", "bad", "bad"]
 
 
-def test_what_rests_on_files_is_read_again():
+def test_what_is_read_from_files_is_not_cached():
     work = Work()
 
     async def twice() -> None:
-        lanes = Lanes(work, (), from_files={"training"})
+        scheduler = Scheduler(work)
         for _ in range(2):
-            await lanes.ask({"do": "training", "text": "a"})
+            await scheduler.ask({"do": "training", "text": "a"})
 
     run(twice())
     assert work.asked == ["a", "a"]
 
 
-def test_other_long_work_takes_its_turn_among_the_slow():
+def test_other_slow_work_takes_its_turn_among_the_slow_requests():
     work = Work()
 
     async def both() -> None:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         work.allowed.clear()
-        first = asyncio.create_task(lanes.ask(slow("a")))
+        first = asyncio.create_task(scheduler.ask(slow("a")))
         await until(lambda: work.asked == ["a"])
-        second = asyncio.create_task(lanes.slowly(lambda: work({"text": "b"})))
-        third = asyncio.create_task(lanes.ask(slow("c")))
-        await until(lambda: lanes.place(slow("c")) == 1)
+        second = asyncio.create_task(scheduler.run_slow(lambda: work({"text": "b"})))
+        third = asyncio.create_task(scheduler.ask(slow("c")))
+        await until(lambda: scheduler.queue_position(slow("c")) == 1)
         assert work.asked == ["a"]
         work.allowed.set()
         await asyncio.gather(first, second, third)
@@ -132,23 +128,23 @@ def test_only_equal_requests_share_a_key(request, data):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 12)), max_size=30))
-def test_what_is_kept_stays_within_its_size_and_the_latest_stays_longest(asked):
-    kept = Kept(20)
+def test_the_cache_stays_within_its_size_and_keeps_the_most_recently_used(asked):
+    cache = ResponseCache(20)
     order: list[str] = []
     for key, length in asked:
-        if kept.get(key) is None:
-            kept.put(key, b"x" * length)
+        if cache.get(key) is None:
+            cache.put(key, b"x" * length)
         order = [*(other for other in order if other != key), key]
-        assert kept.held == sum(map(len, kept.answers.values())) <= 20
-        assert list(kept.answers) == order[len(order) - len(kept.answers) :]
+        assert cache.used == sum(map(len, cache.responses.values())) <= 20
+        assert list(cache.responses) == order[len(order) - len(cache.responses) :]
 
 
-def test_what_is_larger_than_all_room_is_answered_all_the_same():
+def test_a_response_larger_than_the_cache_is_returned():
     work = Work()
-    assert run(ask(lanes_of(work, kept=3), quick("long"))) == {"answer": "long"}
+    assert run(ask(Scheduler(work, max_cached=3), quick("long"))) == {"answer": "long"}
 
 
-def test_quick_ones_are_answered_while_every_slow_one_is_still_at_work():
+def test_quick_requests_are_answered_while_all_slow_ones_still_run():
     released = threading.Event()
 
     def work(request: Any) -> dict[str, Any]:
@@ -157,9 +153,9 @@ def test_quick_ones_are_answered_while_every_slow_one_is_still_at_work():
         return {"answer": request["text"]}
 
     async def both() -> list[Any]:
-        lanes = Lanes(work, {"beams"})
-        long = [asyncio.create_task(ask(lanes, slow(text))) for text in "123"]
-        found = [await ask(lanes, quick(text)) for text in "abc"]
+        scheduler = Scheduler(work)
+        long = [asyncio.create_task(ask(scheduler, slow(text))) for text in "123"]
+        found = [await ask(scheduler, quick(text)) for text in "abc"]
         assert not any(task.done() for task in long)
         released.set()
         return found + await asyncio.gather(*long)
@@ -167,15 +163,15 @@ def test_quick_ones_are_answered_while_every_slow_one_is_still_at_work():
     assert run(both()) == [{"answer": text} for text in "abc123"]
 
 
-def test_who_waits_is_told_the_place_and_served_in_that_order():
+def test_waiting_requests_have_a_position_and_run_in_that_order():
     work = Work()
 
     async def queue() -> None:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         work.allowed.clear()
-        tasks = [asyncio.create_task(ask(lanes, slow(text))) for text in "abcd"]
-        await until(lambda: work.asked == ["a"] and len(lanes.slow_lane.waiting) == 3)
-        assert [lanes.place(slow(text)) for text in "abcdx"] == [None, 1, 2, 3, None]
+        tasks = [asyncio.create_task(ask(scheduler, slow(text))) for text in "abcd"]
+        await until(lambda: work.asked == ["a"] and len(scheduler.slow_queue.waiting) == 3)
+        assert [scheduler.queue_position(slow(text)) for text in "abcdx"] == [None, 1, 2, 3, None]
         work.allowed.set()
         await asyncio.gather(*tasks)
 
@@ -183,17 +179,17 @@ def test_who_waits_is_told_the_place_and_served_in_that_order():
     assert work.asked == list("abcd")
 
 
-def test_a_full_queue_says_so_and_loses_nobody():
+def test_a_full_queue_refuses_new_requests_and_answers_the_waiting_ones():
     work = Work()
 
     async def crowd() -> list[Any]:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         work.allowed.clear()
-        first = asyncio.create_task(ask(lanes, slow("first")))
+        first = asyncio.create_task(ask(scheduler, slow("first")))
         await until(lambda: work.asked)
-        tasks = [asyncio.create_task(ask(lanes, slow(str(n)))) for n in range(MAX_WAITING + 1)]
-        await until(lambda: len(lanes.slow_lane.waiting) == MAX_WAITING)
-        assert await ask(lanes, slow("one too many")) == {"error": BUSY}
+        tasks = [asyncio.create_task(ask(scheduler, slow(str(n)))) for n in range(MAX_WAITING + 1)]
+        await until(lambda: len(scheduler.slow_queue.waiting) == MAX_WAITING)
+        assert await ask(scheduler, slow("one too many")) == {"error": BUSY}
         work.allowed.set()
         return await asyncio.gather(first, *tasks)
 
@@ -201,7 +197,7 @@ def test_a_full_queue_says_so_and_loses_nobody():
     assert run(crowd()) == [*({"answer": each} for each in answers), {"error": BUSY}]
 
 
-def test_each_lane_computes_with_its_own_number_of_threads(monkeypatch):
+def test_each_queue_computes_with_its_own_number_of_threads(monkeypatch):
     monkeypatch.setattr("viz.server.scheduler.SLOW_THREADS", 6)
     before, together, found = torch.get_num_threads(), threading.Barrier(3), []
 
@@ -211,26 +207,26 @@ def test_each_lane_computes_with_its_own_number_of_threads(monkeypatch):
         return {"answer": None}
 
     async def three() -> None:
-        lanes = Lanes(work, {"beams"})
-        await asyncio.gather(*(lanes.ask(one) for one in (quick("a"), quick("b"), slow("c"))))
+        scheduler = Scheduler(work)
+        await asyncio.gather(*(scheduler.ask(one) for one in (quick("a"), quick("b"), slow("c"))))
 
     run(three())
     assert sorted(found) == [1, 1, 6]
     assert torch.get_num_threads() == before
 
 
-def test_all_that_computes_at_once_has_no_more_threads_than_cores_or_one_each():
+def test_concurrent_work_has_no_more_threads_than_cores_or_one_each():
     at_once = QUICK_AT_ONCE * QUICK_THREADS + SLOW_AT_ONCE * SLOW_THREADS
     assert at_once <= max(torch.get_num_threads(), QUICK_AT_ONCE + SLOW_AT_ONCE)
 
 
-def test_who_goes_away_takes_the_answer_from_nobody():
+def test_a_disconnecting_client_does_not_cancel_the_work_for_others():
     work = Work()
 
     async def leave() -> Any:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         work.allowed.clear()
-        first, second = (asyncio.create_task(ask(lanes, quick("a"))) for _ in range(2))
+        first, second = (asyncio.create_task(ask(scheduler, quick("a"))) for _ in range(2))
         await until(lambda: work.asked == ["a"])
         first.cancel()
         work.allowed.set()
@@ -240,39 +236,39 @@ def test_who_goes_away_takes_the_answer_from_nobody():
     assert work.asked == ["a"]
 
 
-def test_what_nobody_waits_for_any_more_is_not_begun():
+def test_queued_work_without_waiters_is_cancelled():
     work = Work()
 
     async def leave() -> None:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         work.allowed.clear()
-        first, *others = (asyncio.create_task(ask(lanes, slow(text))) for text in "abbc")
-        await until(lambda: work.asked == ["a"] and len(lanes.slow_lane.waiting) == 2)
+        first, *others = (asyncio.create_task(ask(scheduler, slow(text))) for text in "abbc")
+        await until(lambda: work.asked == ["a"] and len(scheduler.slow_queue.waiting) == 2)
         for task in others[:2]:
             task.cancel()
-        await until(lambda: lanes.place(slow("c")) == 1)
+        await until(lambda: scheduler.queue_position(slow("c")) == 1)
         work.allowed.set()
         await asyncio.gather(first, others[2])
-        assert not lanes.askers
-        assert not lanes.running
-        assert await ask(lanes, slow("b")) == {"answer": "b"}
+        assert not scheduler.waiters
+        assert not scheduler.running
+        assert await ask(scheduler, slow("b")) == {"answer": "b"}
 
     run(leave())
     assert work.asked == ["a", "c", "b"]
 
 
-def test_who_asks_again_at_once_is_answered():
+def test_a_request_repeated_right_after_its_cancellation_is_answered():
     work = Work()
 
     async def leave_and_come_back() -> Any:
-        lanes = lanes_of(work)
+        scheduler = Scheduler(work)
         work.allowed.clear()
-        first, second = (asyncio.create_task(ask(lanes, slow(text))) for text in "ab")
-        await until(lambda: work.asked == ["a"] and lanes.place(slow("b")) == 1)
+        first, second = (asyncio.create_task(ask(scheduler, slow(text))) for text in "ab")
+        await until(lambda: work.asked == ["a"] and scheduler.queue_position(slow("b")) == 1)
         second.cancel()
         await asyncio.sleep(0)  # its request is dropped in this moment
-        again = asyncio.create_task(ask(lanes, slow("b")))
-        await until(lambda: lanes.place(slow("b")) == 1)
+        again = asyncio.create_task(ask(scheduler, slow("b")))
+        await until(lambda: scheduler.queue_position(slow("b")) == 1)
         work.allowed.set()
         await first
         return await again
@@ -281,7 +277,7 @@ def test_who_asks_again_at_once_is_answered():
     assert work.asked == ["a", "b"]
 
 
-def test_a_failure_of_the_work_is_raised_and_forgotten():
+def test_a_failure_of_the_work_is_raised_and_not_cached():
     failing = [True]
 
     def work(request: Any) -> dict[str, Any]:
@@ -290,15 +286,15 @@ def test_a_failure_of_the_work_is_raised_and_forgotten():
         return {"answer": request["text"]}
 
     async def again() -> Any:
-        lanes = Lanes(work, ())
+        scheduler = Scheduler(work)
         try:
-            await lanes.ask(quick("a"))
+            await scheduler.ask(quick("a"))
         except RuntimeError:
-            return await ask(lanes, quick("a"))
+            return await ask(scheduler, quick("a"))
         return None
 
     assert run(again()) == {"answer": "a"}
 
 
 def test_half_a_surrogate_pair_comes_back_as_it_was():
-    assert run(ask(lanes_of(Work()), quick("\ud800"))) == {"answer": "\ud800"}
+    assert run(ask(Scheduler(Work()), quick("\ud800"))) == {"answer": "\ud800"}

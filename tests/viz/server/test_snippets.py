@@ -1,4 +1,4 @@
-"""The API call as text: whatever a sentence holds, it stays a sentence."""
+"""The API call as text: every sentence stays one string, whatever characters it contains."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.results import Head
-from tests.viz.fakes import FakeTranslator
-from viz.server.handlers import Question
 from viz.server.snippets import call_of, curl_call, python_call
+from viz.server.validation import ExportRequest
 
 ADDRESS = "http://127.0.0.1:7860/"
 NASTY = [
@@ -29,9 +28,10 @@ NASTY = [
 ]
 
 
-def question(text: str) -> Question:
-    fields = {"model": "tiny", "text": text, "beam_size": 2, "length_penalty": 0.5}
-    return Question.read(fields, {"tiny": FakeTranslator("tiny", "Tiny")})
+def request(text: str, prefix: list[int] | None = None, heads: tuple[Head, ...] = ()) -> ExportRequest:
+    options = {"model": "tiny", "beam_size": 2, "length_penalty": 0.5}
+    fields = {"prefix": prefix or [], "heads": list(heads), "address": ADDRESS, **options}
+    return ExportRequest(text=text, **fields)
 
 
 def predicted(code: str) -> dict[str | None, object]:
@@ -45,7 +45,7 @@ def predicted(code: str) -> dict[str | None, object]:
 
 @pytest.mark.parametrize("text", NASTY)
 def test_python_gives_the_sentence_unchanged(text):
-    endpoint, arguments = call_of(question(text), [5, 6], ())
+    endpoint, arguments = call_of(request(text, [5, 6]))
     assert predicted(python_call(ADDRESS, endpoint, arguments)) == {
         "text": text,
         "model": "tiny",
@@ -58,7 +58,7 @@ def test_python_gives_the_sentence_unchanged(text):
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_any_text_survives_in_both(text):
-    endpoint, arguments = call_of(question(text), [], (Head("cross", 0, 1),))
+    endpoint, arguments = call_of(request(text, heads=(Head("cross", 0, 1),)))
     assert predicted(python_call(ADDRESS, endpoint, arguments))["text"] == text
     words = shlex.split(curl_call(ADDRESS, endpoint, arguments))
     assert json.loads(words[words.index("-d") + 1]) == {"data": [text, [["cross", 0, 1]], "tiny", 2, 0.5]}
@@ -71,7 +71,7 @@ def test_a_shell_runs_nothing_but_the_call(text, tmp_path):
     tools.mkdir()
     (tools / "curl").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> "$LOG"\necho \'{"event_id":"abc"}\'\n')
     (tools / "curl").chmod(0o755)
-    endpoint, arguments = call_of(question(text), [], ())
+    endpoint, arguments = call_of(request(text))
     command = curl_call(ADDRESS, endpoint, arguments)
     environment = {"PATH": f"{tools}:/usr/bin:/bin", "LOG": str(tmp_path / "log")}
     subprocess.run(["/bin/sh", "-c", command], check=True, cwd=tools, env=environment, capture_output=True)
@@ -82,7 +82,7 @@ def test_a_shell_runs_nothing_but_the_call(text, tmp_path):
 
 
 def test_an_address_is_quoted_too():
-    endpoint, arguments = call_of(question("Hallo"), [], ())
+    endpoint, arguments = call_of(request("Hallo"))
     address = "http://x/$(touch hacked)'"
     assert shlex.split(curl_call(address, endpoint, arguments))[2] == f"{address}/gradio_api/call/attention"
     client = ast.parse(python_call(address, endpoint, arguments)).body[1].value

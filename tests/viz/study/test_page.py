@@ -1,16 +1,17 @@
-"""The page of a study says what the study found, and its captions belong to the examples."""
+"""The page of a study has the study's numbers, and its captions belong to the examples."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study, load_studies
 from viz.__main__ import main
-from viz.study.charts import alignment_chart, head_chart, silence_chart
+from viz.study.charts import ablation_chart, alignment_chart, head_chart
 from viz.study.page import EFLOMAL, findings, page, write_captions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,30 +45,46 @@ STUDY = Study(
 
 
 def test_findings_name_the_heads_that_show_them():
-    found = {each.text: each.head for each in findings(STUDY)}
+    found = {each.caption(): each.head for each in findings(STUDY)}
     wanted = {
-        "Head 1.1 of cross-attention matters most: without it a reference loses 0.50 nats.": 4,
-        "Head 1.1 of cross-attention aligns words best, by the row that reads a word: "
-        "61.0 % alignment error, 55.0 % by grow-diag.": 4,
-        "Head 1.2 of the decoder's self-attention looks at the previous token in 50 % of its rows.": 3,
-        "Head 1.1 of the encoder's self-attention matters least: without it a reference gains 0.04 nats. "
-        "The 1 least important of 6 heads can be silent before BLEU falls by 1.": 0,
+        "Head 1.1 of cross-attention matters most: without it, a reference loses 0.50 nats.": 4,
+        "Head 1.1 of cross-attention aligns words best: the row that reads a word has 61.0 % alignment "
+        "error, 55.0 % by grow-diag.": 4,
+        "Head 1.2 of the decoder's self-attention has the role “previous token”: 50 % of its rows look most "
+        "at the previous token.": 3,
+        "Head 1.2 of cross-attention has the role “aligned”: a source token gets 50 % of the weight in its "
+        "best row, on average.": 5,
+        "Head 1.1 of the encoder's self-attention matters least: without it, a reference gains 0.04 nats.": 0,
     }
+    assert list(found) == list(wanted)
     for text, place in wanted.items():
         assert found[text] == STUDY.heads[place]
 
 
-def test_the_page_tells_roles_spare_heads_and_alignment():
+def test_without_a_role_in_self_attention_the_nearest_head_is_a_finding():
+    selves = tuple(replace(each, role="mixed") for each in STUDY.heads if each.kind != "cross")
+    found = [each.caption() for each in findings(replace(STUDY, heads=selves, aligners=()))]
+    assert found[1] == (
+        "Head 1.2 of the encoder's self-attention comes nearest in self-attention to the role “rare word”: "
+        "50 % of its rows look most at the rarest word."
+    )
+
+
+def test_the_page_has_tables_of_roles_spare_heads_and_alignment():
     text = page([STUDY])
     assert "| previous token |  | 1.2 |  |" in text
     assert "| mixed | 1.1, 1.2 | 1.1 | 1.1 |" in text
-    assert "1 in the order of their cost and 0 in the order of their gradient" in text
-    assert "| head 1.1, row that reads the word | 61.0 % | 55.0 % |" in text
-    assert "75 times in 100" in text
-    assert (
-        len([line for line in text.splitlines() if line.startswith(("| encoder ", "| decoder ", "| cross "))])
-        == 6
-    )
+    assert "| heads to spare, by cost when silent | 1 |" in text
+    assert "| heads to spare, by gradient | 0 |" in text
+    assert "| BLEU with all heads | 40.0 |" in text
+    assert "| cross 1.1 matters most | without it, a reference loses 0.50 nats |" in text
+    assert "| cross 1.1, row that reads the word | 61.0 % (55.0 % by grow-diag) |" in text
+    assert "| a single sentence gives a head this role | 75 % of the time |" in text
+    _, details = text.split("<details>")
+    rows = [
+        line for line in details.splitlines() if line.startswith(("| encoder ", "| decoder ", "| cross "))
+    ]
+    assert len(rows) == 6
 
 
 def test_the_head_map_has_every_head_with_its_cost_and_role():
@@ -84,8 +101,8 @@ def test_the_alignment_map_has_both_rows_of_every_cross_attention_head():
     assert [[row["label"] for row in rows] for rows in panels] == [["80", "70"], ["60", "90"]]
 
 
-def test_the_silence_chart_has_both_orders_and_the_line_a_point_below():
-    rule, lines = silence_chart(STUDY).to_dict()["layer"]
+def test_the_ablation_chart_has_both_orders_and_the_line_a_point_below():
+    rule, lines = ablation_chart(STUDY).to_dict()["layer"]
     assert rule["data"]["values"] == [{"score": 39.0}]
     assert [(row["order"], row["heads"], row["score"]) for row in lines["data"]["values"]] == [
         ("by cost", 0, 40.0),
@@ -115,7 +132,7 @@ def test_the_command_writes_page_figures_and_captions(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["viz", "study", *options])
     main()
     names = {path.name for path in (tmp_path / "study").glob("*.svg")}
-    assert names == {"tiny-heads.svg", "tiny-silence.svg", "tiny-alignment.svg"}
+    assert names == {"tiny-heads.svg", "tiny-ablation.svg", "tiny-alignment.svg"}
     text = (tmp_path / "study" / "README.md").read_text(encoding="utf-8")
     assert [name for name in names if f"]({name})" not in text] == []
     assert (tmp_path / "captions.json").is_file()

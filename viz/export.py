@@ -43,7 +43,7 @@ const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
 Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
-  .show(document.getElementById('payload').textContent);
+  .show(JSON.parse(document.getElementById('payload').textContent));
 """
 # Only the file's own scripts and style, each known by its hash; img-src for the icon and the PNG picture.
 POLICY = (

@@ -132,7 +132,7 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
 
 def draw(page: Page, translation: Translation, model: str = "de-en") -> None:
     """Give the viewer of `show` another translation."""
-    page.evaluate("json => viewer.show(json)", to_json(encode(translation, model)))
+    page.evaluate("json => viewer.show(JSON.parse(json))", to_json(encode(translation, model)))
 
 
 def is_outside(url: str) -> bool:

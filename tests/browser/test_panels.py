@@ -82,7 +82,7 @@ def test_a_measure_explains_itself_and_stays_open(page: Page):
     confidence.locator("summary").click()
     rows = len(RESULT.attention.predicted)
     expect(confidence).to_contain_text("Voita et al. 2019")
-    expect(confidence).to_contain_text(f"Here {rows} queries. All 32 heads:")
+    expect(confidence).to_contain_text(f"Measured over {rows} queries. All 32 heads:")
     ticks = confidence.locator(".hl-rug-ticks").get_attribute("d")
     assert ticks.count("M") == 32
     mark = confidence.locator(".hl-rug-mark").get_attribute("d")
@@ -119,7 +119,7 @@ def test_a_question_shows_that_it_is_open_and_can_be_cancelled(page: Page):
     page.evaluate(HOLD)
     panel = open_panel(page, "Mute")
     page.keyboard.press("m")
-    expect(status(page)).to_contain_text("Translating without these heads")
+    expect(status(page)).to_contain_text("Translating with heads muted")
     page.get_by_role("button", name="Cancel").click()
     expect(status(page)).to_have_text("the model’s own translation")
     page.evaluate(RELEASE)
@@ -142,7 +142,7 @@ def test_only_the_newest_question_of_a_kind_is_answered(page: Page):
     page.keyboard.press("m")
     panel.get_by_role("button", name="All of layer").click()
     page.evaluate(RELEASE)
-    expect(panel.locator(".hl-outcome h3")).to_have_text("Without 8 heads")
+    expect(panel.locator(".hl-outcome h3")).to_have_text("With 8 heads muted")
     assert page.evaluate("viewer.state().muted.heads.length") == 8
 
 
@@ -178,7 +178,7 @@ def test_a_file_says_what_only_the_page_can_do(browser: Browser, tmp_path: Path)
     page.locator(".hl-thumbnail").first.wait_for()
     expect(open_panel(page, "Head")).to_contain_text("confidence")
     for name in PANELS[1:]:
-        expect(open_panel(page, name)).to_contain_text("This view is a file")
+        expect(open_panel(page, name)).to_contain_text("Not available in an exported file. Open the app.")
     expect(page.locator(".hl-tour")).to_be_hidden()
     page.close()
 

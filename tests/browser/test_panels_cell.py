@@ -86,7 +86,7 @@ def test_it_asks_only_while_it_is_open_and_only_for_a_pinned_cell(page: Page, as
 
 def test_what_has_no_query_and_key_says_so(page: Page, asked: list):
     panel = open_panel(page, "Cell")
-    expect(panel).to_have_text("Click a cell of the matrix to see how its weight comes about.")
+    expect(panel).to_have_text("Click a cell of the matrix to see how its weight is computed.")
     choose(page, "Decoder", 1, 1)
     pin(page, 1, 3)
     expect(panel).to_contain_text("The mask forbids this cell")

@@ -137,13 +137,13 @@ def test_play_runs_through_the_steps_to_the_end(page: Page, asked: list):
     assert [each["step"] for each in asked[1:]] == [10, 100, 1000]
 
 
-def test_whoever_prefers_little_motion_has_no_play(page: Page, show: Show):
+def test_play_is_hidden_for_people_who_prefer_reduced_motion(page: Page, show: Show):
     page.emulate_media(reduced_motion="reduce")
     expect(open_panel(page, "Training").get_by_label("Saved step of the training")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_hidden()
 
 
-def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: list):
+def test_nothing_else_can_be_asked_of_a_model_in_training(page: Page, asked: list):
     open_panel(page, "Training")
     to_step(page, 1)
     expect(status(page)).to_contain_text("training, step 1")
@@ -151,7 +151,9 @@ def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: lis
     expect(panel).to_contain_text("a model in training")
     expect(panel.get_by_role("button", name="All of layer")).to_be_disabled()
     page.keyboard.press("m")
-    expect(status(page)).to_contain_text("This is a model in training, of which only the attention is kept.")
+    expect(status(page)).to_contain_text(
+        "Not available for a model in training: only its attention was saved."
+    )
     expect(page.locator(".hl-muted")).to_have_count(0)
     page.get_by_role("button", name="Close").click()
     expect(status(page)).to_contain_text("training, step 1")
@@ -169,9 +171,7 @@ def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
-def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
-    page: Page, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_notice_below_the_curves_says_what_is_missing(page: Page, monkeypatch: pytest.MonkeyPatch):
     broken = "3 lines of this training's log cannot be read; the curves go without."
     monkeypatch.setitem(handlers.ANSWERS, "training", lambda one: training(one) | {"notice": broken})
     panel = open_panel(page, "Training")

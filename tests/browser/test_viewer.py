@@ -1,4 +1,4 @@
-"""The linked viewer: what lights up, what is written, what stays, and how quickly."""
+"""The linked viewer: highlights, readout, pins, and how quickly it reacts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_click_on_a_target_token_opens_the_words_of_its_step(page: Page):
     expect(page.locator(".hl-inspector")).to_contain_text("KLEINE")
 
 
-def test_click_pins_and_click_or_escape_lets_go(page: Page):
+def test_click_pins_and_click_or_escape_clears_the_pin(page: Page):
     choose(page, "Cross", 1, 1)
     at = cell(page, 4, 5)
     page.mouse.click(*at)

@@ -1,4 +1,4 @@
-"""Heads in the atlas: chosen together, ordered by a measure, named by their role, muted, tinted."""
+"""Heads in the overview: chosen together, ordered by a measure, named by their role, muted, tinted."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_legend_names_the_roles_that_heads_have(show: Show):
     assert title == ROLES[int(roles[1, 2])]
 
 
-def test_a_muted_head_is_struck_out_until_it_speaks_again(show: Show):
+def test_a_muted_head_is_struck_out_until_it_is_unmuted(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     page.keyboard.press("m")

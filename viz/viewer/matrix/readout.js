@@ -1,10 +1,10 @@
-// The sentence beneath the matrix: the exact value of the cell, or the strongest link of a row or a column.
+// The sentence below the matrix: the exact value of the cell, or the largest value of a row or a column.
 
 import { element, tokenText } from '../core/dom.js';
-import { entropy, rankOf, strongest } from '../core/math.js';
+import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf } from '../core/store.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
-import { fourDigits, listOf, valueText } from '../core/labels.js';
+import { fixed, listOf, valueText } from '../core/labels.js';
 
 const NAMES = { weight: 'weight', norm: 'norm', rollout: 'rollout', difference: 'difference' };
 
@@ -13,22 +13,23 @@ export function describe(state) {
   const grid = shownGrid(state);
   const focus = gridFocus(state);
   const { row, column } = focus;
-  if (!focusOf(state)) return [soft(`Point at a cell to read its ${NAMES[grid.mode]}; click to keep it.`)];
+  if (!focusOf(state)) return [soft(`Point at a cell to read its ${NAMES[grid.mode]}; click to pin it.`)];
   if (row === null && column === null) return [soft('This token is hidden.')];
   if (focus.token && row !== null) return describeRow(grid, row);
   if (row !== null && column !== null) return describeCell(state, grid, row, column);
   return row !== null ? describeRow(grid, row) : describeColumn(grid, column);
 }
 
-// What holds for the whole matrix: which heads it is made of, what it is compared with, how much is hidden.
+// Facts about the whole matrix: its heads, what it is compared with, and how much is hidden.
 export function describeView(state) {
   const { hidden, mode } = shownGrid(state);
   const facts = [];
-  if (mode === 'difference') facts.push(`less ${state.reference.label}`);
+  if (mode === 'difference') facts.push(`minus ${state.reference.label}`);
   if (mode !== 'rollout' && state.selection.length > 0) facts.push(`layer.head ${listOf(state.selection)}`);
   if (hidden?.length > 0) {
-    const mean = hidden.reduce((sum, mass) => sum + mass, 0) / hidden.length;
-    facts.push(`hidden ${mean.toFixed(4)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`);
+    facts.push(
+      `hidden ${fixed(sum(hidden) / hidden.length)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`,
+    );
   }
   return facts.join(' · ');
 }
@@ -65,12 +66,12 @@ function allowedIn(grid, row) {
     .length;
 }
 
-// Rows of weights add up to 1, so only they have an entropy; what is hidden is always said.
+// Only rows of weights add up to 1 and have an entropy. The hidden share is always written.
 function rowFacts(grid, row) {
   const facts = [];
   if (grid.mode === 'weight' || grid.mode === 'rollout')
     facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
-  if (grid.hidden) facts.push(` · hidden ${fourDigits(grid.hidden[row])}`);
+  if (grid.hidden) facts.push(` · hidden ${fixed(grid.hidden[row])}`);
   return facts;
 }
 
@@ -91,11 +92,10 @@ function describeColumn(grid, column) {
   if (grid.rows === 0) return [soft('All tokens of this column are hidden.')];
   const values = Float64Array.from({ length: grid.rows }, (_, row) => grid.values[row * grid.columns + column]);
   const row = strongest(values.map(Math.abs));
-  const total = values.reduce((sum, value) => sum + value, 0);
   return [
     element('strong', {}, name(grid.columnGroups[column])),
     grid.mode === 'difference' ? ' differs most in ' : ' is read most by ',
     element('strong', {}, name(grid.rowGroups[row])),
-    ` ${valueText(grid.mode, values[row])} · ${total.toFixed(2).replace('-', '−')} in all rows together`,
+    ` ${valueText(grid.mode, values[row])} · ${fixed(sum(values), 2)} in all rows together`,
   ];
 }

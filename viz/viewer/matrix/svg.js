@@ -1,14 +1,14 @@
-// The view on screen as an SVG made from its data: text stays text, and nothing is loaded from anywhere.
+// The view on screen as an SVG made from its data. Text stays text, and nothing is loaded from elsewhere.
 
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
 import { mapOf, shortValue } from './cells.js';
-import { fourDigits, titleOf } from '../core/labels.js';
+import { fixed, titleOf } from '../core/labels.js';
 import { describe, plain } from './readout.js';
 
 const CELL = { width: 40, height: 28 };
-const LETTER = 7.4; // a letter's width at 13 px, taken generously: nothing must be cut off
+const LETTER = 7.4; // a generous width of a letter at 13 px, so that no text is cut off
 const MARGIN = 24;
 const INKS = {
   light: { panel: '#ffffff', ink: '#1c1b19', soft: '#6d6962', line: '#d5d0c6', accent: '#1d5fd1' },
@@ -48,11 +48,11 @@ export function pictureOf(state) {
 }
 
 function rowName({ reads, token }) {
-  return reads ? `${apart(visible(reads))} → ${apart(visible(token))}` : visible(token);
+  return reads ? `${isolated(visible(reads))} → ${isolated(visible(token))}` : visible(token);
 }
 
-// In isolates, so that two texts that run from right to left keep their places.
-function apart(text) {
+// Unicode isolates keep the order of two texts that are written from right to left.
+function isolated(text) {
   return `\u2068${text}\u2069`;
 }
 
@@ -81,7 +81,7 @@ function cellsOf(grid, state) {
       const [x, y] = [column * CELL.width, row * CELL.height];
       const fill = hasValue(status) ? css[step] : 'url(#hatch)';
       const opacity = status === PALED ? 0.22 : null;
-      const exact = hasValue(status) ? shape('title', {}, fourDigits(value)) : null;
+      const exact = hasValue(status) ? shape('title', {}, fixed(value)) : null;
       drawn.push(
         shape('rect', { x, y, width: CELL.width - 1, height: CELL.height - 1, fill, 'fill-opacity': opacity }, exact),
       );
@@ -118,7 +118,7 @@ function captions(state, y, inks) {
   const { record, pin } = state;
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
-    `${apart(readable(record.source_text))} → ${apart(readable(record.text))}`,
+    `${isolated(readable(record.source_text))} → ${isolated(readable(record.text))}`,
     `${record.model.title} · Headlight`,
   ];
   return lines
@@ -141,7 +141,7 @@ export function svgText(svg) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 }
 
-// The same picture as pixels, twice as fine as on screen; a data URL is all that an exported file may load.
+// The same picture as a PNG with twice the resolution. An exported file may load data URLs only.
 export async function pngOf(svg, ratio = 2) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;

@@ -1,4 +1,4 @@
-// The matrix as a real table, for screen readers and for reading every number. It is built when it is opened.
+// The matrix as an HTML table, for screen readers and for reading every number. It is built when it is opened.
 
 import { element, tokenText } from '../core/dom.js';
 import { gridChanged, hasValue, shownGrid } from '../core/grid.js';

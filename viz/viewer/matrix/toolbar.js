@@ -1,4 +1,4 @@
-// The quiet rows above the matrix: what it shows, how its values are read, and how to take it away.
+// The rows above the matrix: its title, which values it shows and how, and the Save menu.
 
 import { element } from '../core/dom.js';
 import { toggleAverage } from '../core/store.js';
@@ -7,12 +7,12 @@ import { availableModes, chooseMode } from '../core/modes.js';
 import { createExportMenu } from './save_menu.js';
 
 const MODE_NAMES = { weight: 'Weight', norm: 'Norm', rollout: 'Rollout', difference: 'Compare' };
-const MODE_MEANING = {
+const MODE_DEFINITIONS = {
   weight: 'the attention weight: each row adds up to 1',
-  norm: 'how much of a value arrives: the norm of weight times transformed value (Kobayashi et al. 2020)',
+  norm: 'how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)',
   rollout:
-    'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); for the decoder our extension',
-  difference: 'keep this view, and show how others differ from it',
+    'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); the decoder is our extension',
+  difference: 'keep this view and show how the next ones differ from it',
 };
 
 function tab(text, title, onclick) {
@@ -38,21 +38,21 @@ export function createHeading(store) {
   return node;
 }
 
-// One head becomes all of its layer; all heads go back to the one, or are reduced in the other way.
+// For one head: shows all heads of its layer. For all heads: goes back to the one, or changes how they are reduced.
 function reduceTo(state, reduce) {
   if (state.selection.length > 0) return { reduce };
   if (state.head === null && state.reduce !== reduce) return { reduce };
   return { ...toggleAverage(state), reduce };
 }
 
-export function createToolbar(store, ask) {
+export function createToolbar({ store, ask }) {
   const modes = Object.entries(MODE_NAMES).map(([mode, name]) => {
-    const button = tab(name, MODE_MEANING[mode], () => store.change(chooseMode(store.get(), mode)));
+    const button = tab(name, MODE_DEFINITIONS[mode], () => store.change(chooseMode(store.get(), mode)));
     button.dataset.mode = mode;
     return button;
   });
   const toggles = {
-    hideSpecials: tab('Hide specials', 'leave <s> and </s> out and share their weight among the rest (S)', () =>
+    hideSpecials: tab('Hide specials', 'leave out <s> and </s> and scale up the other weights (S)', () =>
       toggle(store, 'hideSpecials'),
     ),
     words: tab('Words', 'merge sub-words: the sum over keys, the mean over queries (W)', () => toggle(store, 'words')),
@@ -72,7 +72,7 @@ export function createToolbar(store, ask) {
       threshold.node,
     ),
   );
-  const parts = { ask, modes, toggles, threshold };
+  const parts = { hasServer: ask !== null, modes, toggles, threshold };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
@@ -81,7 +81,7 @@ function toggle(store, name) {
   store.change({ [name]: !store.get()[name] });
 }
 
-// How much of each row is shown in full colour.
+// The share of each row that is shown in full colour.
 function createThreshold(store) {
   const input = element('input', {
     type: 'range',
@@ -93,13 +93,13 @@ function createThreshold(store) {
   });
   const output = element('output', { class: 'hl-number' });
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
-  const title = 'pale the smallest cells of each row, beyond this share of its sum';
+  const title = 'show the largest cells of each row up to this share of its sum; the others are pale';
   return { node: element('label', { class: 'hl-threshold', title }, 'Mass', input, output), input, output };
 }
 
-function renderToolbar({ ask, modes, toggles, threshold }, state) {
+function renderToolbar({ hasServer, modes, toggles, threshold }, state) {
   if (!state.record) return;
-  const available = availableModes(state, ask);
+  const available = availableModes(state, hasServer);
   for (const button of modes) {
     const { mode } = button.dataset;
     button.setAttribute('aria-pressed', state.mode === mode);

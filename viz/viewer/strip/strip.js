@@ -1,7 +1,9 @@
-// The strip: the translation, source tokens above, target tokens below, and arcs for the heads shown.
+// The strip: the translation, the source tokens above the target tokens, and arcs for the heads on screen.
 
-import { element, readable, spelt, tokenText, visible } from '../core/dom.js';
+import { element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
+import { fixed } from '../core/labels.js';
+import { sum } from '../core/math.js';
 import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from '../core/store.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
@@ -47,7 +49,7 @@ function renderStrip(parts, state, before) {
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
   if (gridChanged(state, before) || state.theme !== before.theme) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
-  if (state.pin !== before.pin && state.pin && !state.hover) bringIntoSight(parts, state, before.pin);
+  if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
 
 function redraw(parts, state) {
@@ -60,7 +62,7 @@ function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
   const { source, read, predicted } = record.tokens;
   text.textContent = record.text === '' ? '(nothing)' : readable(record.text);
   facts.replaceChildren(...factsOf(record));
-  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, spelt(notice))));
+  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, nameInvisible(notice))));
   chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {
@@ -82,9 +84,8 @@ function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
 }
 
 function factsOf(record) {
-  const total = record.log_probabilities.reduce((sum, value) => sum + value, 0);
-  const facts = [`log p ${total.toFixed(2).replace('-', '−')}`];
-  const time = Object.values(record.timings).reduce((sum, value) => sum + value, 0);
+  const facts = [`log p ${fixed(sum(record.log_probabilities), 2)}`];
+  const time = sum(Object.values(record.timings));
   if (time > 0) facts.push(`${time.toFixed(0)} ms`);
   const forced = record.n_prefix ?? 0;
   if (forced === 0) return [facts.join(' · ')];
@@ -139,17 +140,17 @@ function listen({ store, body }) {
     const spot = button && spotOf(button);
     if (spot) store.change(pinToken(store.get(), spot, button.dataset.side));
   });
-  body.addEventListener('keydown', (event) => walk(event, chipOf(event)));
+  body.addEventListener('keydown', (event) => moveFocus(event, chipOf(event)));
 }
 
-// A pinned target token shows the words that the model weighed at its step.
+// Pinning a target token opens the panel with the likeliest words of its step.
 function pinToken(state, spot, side) {
   const changes = togglePin(state, spot);
   return changes.pin && side === 'target' ? { ...changes, panel: 'step' } : changes;
 }
 
-// Inside a line of tokens the arrows go from token to token, in the direction in which it is read.
-function walk(event, button) {
+// The left and right arrows move between tokens, in the reading direction of the line.
+function moveFocus(event, button) {
   if (!button || event.shiftKey || !['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(event.key)) return;
   const line = [...button.parentElement.children];
   const forwards = (event.key === 'ArrowRight') === (button.parentElement.dir === 'ltr');
@@ -172,8 +173,8 @@ function light(parts, state) {
   lightArcs(parts, state, grid);
 }
 
-// The token whose row or column was pinned last comes into sight along the strip; the page itself stays where it is.
-function bringIntoSight({ scroll, chips }, { kind, pin }, before) {
+// Scrolls the strip, but not the page, to the token whose row or column was pinned last.
+function scrollToPin({ scroll, chips }, { kind, pin }, before) {
   const moved = pin.column !== null && pin.column !== before?.column;
   const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(kind, pin.row ?? 0);
   const frame = scroll.getBoundingClientRect();

@@ -1,6 +1,6 @@
 // The keyboard, the line of key hints below the viewer, and the help dialog.
 
-import { element } from './core/dom.js';
+import { createButton, element } from './core/dom.js';
 import { KINDS } from './core/payload.js';
 import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './core/store.js';
 import { whyNot } from './core/requests.js';
@@ -92,7 +92,7 @@ function clear({ pin, selection }) {
 
 export function createKeyHints(openHelp) {
   const hints = HINTS.map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
-  const button = element('button', { type: 'button', class: 'hl-tab', onclick: openHelp }, 'How to read this');
+  const button = createButton('hl-tab', openHelp, {}, 'How to read this');
   return element('footer', { class: 'hl-keys hl-soft' }, ...hints, button);
 }
 

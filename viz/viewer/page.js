@@ -68,8 +68,7 @@ export async function translate(text, model, beam, penalty) {
 }
 
 function captionOf(model, text) {
-  const ofModel = Object.hasOwn(captions, model) ? captions[model] : {};
-  return Object.hasOwn(ofModel, text) ? ofModel[text] : null;
+  return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
 }
 
 export function cancel() {

@@ -3,8 +3,8 @@
 import { element } from './core/dom.js';
 import { matrixOf } from './core/payload.js';
 import { openTour } from './core/effects.js';
-import { closeView, headOf } from './core/store.js';
-import { actionButton } from './core/widgets.js';
+import { chosenHeads, closeView, headOf } from './core/store.js';
+import { actionButton, actions } from './core/widgets.js';
 
 const MODEL = 'reverse';
 const WORD = 'umbrella';
@@ -30,7 +30,7 @@ const STEPS = [
     part: '.hl-centre',
     title: 'One weight',
     text: ({ record }) =>
-      `This is the matrix of that head. For the first written letter, “${record.tokens.predicted[0].text}”, it reads the last letter of the word, “${lastLetter(record).text}”. The number is the attention weight; each row adds up to 1.`,
+      `This is the matrix of that head. For the first written letter, “${record.tokens.predicted[0].text}”, it reads the last letter of the word, “${record.tokens.source.at(-2).text}”. The number is the attention weight; each row adds up to 1.`,
     changes: ({ record }) => ({ panel: 'head', pin: corner(record), mutes: [] }),
   },
   {
@@ -49,13 +49,9 @@ const STEPS = [
   },
 ];
 
-function lastLetter(record) {
-  return record.tokens.source[record.tokens.source.length - 2];
-}
-
 function lastLayer(record) {
-  const { layers, heads } = record.attention.cross;
-  return Array.from({ length: heads }, (_, head) => ['cross', layers - 1, head]);
+  const layer = record.attention.cross.layers - 1;
+  return chosenHeads({ record, kind: 'cross', layer, head: null, selection: [] });
 }
 
 function corner(record) {
@@ -82,21 +78,18 @@ export function createTour(server, root) {
   });
   store.subscribe((state, before) => {
     if (tour.at !== null && !state.shown) end(tour);
-    if (ask && state.record && !before.record && !isAnswered()) offer(tour);
+    if (ask && state.record && !before.record && !useStorage((storage) => storage.getItem(STORED))) offer(tour);
   });
   root.append(tour.card);
   return opener;
 }
 
 function offer(tour) {
-  const later = () => close(tour);
   tour.card.classList.add('hl-aside');
   tour.card.replaceChildren(
     element('p', {}, 'New here? Take a two-minute tour.'),
-    element(
-      'div',
-      { class: 'hl-actions' },
-      actionButton('No, thanks', later),
+    actions(
+      actionButton('No, thanks', () => close(tour)),
       actionButton('Start', () => start(tour), { class: 'hl-button' }),
     ),
   );
@@ -137,16 +130,13 @@ function go(tour, at) {
   const step = STEPS[at];
   store.change({ hover: null, ...step.changes(store.get()) });
   const last = at === STEPS.length - 1;
-  const next = actionButton(last ? 'Done' : 'Next', () => (last ? end(tour) : go(tour, at + 1)), {
-    class: 'hl-button',
-  });
+  const proceed = () => (last ? end(tour) : go(tour, at + 1));
+  const next = actionButton(last ? 'Done' : 'Next', proceed, { class: 'hl-button' });
   card.replaceChildren(
     element('p', { class: 'hl-soft' }, `${at + 1} of ${STEPS.length}`),
     element('h2', {}, step.title),
     element('p', { 'aria-live': 'polite' }, step.text(store.get())),
-    element(
-      'div',
-      { class: 'hl-actions' },
+    actions(
       actionButton('Skip', () => end(tour)),
       actionButton('Back', () => go(tour, at - 1), { disabled: at === 0 }),
       next,
@@ -159,13 +149,17 @@ function go(tour, at) {
 }
 
 function highlight(part, root) {
-  for (const other of root.querySelectorAll('.hl-toured')) other.classList.remove('hl-toured');
+  clearHighlight(root);
   part.classList.add('hl-toured');
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   part.scrollIntoView({
     block: matchMedia('(max-width: 760px)').matches ? 'start' : 'nearest',
     behavior: still ? 'auto' : 'smooth',
   });
+}
+
+function clearHighlight(root) {
+  for (const part of root.querySelectorAll('.hl-toured')) part.classList.remove('hl-toured');
 }
 
 function end(tour) {
@@ -180,23 +174,15 @@ function end(tour) {
 function close(tour) {
   tour.at = null;
   tour.card.hidden = true;
-  for (const part of tour.root.querySelectorAll('.hl-toured')) part.classList.remove('hl-toured');
-  remember();
+  clearHighlight(tour.root);
+  useStorage((storage) => storage.setItem(STORED, 'seen'));
 }
 
-// A browser may refuse to store it; the tour is then offered again.
-function isAnswered() {
+// A browser may refuse to store anything; the tour is then offered again.
+function useStorage(use) {
   try {
-    return localStorage.getItem(STORED) !== null;
+    return use(localStorage);
   } catch {
-    return false;
-  }
-}
-
-function remember() {
-  try {
-    localStorage.setItem(STORED, 'seen');
-  } catch {
-    return;
+    return null;
   }
 }

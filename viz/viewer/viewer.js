@@ -74,21 +74,21 @@ function createLoader(root, store, problem, address) {
 
 // Announces the chosen heads and the pinned cell to screen readers, but not what the pointer passes over.
 function announce(root, live, state, before) {
-  if (!state.record || (state.record === before.record && !choiceMade(state, before))) return;
+  if (!hasChanged(state, before)) return;
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
   const muted = state.mutes.length > 0 ? `. ${state.mutes.length} muted` : '';
   live.textContent = `${titleOf(state).replaceAll(' ·', ',')}${cell}${muted}`;
 }
 
-function choiceMade(state, before) {
+// Whether there is another record or another choice.
+function hasChanged(state, before) {
   const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
-  return differs(state, before, names) || !sameSpot(state.pin, before.pin);
+  return Boolean(state.record) && (differs(state, before, ['record', ...names]) || !sameSpot(state.pin, before.pin));
 }
 
 function mirrorAddress(store) {
   store.subscribe((state, before) => {
-    if (!before.record || !state.record || (state.record === before.record && !choiceMade(state, before))) return;
-    history.replaceState(history.state, '', toAddress(state));
+    if (before.record && hasChanged(state, before)) history.replaceState(history.state, '', toAddress(state));
   });
   window.addEventListener('hashchange', () => {
     const { record } = store.get();

@@ -1,6 +1,8 @@
 // The colour maps of each theme: a sequential one, called lamp, and a diverging one for differences. Both are
 // perceptually uniform: stops are interpolated in Oklab and spaced by their distance there.
 
+import { clamp } from './math.js';
+
 const LAMP = {
   light: ['#ffffff', '#fde8b8', '#f0a830', '#9a4a00', '#2b0f00'],
   dark: ['#1a1917', '#5a2d06', '#c97410', '#fac45c', '#fff7de'],
@@ -85,7 +87,7 @@ export function diverging(theme) {
 }
 
 export function stepOf(share) {
-  return Math.min(STEPS - 1, Math.max(0, Math.round(share * (STEPS - 1))));
+  return clamp(Math.round(share * (STEPS - 1)), STEPS);
 }
 
 // A colour map as bytes and as CSS colours, with the text colour that is readable on each.

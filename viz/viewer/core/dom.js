@@ -10,6 +10,10 @@ export function shape(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+export function createButton(className, onclick, attributes, ...children) {
+  return element('button', { type: 'button', class: className, onclick, ...attributes }, ...children);
+}
+
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;

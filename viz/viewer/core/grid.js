@@ -1,6 +1,7 @@
 // The grid is what the matrix shows: the values of the chosen heads, with sub-words merged, special tokens hidden,
 // small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
+import { clamp } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
 import { chosenHeads, effectiveMode, focusOf } from './store.js';
 
@@ -256,9 +257,8 @@ export function spotAt(grid, row, column) {
 export function movePin(state, down, right) {
   const grid = shownGrid(state);
   const from = gridFocus(state, state.pin);
-  const bound = (value, size) => Math.min(size - 1, Math.max(0, value));
-  const row = bound((from.row ?? 0) + (state.pin ? down : 0), grid.rows);
-  let column = bound((from.column ?? 0) + (state.pin ? right : 0), grid.columns);
+  const row = clamp((from.row ?? 0) + (state.pin ? down : 0), grid.rows);
+  let column = clamp((from.column ?? 0) + (state.pin ? right : 0), grid.columns);
   while (column > 0 && grid.status[row * grid.columns + column] === FORBIDDEN) column -= 1;
   return grid.rows * grid.columns === 0 ? {} : { pin: spotAt(grid, row, column), hover: null };
 }

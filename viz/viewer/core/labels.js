@@ -15,9 +15,9 @@ export function signed(value, digits = 4) {
   return (value < 0 ? '−' : '+') + text;
 }
 
-// A value of the matrix; only differences show a plus sign.
+// A value of the matrix; only differences have a plus sign.
 export function valueText(mode, value) {
-  return mode === 'difference' ? signed(value) : fixed(value);
+  return mode === 'difference' && value >= 0 ? `+${fixed(value)}` : fixed(value);
 }
 
 export function plural(count, one, many = `${one}s`) {

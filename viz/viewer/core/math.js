@@ -9,6 +9,11 @@ export function largest(values) {
   return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 }
 
+// The index nearest to `value` in a list of a size.
+export function clamp(value, size) {
+  return Math.min(size - 1, Math.max(0, value));
+}
+
 // Entropy in bits.
 export function entropy(weights) {
   let bits = 0;

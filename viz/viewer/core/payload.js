@@ -22,22 +22,13 @@ export async function unpackKinds(packed) {
 async function unpack({ shape, data, unit = null, scale = 1 }) {
   const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
-  const view = new DataView(await new Response(stream).arrayBuffer());
-  const codes = unit === null ? narrowCodes(view) : wideCodes(view, (unit / scale) * SCALE);
+  const buffer = await new Response(stream).arrayBuffer(); // little-endian, as every machine that runs a browser
+  const codes =
+    unit === null
+      ? new Uint16Array(buffer)
+      : Float64Array.from(new Uint32Array(buffer), (code) => ((code * unit) / scale) * SCALE);
   const [layers, heads, rows, columns] = shape;
   return { layers, heads, rows, columns, codes, scale };
-}
-
-function narrowCodes(view) {
-  const codes = new Uint16Array(view.byteLength / 2);
-  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint16(2 * index, true);
-  return codes;
-}
-
-function wideCodes(view, factor) {
-  const codes = new Float64Array(view.byteLength / 4);
-  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint32(4 * index, true) * factor;
-  return codes;
 }
 
 // The matrix of one head, or the mean over the layer's heads if `head` is null: { rows, columns, values }.

@@ -64,7 +64,7 @@ export function waitingText(position) {
 
 function openRequest({ store, requests }, name) {
   const mine = {
-    what: DOING[name] ?? 'Asking the model',
+    what: DOING[name],
     record: store.get().record,
     isOpen: true,
     cancel() {

@@ -3,6 +3,7 @@
 // Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
 // words are merged or special tokens are hidden.
 
+import { clamp } from './math.js';
 import { KINDS, isAllowed } from './payload.js';
 
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
@@ -140,10 +141,6 @@ function keepHeads({ record }, chosen, belongs = () => true) {
   return kept.length === chosen.length ? chosen : kept;
 }
 
-function clamp(value, size) {
-  return Math.min(size - 1, Math.max(0, value));
-}
-
 function keepInside(spot, rows, columns) {
   if (!spot || (spot.row ?? 0) >= rows || (spot.column ?? 0) >= columns) return null;
   return spot;
@@ -250,8 +247,7 @@ export function extendSelection(state, layer, head) {
 // The left and right arrows move through the heads; the average comes after the last head.
 export function moveHead(state, distance) {
   const { heads } = state.record.attention[state.kind];
-  const place = (state.head ?? heads) + distance;
-  const next = Math.min(heads, Math.max(0, place));
+  const next = clamp((state.head ?? heads) + distance, heads + 1);
   return chooseHead(state, state.layer, next === heads ? null : next);
 }
 
@@ -338,13 +334,11 @@ export function spotOfToken(state, side, place) {
   return { row, column, token: row !== null && column !== null };
 }
 
-// The reverse: the place in the strip of a row or a column, or null.
+// The reverse: the place in the strip of a row or a column.
 export function placeOfRow(kind, row) {
-  if (row === null || row === undefined) return null;
   return kind === 'encoder' ? { side: 'source', place: row } : { side: 'target', place: row + 1 };
 }
 
 export function placeOfColumn(kind, column) {
-  if (column === null || column === undefined) return null;
   return { side: kind === 'decoder' ? 'target' : 'source', place: column };
 }

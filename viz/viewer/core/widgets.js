@@ -1,9 +1,18 @@
 // Small elements that the panels share: buttons, titled sections, notes, numbers, bars and rugs.
 
-import { element, shape, tokenText } from './dom.js';
+import { createButton, element, shape, tokenText } from './dom.js';
 
 export function actionButton(label, onclick, attributes = {}) {
-  return element('button', { type: 'button', class: 'hl-act', onclick, ...attributes }, label);
+  return createButton('hl-act', onclick, attributes, label);
+}
+
+export function actions(...buttons) {
+  return element('div', { class: 'hl-actions' }, ...buttons);
+}
+
+// A group of buttons that choose how something is shown.
+export function tabs(label, ...buttons) {
+  return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
 }
 
 export function section(title, ...children) {
@@ -14,8 +23,13 @@ export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 
-export function numberText(text) {
-  return element('span', { class: 'hl-number' }, text);
+export function numberText(text, attributes = {}) {
+  return element('span', { class: 'hl-number', ...attributes }, text);
+}
+
+// A label with its value on one line.
+export function fact(label, value) {
+  return element('p', { class: 'hl-fact' }, element('span', {}, label), numberText(value));
 }
 
 // Colours an element by a signed value; the value itself must also be written as text.

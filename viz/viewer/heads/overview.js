@@ -1,6 +1,6 @@
 // The overview: a thumbnail of the matrix of every layer and head of the chosen kind, all on one colour scale.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
 import {
@@ -16,6 +16,7 @@ import {
 } from '../core/store.js';
 import { fixed, kindName } from '../core/labels.js';
 import { canSort, importanceShare, measureOf, roleLegend, roleSymbol, sortedHeads, sortsOf } from '../core/measures.js';
+import { tabs } from '../core/widgets.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
 
 const MEANING = {
@@ -26,13 +27,7 @@ const MEANING = {
 
 export function createOverview(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
-  const kinds = KINDS.map((kind) =>
-    element(
-      'button',
-      { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) },
-      kindName(kind),
-    ),
-  );
+  const kinds = KINDS.map((kind) => createButton('hl-tab', () => choose(kind), { 'data-kind': kind }, kindName(kind)));
   const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' });
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
   const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
@@ -42,13 +37,7 @@ export function createOverview(store) {
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': 'Heads' },
-    element(
-      'div',
-      { class: 'hl-bar' },
-      element('h2', {}, 'Heads'),
-      element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Kind of attention' }, ...kinds),
-      sort,
-    ),
+    element('div', { class: 'hl-bar' }, element('h2', {}, 'Heads'), tabs('Kind of attention', ...kinds), sort),
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
@@ -135,15 +124,8 @@ function layerRows(parts, state) {
 // The number of a layer or of a head: a button that chooses all heads of that row or column.
 function line(side, index) {
   const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
-  const attributes = {
-    type: 'button',
-    class: 'hl-line',
-    tabindex: '-1',
-    'aria-label': label,
-    title: label,
-    [`data-${side}`]: index,
-  };
-  return element('button', attributes, String(index + 1));
+  const attributes = { tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
+  return createButton('hl-line', null, attributes, String(index + 1));
 }
 
 function drawHead(parts, { record, kind, theme }, layer, head) {
@@ -153,9 +135,9 @@ function drawHead(parts, { record, kind, theme }, layer, head) {
   const role = head === null ? null : record.roles[kind][layer][head];
   if (role) mark.append(roleSymbol(record, role));
   const label = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
-  const place = { 'data-layer': layer, 'data-head': head ?? '' };
-  const attributes = { type: 'button', role: 'gridcell', class: 'hl-thumbnail', 'aria-label': label, ...place };
-  const button = element('button', attributes, element('span', { class: 'hl-picture' }, canvas), mark);
+  const attributes = { role: 'gridcell', 'aria-label': label, 'data-layer': layer, 'data-head': head ?? '' };
+  const picture = element('span', { class: 'hl-picture' }, canvas);
+  const button = createButton('hl-thumbnail', null, attributes, picture, mark);
   parts.cells.push({ layer, head, role, button, mark });
   return button;
 }
@@ -166,13 +148,10 @@ function listenOverview({ store, grid }) {
     const thumbnail = event.target.closest('.hl-thumbnail');
     const numbered = event.target.closest('.hl-line');
     if (thumbnail) {
-      const [layer, head] = [
-        Number(thumbnail.dataset.layer),
-        thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head),
-      ];
-      store.change(
-        event.shiftKey && head !== null ? extendSelection(state, layer, head) : chooseHead(state, layer, head),
-      );
+      const layer = Number(thumbnail.dataset.layer);
+      const head = thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head);
+      const choose = event.shiftKey && head !== null ? extendSelection : chooseHead;
+      store.change(choose(state, layer, head));
     } else if (numbered) {
       store.change(chooseLine(state, numbered.dataset));
     }

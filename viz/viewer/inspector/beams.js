@@ -1,8 +1,9 @@
 // The hypotheses of a sentence, and the tree of all hypotheses that beam search considered.
 
-import { element, readable, shape, tokenText, visible } from '../core/dom.js';
+import { createButton, element, readable, shape, tokenText, visible } from '../core/dom.js';
 import { askBeams, showHypothesis } from '../core/effects.js';
 import { fixed, plural } from '../core/labels.js';
+import { strongest } from '../core/math.js';
 import { targetIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/store.js';
@@ -33,32 +34,16 @@ function drawList(server, list, state) {
   const { record, beams } = state.home;
   const found = beams?.hypotheses ?? record.hypotheses;
   const shown = targetIds(state.record).join();
+  const disabled = whyNot(server, 'target') !== null;
   list.replaceChildren(
-    ...found.map(({ text, ids, score }) =>
-      element(
-        'li',
-        {},
-        element(
-          'button',
-          {
-            type: 'button',
-            class: 'hl-choice',
-            'aria-pressed': String(ids.join() === shown),
-            disabled: whyNot(server, 'target') !== null,
-            onclick: () => showHypothesis(server, ids, `hypothesis “${readable(text)}”`),
-          },
-          element('span', { dir: 'auto' }, text === '' ? '(nothing)' : readable(text)),
-          scoreOf(score),
-        ),
-      ),
-    ),
+    ...found.map(({ text, ids, score }) => {
+      const show = () => showHypothesis(server, ids, `hypothesis “${readable(text)}”`);
+      const words = element('span', { dir: 'auto' }, text === '' ? '(nothing)' : readable(text));
+      const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
+      const number = numberText(`score ${fixed(score)}`, { title: SCORE });
+      return element('li', {}, createButton('hl-choice', show, attributes, words, number));
+    }),
   );
-}
-
-function scoreOf(score) {
-  const label = numberText(`score ${fixed(score)}`);
-  label.title = SCORE;
-  return label;
 }
 
 // The tree belongs to the model's own translation, also while another record is shown.
@@ -81,16 +66,9 @@ function treeOf(server, { nodes }) {
   const readout = element('p', { class: 'hl-soft hl-fate' }, TREE_HINT);
   const buttons = nodes.map((one, index) => nodeOf(server, nodes, index, places[index], best, readout));
   addRovingFocus(buttons, (place, key) => neighbour(nodes, places, place, key));
-  const field = element(
-    'div',
-    {
-      class: 'hl-tree',
-      role: 'group',
-      'aria-label': `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}`,
-    },
-    edges(nodes, places, best, steps, lines),
-    ...buttons,
-  );
+  const name = `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}`;
+  const attributes = { class: 'hl-tree', role: 'group', 'aria-label': name };
+  const field = element('div', attributes, edges(nodes, places, best, steps, lines), ...buttons);
   field.style.width = `${steps * STRIDE}px`;
   field.style.height = `${lines * LINE}px`;
   field.addEventListener('pointerleave', () => readout.replaceChildren(TREE_HINT));
@@ -113,35 +91,22 @@ function pathTo(nodes, index) {
 }
 
 function bestPath(nodes) {
-  const finished = nodes.flatMap(({ status }, index) => (status === 'finished' ? [index] : []));
-  const winner = finished.reduce(
-    (best, index) => (best === null || nodes[index].score > nodes[best].score ? index : best),
-    null,
-  );
-  return new Set(winner === null ? [] : pathTo(nodes, winner));
+  const scores = nodes.map(({ status, score }) => (status === 'finished' ? score : -Infinity));
+  const best = strongest(scores);
+  return new Set(scores[best] === -Infinity ? [] : pathTo(nodes, best));
 }
 
 function nodeOf(server, nodes, index, { step, line }, best, readout) {
   const { token, status, reason, log_probability: chance, score } = nodes[index];
-  const ids = pathTo(nodes, index).map((at) => nodes[at].token.id);
+  const path = pathTo(nodes, index).map((at) => nodes[at].token);
+  const text = path.map(visible).join(' ');
+  const ids = path.map(({ id }) => id);
   const facts = `step ${step + 1}, ${status}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
   const showFacts = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
-  const text = pathTo(nodes, index)
-    .map((at) => visible(nodes[at].token))
-    .join(' ');
-  const button = element(
-    'button',
-    {
-      type: 'button',
-      class: classes,
-      'aria-label': `${visible(token)}, ${facts}`,
-      onclick: () => showHypothesis(server, ids, `${status} hypothesis “${text}”`),
-      onpointerenter: showFacts,
-      onfocus: showFacts,
-    },
-    tokenText(token),
-  );
+  const show = () => showHypothesis(server, ids, `${status} hypothesis “${text}”`);
+  const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
+  const button = createButton(classes, show, attributes, tokenText(token));
   button.style.left = `${step * STRIDE}px`;
   button.style.top = `${line * LINE}px`;
   return button;

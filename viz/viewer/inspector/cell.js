@@ -5,9 +5,9 @@ import { axes } from '../core/payload.js';
 import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
-import { largest, sum } from '../core/math.js';
+import { clamp, largest, sum } from '../core/math.js';
 import { fixed, plural, titleOf } from '../core/labels.js';
-import { actionButton, note, numberText, section, shareBar, signedBar, tint } from '../core/widgets.js';
+import { actionButton, fact, note, numberText, section, shareBar, signedBar, tint } from '../core/widgets.js';
 
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
@@ -52,13 +52,9 @@ function explanation(state) {
   const { cell } = state;
   const { rows, reads, columns } = axes(state.record, state.kind);
   const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
+  const link = element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column));
   return [
-    element(
-      'p',
-      { class: 'hl-fact hl-role' },
-      element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column)),
-      numberText(fixed(cell.weights[cell.column])),
-    ),
+    element('p', { class: 'hl-fact hl-role' }, link, numberText(fixed(cell.weights[cell.column]))),
     note(titleOf(state)),
     section('Query and key', ...vectors(cell, names)),
     section('From score to weight', steps(cell), ...softmax(cell, columns)),
@@ -82,10 +78,7 @@ function vectors(cell, { row, reads, column }) {
   );
   field.addEventListener('pointermove', (event) => {
     const box = field.getBoundingClientRect();
-    const at = Math.min(
-      query.length - 1,
-      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * query.length)),
-    );
+    const at = clamp(Math.floor(((event.clientX - box.left) / box.width) * query.length), query.length);
     readout.textContent = `${at + 1} of ${query.length}: ${productText(cell, at)}`;
   });
   field.addEventListener('pointerleave', () => {
@@ -129,53 +122,25 @@ function softmax({ scores, weights, column }, columns) {
   const ranked = allowed.sort((one, other) => weights[other] - weights[one]);
   const shown = new Set([...ranked.slice(0, LISTED_KEYS), column]);
   const rest = ranked.filter((at) => !shown.has(at));
-  const list = element(
-    'ol',
-    { class: 'hl-softmax' },
-    element(
-      'li',
-      { class: 'hl-soft', 'aria-hidden': 'true' },
-      element('span', {}, 'key'),
-      element('span', {}),
-      numberText('score'),
-      numberText('weight'),
-    ),
-    ...ranked
-      .filter((at) => shown.has(at))
-      .map((at) =>
-        element(
-          'li',
-          { class: at === column ? 'hl-this' : null },
-          tokenText(columns[at]),
-          shareBar(weights[at]),
-          numberText(fixed(scores[at], 2)),
-          numberText(fixed(weights[at])),
-        ),
-      ),
-  );
+  const line = (className, ...pieces) => element('li', { class: className }, ...pieces);
+  const names = [element('span', {}, 'key'), element('span', {}), numberText('score'), numberText('weight')];
+  const lines = ranked
+    .filter((at) => shown.has(at))
+    .map((at) => {
+      const numbers = [numberText(fixed(scores[at], 2)), numberText(fixed(weights[at]))];
+      return line(at === column ? 'hl-this' : null, tokenText(columns[at]), shareBar(weights[at]), ...numbers);
+    });
+  const list = element('ol', { class: 'hl-softmax' }, line('hl-soft', ...names), ...lines);
   if (rest.length === 0) return [list];
-  return [
-    list,
-    note(
-      `and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`,
-    ),
-  ];
+  const others = fixed(sum(rest.map((at) => weights[at])));
+  return [list, note(`and ${plural(rest.length, 'more key')} with ${others} together`)];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    element('p', { class: 'hl-fact' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), numberText(fixed(norm))),
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('span', {}, `of ${fixed(total)} in the row`),
-      numberText(`${fixed((100 * norm) / (total || 1), 1)} %`),
-    ),
-    note(
-      'f(x) is the value vector of this head at ',
-      tokenText(column),
-      ' after the output projection (Kobayashi et al. 2020).',
-    ),
+    fact('its norm, ‖weight × f(x)‖', fixed(norm)),
+    fact(`of ${fixed(total)} in the row`, `${fixed((100 * norm) / (total || 1), 1)} %`),
+    note('f(x) is the value vector at ', tokenText(column), ' after the output projection (Kobayashi et al. 2020).'),
   ];
 }

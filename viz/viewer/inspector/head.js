@@ -7,7 +7,7 @@ import { sum } from '../core/math.js';
 import { axes } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { chooseKind, chosenHeads, differs, headOf, isMuted, sameHead, sourceView, toggleMute } from '../core/store.js';
-import { actionButton, note, numberText, rug, section } from '../core/widgets.js';
+import { actionButton, actions, fact, note, numberText, rug, section } from '../core/widgets.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
 
@@ -53,7 +53,7 @@ function mutingOf(server, state) {
   });
   button.append(' ', element('kbd', {}, 'M'));
   const outcome = muted && muted.heads === mutes ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
-  return [element('h3', {}, title), ...outcome, element('div', { class: 'hl-actions' }, button)];
+  return [element('h3', {}, title), ...outcome, actions(button)];
 }
 
 // The names of the open definitions, which stay open on the next head.
@@ -143,6 +143,5 @@ function importanceOf({ importance }, heads) {
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);
   const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // heads that cost more
-  const text = `${rank} of ${all.length}`;
-  return [element('p', { class: 'hl-fact' }, element('span', {}, 'importance, rank'), numberText(text))];
+  return [fact('importance, rank', `${rank} of ${all.length}`)];
 }

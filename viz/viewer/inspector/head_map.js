@@ -1,6 +1,6 @@
 // The head map: for each head of each kind, how the log-probability of the translation changes if it alone is muted.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { KINDS } from '../core/payload.js';
 import { chooseKind, headOf, isMuted } from '../core/store.js';
 import { kindName, signed } from '../core/labels.js';
@@ -41,14 +41,10 @@ function gridOf(store, state, kind, table, most, readout) {
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads }[key];
     return step === undefined ? null : place + step;
   });
-  const rows = cells.map((row, layer) =>
-    element(
-      'div',
-      { role: 'row', class: 'hl-map-row' },
-      element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1)),
-      ...row,
-    ),
-  );
+  const rows = cells.map((row, layer) => {
+    const number = element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1));
+    return element('div', { role: 'row', class: 'hl-map-row' }, number, ...row);
+  });
   const grid = element('div', { role: 'grid', class: 'hl-map', 'aria-label': `${kindName(kind)} heads` }, ...rows);
   grid.style.setProperty('--hl-heads', heads);
   return element('div', {}, element('p', { class: 'hl-soft' }, kindName(kind)), grid);
@@ -59,17 +55,13 @@ function cellOf(store, state, one, value, most, readout) {
   const text = `${fullName(one)}: ${signed(value)}`;
   const showValue = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
-  const attributes = {
-    type: 'button',
-    role: 'gridcell',
-    class: 'hl-map-cell',
-    'aria-label': text,
-    'aria-selected': String(chosen),
-    onclick: () => choose(store, one),
-    onpointerenter: showValue,
-    onfocus: showValue,
-  };
-  const cell = tint(element('button', attributes), value, most);
+  const names = { role: 'gridcell', 'aria-label': text, 'aria-selected': String(chosen) };
+  const attributes = { ...names, onpointerenter: showValue, onfocus: showValue };
+  const cell = tint(
+    createButton('hl-map-cell', () => choose(store, one), attributes),
+    value,
+    most,
+  );
   cell.classList.toggle('hl-is-silent', isMuted(state, one));
   return cell;
 }

@@ -1,7 +1,7 @@
 // The inspector: five panels in tabs, and a status line with the open request, an error, or the name of the record
 // that is shown in place of the model's own translation.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { EMPTY, TABS, closeView, differs } from '../core/store.js';
 import { actionButton, addRovingFocus } from '../core/widgets.js';
 import { createHeadCard } from './head.js';
@@ -55,29 +55,10 @@ function createStep(server) {
 
 function createPanel(server, id, name) {
   const { node, draw } = CREATE[id](server);
-  const tab = element(
-    'button',
-    {
-      type: 'button',
-      role: 'tab',
-      class: 'hl-tab',
-      id: `${name}-tab`,
-      'aria-controls': name,
-      onclick: () => server.store.change({ panel: id }),
-    },
-    TAB_NAMES[id],
-  );
-  const body = element(
-    'div',
-    {
-      role: 'tabpanel',
-      class: `hl-scroll hl-panel-body hl-panel-${id}`,
-      id: name,
-      'aria-labelledby': `${name}-tab`,
-      hidden: true,
-    },
-    node,
-  );
+  const open = () => server.store.change({ panel: id });
+  const tab = createButton('hl-tab', open, { role: 'tab', id: `${name}-tab`, 'aria-controls': name }, TAB_NAMES[id]);
+  const attributes = { role: 'tabpanel', id: name, 'aria-labelledby': `${name}-tab`, hidden: true };
+  const body = element('div', { class: `hl-scroll hl-panel-body hl-panel-${id}`, ...attributes }, node);
   return { id, tab, body, draw, drawn: EMPTY };
 }
 

@@ -18,14 +18,10 @@ export function drawChart(title, lines, { first, last, marked, format }) {
     readout.textContent = valuesAt(lines, step, format);
     mark.setAttribute('d', `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`);
   };
+  const attributes = { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img' };
   const picture = shape(
     'svg',
-    {
-      class: 'hl-chart',
-      viewBox: `0 0 ${SIZE.width} ${SIZE.height}`,
-      role: 'img',
-      'aria-label': `${title} over ${last} steps`,
-    },
+    { class: 'hl-chart', ...attributes, 'aria-label': `${title} over ${last} steps` },
     ...axisOf(low, high, up, format),
     ...ticksOf(first, last, across),
     ...lines.map((line, index) =>
@@ -39,12 +35,8 @@ export function drawChart(title, lines, { first, last, marked, format }) {
   });
   picture.addEventListener('pointerleave', () => point(marked));
   point(marked);
-  return element(
-    'figure',
-    { class: 'hl-figure' },
-    element('figcaption', {}, element('h4', {}, title), readout),
-    picture,
-  );
+  const caption = element('figcaption', {}, element('h4', {}, title), readout);
+  return element('figure', { class: 'hl-figure' }, caption, picture);
 }
 
 // A step before the first measurement is drawn at the left edge.

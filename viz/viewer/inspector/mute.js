@@ -6,7 +6,7 @@ import { kindName, listOf, plural, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { whyNot } from '../core/requests.js';
 import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
-import { actionButton, note, section } from '../core/widgets.js';
+import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
 import { drawHeadMap } from './head_map.js';
 
@@ -62,7 +62,7 @@ function drawChoices(server, node, state) {
   node.replaceChildren(
     element('h3', {}, 'Mute'),
     note(titleOf(state)),
-    element('div', { class: 'hl-actions' }, ...buttons),
+    actions(...buttons),
     element('div', { class: 'hl-actions hl-silent-heads' }, ...muted, clear),
   );
   if (reason) node.append(note(reason));
@@ -78,7 +78,7 @@ function drawOutcome(server, node, state) {
     ...wordsOf(muted),
     ...changeOf(record, muted),
     changesOfTokens(record, muted),
-    element('div', { class: 'hl-actions' }, showButton(server, state, muted)),
+    actions(showButton(server, state, muted)),
   );
   return undefined;
 }
@@ -98,11 +98,7 @@ function drawImportance(server, node, state) {
   const attributes = { disabled: reason !== null };
   node.replaceChildren(
     note(reason ?? 'Mute each head alone to see how the log-probability of this translation changes.'),
-    element(
-      'div',
-      { class: 'hl-actions' },
-      actionButton(`Try all ${plural(count, 'head')}`, () => askImportance(server), attributes),
-    ),
+    actions(actionButton(`Try all ${plural(count, 'head')}`, () => askImportance(server), attributes)),
   );
   return undefined;
 }

@@ -3,7 +3,7 @@
 import { element, readable } from '../core/dom.js';
 import { fixed, signed } from '../core/labels.js';
 import { largest, sum } from '../core/math.js';
-import { numberText, signedBar, tokenColumns } from '../core/widgets.js';
+import { fact, numberText, signedBar, tokenColumns } from '../core/widgets.js';
 
 // The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
 export function wordsOf({ original_words: before, words: after }) {
@@ -28,12 +28,7 @@ export function changeOf(record, { differences }) {
   const before = sum(record.log_probabilities);
   const change = sum(differences);
   return [
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('span', {}, 'log p of “before”'),
-      numberText(`${fixed(before, 2)} → ${fixed(before + change, 2)}`),
-    ),
+    fact('log p of “before”', `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
     element(
       'p',
       { class: 'hl-fact' },

@@ -1,6 +1,6 @@
 // The likeliest tokens of a step. The person can force each of them.
 
-import { element, tokenText, visible } from '../core/dom.js';
+import { createButton, element, tokenText, visible } from '../core/dom.js';
 import { differs } from '../core/store.js';
 import { forceToken } from '../core/effects.js';
 import { fixed } from '../core/labels.js';
@@ -59,12 +59,8 @@ function alternative(server, { record, step }, one, reason) {
   const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];
   if (taken) return element('li', { class: 'hl-taken', title: `${visible(one)} was taken` }, ...pieces);
   const label = `forced “${visible(one)}” at step ${step + 1}`;
-  const attributes = {
-    type: 'button',
-    class: 'hl-choice',
-    disabled: reason !== null,
-    'aria-label': `force ${visible(one)}, probability ${fixed(probability)}`,
-    onclick: () => forceToken(server, step, one.id, label),
-  };
-  return element('li', {}, element('button', attributes, ...pieces));
+  const force = () => forceToken(server, step, one.id, label);
+  const name = `force ${visible(one)}, probability ${fixed(probability)}`;
+  const attributes = { disabled: reason !== null, 'aria-label': name };
+  return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));
 }

@@ -6,18 +6,13 @@ import { fixed } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { whyNot } from '../core/requests.js';
 import { chooseKind, closeView, differs, openView } from '../core/store.js';
-import { actionButton, note, numberText, section, tokenColumns } from '../core/widgets.js';
+import { actionButton, actions, note, numberText, section, tokenColumns } from '../core/widgets.js';
 
 const LABEL = 'your own translation';
 
 export function createOwnTranslation(server) {
-  const box = element('textarea', {
-    class: 'hl-box',
-    rows: 2,
-    dir: 'auto',
-    placeholder: 'How would you translate it?',
-    'aria-label': 'Your own translation',
-  });
+  const texts = { placeholder: 'How would you translate it?', 'aria-label': 'Your own translation' };
+  const box = element('textarea', { class: 'hl-box', rows: 2, dir: 'auto', ...texts });
   const submit = () => score(server, box.value.trim(), result);
   box.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -27,7 +22,7 @@ export function createOwnTranslation(server) {
   const button = actionButton('Score it', submit);
   const hint = note();
   const result = element('div', { class: 'hl-scored' });
-  const node = section('Your own translation', box, element('div', { class: 'hl-actions' }, button), hint, result);
+  const node = section('Your own translation', box, actions(button), hint, result);
   return {
     node,
     draw(state, before) {
@@ -52,9 +47,7 @@ function drawResult(store, node, { record, scored }) {
   node.replaceChildren(
     ...sideOf('the model’s', record),
     ...sideOf('yours', scored),
-    element(
-      'div',
-      { class: 'hl-actions' },
+    actions(
       actionButton('Show its attention', show),
       actionButton('Difference in the matrix', () => compare(store, scored), { disabled: isDisjoint }),
     ),

@@ -5,7 +5,7 @@ import { askTraining, showTrainingStep } from '../core/effects.js';
 import { fixed } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/store.js';
-import { actionButton, note } from '../core/widgets.js';
+import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from './line_chart.js';
 
 const PAUSE = 700; // milliseconds between two steps while playing
@@ -64,12 +64,8 @@ function createControls(server) {
   const { store } = server;
   const label = element('p', { class: 'hl-role' });
   const choice = element('select', { class: 'hl-box', 'aria-label': 'Sentence' });
-  const slider = element('input', {
-    type: 'range',
-    min: 0,
-    class: 'hl-slider',
-    'aria-label': 'Saved step of the training',
-  });
+  const name = 'Saved step of the training';
+  const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': name });
   const player = createPlayer(server);
   choice.addEventListener('change', () => showTrainingStep(server, stepShown(store.get()), Number(choice.value)));
   slider.addEventListener('input', () => {
@@ -78,15 +74,7 @@ function createControls(server) {
     showTrainingStep(server, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
   const hint = note('Move the slider to see the attention for this sentence at that step of the training.');
-  const node = element(
-    'section',
-    { class: 'hl-part' },
-    label,
-    choice,
-    slider,
-    element('div', { class: 'hl-actions' }, player.node),
-    hint,
-  );
+  const node = element('section', { class: 'hl-part' }, label, choice, slider, actions(player.node), hint);
   return {
     node,
     draw(state, before) {

@@ -1,13 +1,13 @@
 // The Save menu: a link that opens the view again, and pictures of it.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { toAddress } from '../core/permalink.js';
 import { hasLink } from '../core/store.js';
 import { pictureOf, pngOf, svgText } from './svg.js';
 
-export function createExportMenu(store) {
+export function createSaveMenu(store) {
   const note = element('span', { class: 'hl-soft', role: 'status' });
-  const item = (text, act) => element('button', { type: 'button', class: 'hl-item', onclick: act }, text);
+  const item = (text, act) => createButton('hl-item', act, {}, text);
   const items = [
     item('Copy link', async () => {
       const state = store.get();

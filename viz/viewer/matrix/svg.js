@@ -25,13 +25,8 @@ export function pictureOf(state) {
   const top = MARGIN + 32 + slant * 0.62 + 16;
   const width = Math.ceil(Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480));
   const height = Math.ceil(top + grid.rows * CELL.height + 72 + MARGIN);
-  const svg = shape('svg', {
-    width,
-    height,
-    viewBox: `0 0 ${width} ${height}`,
-    'font-family': 'system-ui, sans-serif',
-    'font-size': 13,
-  });
+  const size = { width, height, viewBox: `0 0 ${width} ${height}` };
+  const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
     shape('title', {}, `${titleOf(state)}: ${readable(state.record.source_text)}`),
     shape('defs', {}, hatch(inks)),
@@ -101,17 +96,10 @@ function outlines(grid, state, inks) {
   if (column !== null) boxes.push([column * CELL.width, 0, CELL.width, height, 1]);
   if (row !== null && column !== null && !token)
     boxes.push([column * CELL.width, row * CELL.height, CELL.width, CELL.height, 2]);
-  return boxes.map(([x, y, across, down, stroke]) =>
-    shape('rect', {
-      x,
-      y,
-      width: across - 1,
-      height: down - 1,
-      fill: 'none',
-      stroke: inks.accent,
-      'stroke-width': stroke,
-    }),
-  );
+  return boxes.map(([x, y, across, down, stroke]) => {
+    const box = { x, y, width: across - 1, height: down - 1 };
+    return shape('rect', { ...box, fill: 'none', stroke: inks.accent, 'stroke-width': stroke });
+  });
 }
 
 function captions(state, y, inks) {
@@ -127,14 +115,12 @@ function captions(state, y, inks) {
 }
 
 function hatch(inks) {
-  const attributes = {
-    id: 'hatch',
-    width: 6,
-    height: 6,
-    patternUnits: 'userSpaceOnUse',
-    patternTransform: 'rotate(45)',
-  };
-  return shape('pattern', attributes, shape('rect', { width: 1, height: 6, fill: inks.line }));
+  const place = { patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' };
+  return shape(
+    'pattern',
+    { id: 'hatch', width: 6, height: 6, ...place },
+    shape('rect', { width: 1, height: 6, fill: inks.line }),
+  );
 }
 
 export function svgText(svg) {

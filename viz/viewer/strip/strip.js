@@ -1,9 +1,9 @@
 // The strip: the translation, the source tokens above the target tokens, and arcs for the heads on screen.
 
-import { element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
+import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { fixed } from '../core/labels.js';
-import { sum } from '../core/math.js';
+import { clamp, sum } from '../core/math.js';
 import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from '../core/store.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
@@ -21,15 +21,8 @@ export function createStrip(store) {
   }
   const arcs = createArcs();
   const label = (name) => element('span', { class: 'hl-strip-label hl-soft' }, name);
-  const body = element(
-    'div',
-    { class: 'hl-strip-body' },
-    label('source'),
-    chips.source,
-    label('translation'),
-    chips.target,
-    arcs,
-  );
+  const lines = [label('source'), chips.source, label('translation'), chips.target];
+  const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const node = element(
     'section',
@@ -67,12 +60,11 @@ function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
-    const forced = step < (record.n_prefix ?? 0);
-    return chip('target', step + 1, token, predicted[step - 1], {
-      probability,
-      forced,
-      colour: colours[stepOf(probability)],
-    });
+    const forced = step < (record.n_prefix ?? 0) && 'forced';
+    const target = chip('target', step + 1, token, predicted[step - 1], [forced, `probability ${fixed(probability)}`]);
+    target.classList.toggle('hl-forced', Boolean(forced));
+    target.style.setProperty('--hl-chance', colours[stepOf(probability)]);
+    return target;
   });
   chips.target.replaceChildren(chip('target', 0, read[0]), ...targets);
   for (const side of ['source', 'target']) {
@@ -96,49 +88,32 @@ function factsOf(record) {
   return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 
-function chip(side, place, token, before = null, { probability = null, forced = false, colour = null } = {}) {
-  const facts = [
-    visible(token),
-    forced ? 'forced' : null,
-    probability === null ? null : `probability ${probability.toFixed(4)}`,
-  ];
-  const label = facts.filter(Boolean).join(', ');
+function chip(side, place, token, before = null, facts = []) {
+  const known = facts.filter(Boolean);
   const continues = token.word !== null && token.word === before?.word;
-  const classes = [
-    'hl-chip',
-    forced && 'hl-forced',
-    continues && 'hl-continues',
-    side === 'target' && place === 0 && 'hl-chip-start',
-  ];
-  const button = element(
-    'button',
-    {
-      type: 'button',
-      class: classes.filter(Boolean).join(' '),
-      tabindex: '-1',
-      'data-side': side,
-      'data-place': place,
-      'aria-label': label,
-      title: facts.slice(1).filter(Boolean).join(', ') || null,
-    },
-    tokenText(token),
-  );
-  if (colour) button.style.setProperty('--hl-chance', colour);
-  return button;
+  const attributes = {
+    tabindex: '-1',
+    'data-side': side,
+    'data-place': place,
+    'aria-label': [visible(token), ...known].join(', '),
+    title: known.join(', ') || null,
+  };
+  const classes = ['hl-chip', continues && 'hl-continues', side === 'target' && place === 0 && 'hl-chip-start'];
+  return createButton(classes.filter(Boolean).join(' '), null, attributes, tokenText(token));
 }
 
 function listen({ store, body }) {
   const chipOf = (event) => event.target.closest('.hl-chip');
-  const spotOf = (button) => spotOfToken(store.get(), button.dataset.side, Number(button.dataset.place));
+  const spotOf = ({ dataset }) => spotOfToken(store.get(), dataset.side, Number(dataset.place));
   body.addEventListener('pointerover', (event) => {
-    const button = chipOf(event);
-    if (event.pointerType !== 'touch' && store.get().record) store.change({ hover: button && spotOf(button) });
+    const target = chipOf(event);
+    if (event.pointerType !== 'touch' && store.get().record) store.change({ hover: target && spotOf(target) });
   });
   body.addEventListener('pointerleave', () => store.change({ hover: null }));
   body.addEventListener('click', (event) => {
-    const button = chipOf(event);
-    const spot = button && spotOf(button);
-    if (spot) store.change(pinToken(store.get(), spot, button.dataset.side));
+    const target = chipOf(event);
+    const spot = target && spotOf(target);
+    if (spot) store.change(pinToken(store.get(), spot, target.dataset.side));
   });
   body.addEventListener('keydown', (event) => moveFocus(event, chipOf(event)));
 }
@@ -155,7 +130,7 @@ function moveFocus(event, button) {
   const line = [...button.parentElement.children];
   const forwards = (event.key === 'ArrowRight') === (button.parentElement.dir === 'ltr');
   const place = { Home: 0, End: line.length - 1 }[event.key] ?? line.indexOf(button) + (forwards ? 1 : -1);
-  const next = line[Math.min(line.length - 1, Math.max(0, place))];
+  const next = line[clamp(place, line.length)];
   button.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
@@ -166,8 +141,7 @@ function light(parts, state) {
   const grid = shownGrid(state);
   for (const button of parts.lit) button.classList.remove('hl-lit');
   parts.lit = ['source', 'target'].flatMap((side) => {
-    const buttons = parts.chips[side].children;
-    return [...litPlaces(state, grid, side)].map((place) => buttons[place]);
+    return [...litPlaces(state, grid, side)].map((place) => parts.chips[side].children[place]);
   });
   for (const button of parts.lit) button.classList.add('hl-lit');
   lightArcs(parts, state, grid);

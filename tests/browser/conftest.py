@@ -1,4 +1,4 @@
-"""The page with a translator that needs no model, and a real Chromium to look at it."""
+"""The page with translators that need no model, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def opened(browser: Browser, address: str) -> Iterator[Page]:
-    """The page with its first example drawn; the test fails when a script fails or asks for the outside."""
+    """The page with its first example drawn; the test fails if a script fails or loads from elsewhere."""
     page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
     trouble: list[str] = []
     page.on("pageerror", lambda error: trouble.append(str(error)))
@@ -86,15 +86,15 @@ Show = Callable[..., Page]
 
 @pytest.fixture
 def asked() -> list[dict[str, Any]]:
-    """What the viewer of `show` asks the server."""
+    """The requests that the viewer of `show` sends."""
     return []
 
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Iterator[Show]:
-    """A function that shows a translation in the viewer alone, with a desk to ask but without Gradio.
+    """A function that shows a translation in the viewer alone, with answers but without Gradio.
 
-    The test fails when a script fails or asks for the outside. `address` is what follows the # of the link.
+    The test fails if a script fails or loads from elsewhere. `address` is what follows the # of the link.
     """
     trouble: list[str] = []
     pages: list[Page] = []

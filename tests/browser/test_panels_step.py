@@ -125,7 +125,7 @@ def test_each_hypothesis_shows_its_own_attention(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
-def test_the_tree_obeys_the_arrows(page: Page):
+def test_arrows_move_through_the_tree(page: Page):
     panel = open_panel(page, "Step")
     panel.get_by_role("button", name="Draw the beam tree").click()
     title = page.locator(".hl-centre h2").inner_text()
@@ -162,7 +162,7 @@ def test_an_own_translation_is_compared_with_the_models(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
-def test_what_two_translations_share_has_a_difference(page: Page):
+def test_the_difference_to_an_own_translation_at_common_tokens(page: Page):
     text = f"snow {RESULT.text[:12]}"
     own = tiny().score(TEXT, text)
     place = texts(own.attention.predicted).index(texts(RESULT.attention.predicted)[0])
@@ -180,7 +180,7 @@ def test_what_two_translations_share_has_a_difference(page: Page):
     assert abs(difference) > 0.001
 
 
-def test_letters_typed_into_the_box_are_no_commands(show: Show):
+def test_letters_typed_into_the_box_are_not_commands(show: Show):
     page = show(TRANSLATORS["de-en"].translate(FIRST))
     title = page.locator(".hl-centre h2").inner_text()
     open_panel(page, "Step").get_by_label("Your own translation").press_sequentially("1man")

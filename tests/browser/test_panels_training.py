@@ -1,4 +1,4 @@
-"""The training panel: the model's own run, and its attention at saved steps."""
+"""The training panel: the curves of the training run, and the attention at saved steps."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def to_step(page: Page, place: int) -> None:
     page.get_by_label("Saved step of the training").fill(str(place))
 
 
-def test_the_curves_are_the_runs(page: Page, asked: list):
+def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     assert asked == []
     panel = open_panel(page, "Training")
     expect(panel.locator("figcaption").first).to_have_text("Lossstep 1000: training 4.00, validation 5.50")
@@ -102,7 +102,7 @@ def test_another_sentence_of_the_training(page: Page):
     expect(page.locator(".hl-chip[data-side=source]")).to_have_count(5)
 
 
-def test_a_pin_stays_while_the_steps_pass(page: Page):
+def test_a_pin_stays_when_the_step_changes(page: Page):
     choose(page, "Cross", 1, 1)
     panel = open_panel(page, "Training")
     to_step(page, 1)
@@ -161,7 +161,7 @@ def test_nothing_else_can_be_asked_of_a_model_in_training(page: Page, asked: lis
     assert {each["do"] for each in asked} == {"training", "training_step"}
 
 
-def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
+def test_a_training_record_that_could_not_be_read_can_be_requested_again(page: Page):
     page.evaluate("() => { window.answering = window.askDesk; }")
     page.evaluate(FAIL, "The server does not answer.")
     panel = open_panel(page, "Training")
@@ -179,7 +179,7 @@ def test_a_notice_below_the_curves_says_what_is_missing(page: Page, monkeypatch:
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
-def test_a_model_without_a_record_says_so_and_is_not_asked_again(
+def test_a_missing_training_record_is_reported_and_not_requested_again(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
     nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": handlers.NO_TRAINING}

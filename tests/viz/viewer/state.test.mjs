@@ -53,7 +53,7 @@ test('a pin moves over allowed cells, keeps its row between kinds, and is cleare
   assert.equal(store.get().pin, null);
 });
 
-test('a token of the strip knows its row and column', () => {
+test('a token of the strip has a row and a column', () => {
   const at = (kind, side, place) => spotOfToken({ record, kind }, side, place);
   assert.deepEqual(at('encoder', 'source', 2), { row: 2, column: 2, token: true });
   assert.deepEqual(at('cross', 'source', 2), { row: null, column: 2 });
@@ -171,7 +171,7 @@ test('the heads on screen are muted and unmuted', () => {
   assert.deepEqual(store.get().mutes, []);
 });
 
-test('a new record forgets what belonged to the old one and keeps the choices', () => {
+test('a new record keeps the choices but not the answers about the old one', () => {
   const store = opened();
   store.change({
     mode: 'norm',

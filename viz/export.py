@@ -43,7 +43,7 @@ const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
 Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
-  .show(document.getElementById('payload').textContent);
+  .show(JSON.parse(document.getElementById('payload').textContent));
 """
 # Allows only the file's own scripts and style, by their hashes; img-src is for the icon and the PNG download.
 POLICY = (

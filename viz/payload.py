@@ -1,9 +1,9 @@
 """The compact form of a translation that the page, the exported file and the API share.
 
-One JSON object: a readable header, the measures and the role of every head, and three arrays of attention
-weights. A weight is a 16-bit fixed-point number, `code / 65535`, because float16 has too few digits near 1
-for a readout of four digits. The arrays are little-endian, deflated with zlib and written in base64: a
-browser reads them with its own DecompressionStream, without a library.
+One JSON object: a readable header, the measures and the role of every head with their definitions, and
+three arrays of attention weights. A weight is a 16-bit fixed-point number, `code / 65535`, because float16
+has too few digits near 1 for a readout of four digits. The arrays are little-endian, compressed with zlib
+and encoded in base64: browsers decompress them with their built-in DecompressionStream.
 
 Axis letters: L layers, H heads, S source length, T target length.
 """
@@ -21,15 +21,27 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.analysis.measures import ROLES, HeadMeasures, head_roles, measure_heads
+from model.analysis.measures import (
+    MEASURES,
+    ROLE_DEFINITIONS,
+    ROLES,
+    HeadMeasures,
+    head_roles,
+    measure_heads,
+    measure_tables,
+)
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
-VERSION = 2
+VERSION = 3
 SCALE = 65535
-UNIT = 1e-4
+UNIT = 1e-4  # the last digit that the page shows
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
+DEFINITIONS = {
+    "measures": [measure._asdict() for measure in MEASURES],
+    "roles": {role: definition._asdict() for role, definition in ROLE_DEFINITIONS.items()},
+}
 
 
 def encode(
@@ -41,7 +53,7 @@ def encode(
 ) -> dict[str, Any]:
     """Return the payload of one translation: a dict that `json.dumps` accepts.
 
-    The last two are the options that the translation was asked with.
+    `beam_size` and `length_penalty` are the options that the translation was made with.
     """
     record = translation.attention
     heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
@@ -68,6 +80,7 @@ def encode(
         "notices": list(translation.notices),
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
+        "definitions": DEFINITIONS,
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
@@ -75,7 +88,7 @@ def encode(
 
 
 def decode(payload: Mapping[str, Any]) -> Translation:
-    """Return the translation that `encode` was given; each weight is within 1.6e-5 of the original.
+    """Return the translation that `encode` received; each weight is within 1.6e-5 of the original.
 
     Raises ValueError when the payload has another version.
     """
@@ -100,7 +113,7 @@ def decode(payload: Mapping[str, Any]) -> Translation:
 
 
 def to_json(payload: Mapping[str, Any]) -> str:
-    """Return the payload as JSON that is safe inside HTML: no `</script>` of a sentence ends its script."""
+    """Return the payload as JSON that is safe inside HTML: a sentence cannot end the script element."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -120,10 +133,9 @@ def encode_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
 
 
 def encode_values(values: NDArray[np.float32]) -> dict[str, Any]:
-    """Return one array of numbers of any size, none negative, as its shape and its packed codes.
+    """Return one array of non-negative numbers of any size as its shape and its packed codes.
 
-    A code is a whole number of ten-thousandths, the last digit that the page shows; `scale` is the largest
-    value.
+    A value is `code * unit`; `scale` is the largest value, or 1 if all are 0.
     """
     exact = values.astype(np.float64)
     packed = zlib.compress(np.rint(exact / UNIT).astype("<u4").tobytes(), level=6)
@@ -145,8 +157,8 @@ def decode_weights(packed: Mapping[str, Any]) -> NDArray[np.float32]:
 def quantise(weights: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the codes of weights: the nearest code that still rounds to the same four decimal digits.
 
-    The nearest code alone can fall on the other side of a rounding boundary, and the page would then
-    show 0.9841 for a weight that prints as 0.9842. One code up or down is always on the right side.
+    The nearest code can lie on the other side of a rounding boundary: the page would show 0.9841 for a
+    weight that prints as 0.9842. One code up or down is always on the right side.
     """
     exact = weights.astype(np.float64)
     codes = np.rint(exact * SCALE).astype(np.int64)
@@ -159,27 +171,15 @@ def _array(weights: torch.Tensor) -> NDArray[np.float32]:
 
 
 def _measures(heads: HeadMeasures) -> dict[str, list[list[Any]]]:
-    """The measures of one kind by name, [layer][head]; None where a measure has no meaning.
-
-    `offset_share` is the share, of `offset_queries` queries, whose strongest key is `offset` places on.
-    """
-    values = {
-        "confidence": heads.confidence,
-        "entropy": heads.entropy,
-        "offset_share": heads.positional.share,
-        "offset": heads.positional.offset,
-        "offset_queries": heads.positional.queries,
-        "sinks": heads.sink_mass,
-        "rare": heads.rare_share,
-        "focus": heads.source_focus,
-    }
+    """The measures of one kind by name, [layer][head]; None where a measure has no meaning."""
     layers, width = heads.entropy.shape
-    without = [[None] * width for _ in range(layers)]
-    return {name: without if value is None else _table(value) for name, value in values.items()}
+    empty = [[None] * width for _ in range(layers)]
+    tables = measure_tables(heads).items()
+    return {name: empty if values is None else _table(values) for name, values in tables}
 
 
 def _table(values: torch.Tensor) -> list[list[float | int]]:
-    """Rows of numbers with the four decimals that the page shows; whole numbers stay whole."""
+    """Rows of numbers, rounded to the four decimals that the page shows; integers stay integers."""
     exact = values.double().round(decimals=4) if values.is_floating_point() else values
     return exact.tolist()
 

@@ -1,7 +1,9 @@
-"""Numbers about heads: what a head's weights are like, as pure functions of the weights.
+"""Measures and roles of heads: pure functions of the attention weights, and how the page presents them.
 
 Axis letters: L any leading axes (layer, head), Q queries, S keys, T target length, H heads. Every
 function measures all heads of a kind in one call. Argmax takes the first of equal weights.
+
+The payload carries MEASURES and ROLE_DEFINITIONS, so a new measure or role is added in this file alone.
 """
 
 from __future__ import annotations
@@ -26,18 +28,19 @@ Role = Literal[
 ]
 ROLES: tuple[Role, ...] = get_args(Role)
 ROLE_OF_OFFSET: dict[int, Role] = {-1: "previous token", 1: "next token", 0: "same token"}
+# The least value of a measure that gives a head its role.
 POSITIONAL = 0.9  # share of queries at one offset (Voita et al. 2019, section 5.1)
-SINK = 0.5  # mean weight: more goes to the sinks than to all words together
-RARE = 0.5  # share of queries whose strongest key is the rarest
+SINK = 0.5  # mean weight: the sinks get more than all words together
+RARE = 0.5  # share of queries whose strongest key is the rarest token
 ALIGNED = 0.5  # source focus
 
 
 class Positional(NamedTuple):
-    """The most common distance from a query to its strongest key."""
+    """The most common distance from a query to its strongest key, for each head."""
 
     offset: Int[Tensor, "*L"]  # key minus query: -1 is the previous token
     share: Float[Tensor, "*L"]  # of the queries that can have this offset, 0 to 1
-    queries: Int[Tensor, "*L"]  # how many those are
+    queries: Int[Tensor, "*L"]  # the number of those queries
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,100 @@ class HeadMeasures:
     source_focus: Float[Tensor, "L H"] | None  # cross
 
 
+class Measure(NamedTuple):
+    """A measure as the page shows it: one value for each head, the largest first when heads are sorted."""
+
+    name: str  # in payloads and links
+    label: str
+    definition: str
+    unit: str = ""
+    digits: int = 2  # decimals
+    maximum: float | None = 1.0  # end of the scale; None when there is no upper bound
+    offset: str | None = None  # table of the offsets that the values are about
+    sample: str | None = None  # table of the number of queries measured; None when it is every query
+
+
+MEASURES = (
+    Measure(
+        "confidence",
+        "confidence",
+        "Mean over queries of the largest weight; the end of the sentence is left out (Voita et al. 2019, "
+        "section 4).",
+    ),
+    Measure(
+        "entropy",
+        "entropy",
+        "Mean over queries of the entropy of the row: 0 if all weight is on one token, log2 n if it is "
+        "spread evenly over n tokens.",
+        unit=" bit",
+        maximum=None,
+    ),
+    Measure(
+        "offset_share",
+        "fixed offset",
+        "Share of queries whose strongest key is at the most common offset. The offset follows “at”; −1 is "
+        f"the previous token. A head is positional from {POSITIONAL:.2f} on (Voita et al. 2019, "
+        "section 5.1).",
+        offset="offset",
+        sample="offset_queries",
+    ),
+    Measure(
+        "sinks",
+        "sink weight",
+        "Mean weight on special tokens and final punctuation (Clark et al. 2019, section 3.2).",
+    ),
+    Measure(
+        "rare",
+        "rare words",
+        "Share of queries whose strongest key is the rarest source token (Voita et al. 2019, section 5.3).",
+    ),
+    Measure(
+        "focus",
+        "source focus",
+        "How close the head comes to giving each source token a row of its own: the largest weight of each "
+        "column, summed and divided by the largest possible sum. Heads that align words score high. This is "
+        "Headlight's own measure.",
+    ),
+)
+
+
+def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
+    """The values of MEASURES and of the tables that they name, [layer, head]; None without a meaning."""
+    return {
+        "confidence": heads.confidence,
+        "entropy": heads.entropy,
+        "offset_share": heads.positional.share,
+        "offset": heads.positional.offset,
+        "offset_queries": heads.positional.queries,
+        "sinks": heads.sink_mass,
+        "rare": heads.rare_share,
+        "focus": heads.source_focus,
+    }
+
+
+class RoleDefinition(NamedTuple):
+    """A role as the page shows it."""
+
+    definition: str
+    symbol: str  # an SVG path in a square of 10 by 10
+
+
+ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
+    "previous token": RoleDefinition("reads the previous token", "M8.5 5H1.5M4.5 2 1.5 5l3 3"),
+    "next token": RoleDefinition("reads the next token", "M1.5 5h7M5.5 2l3 3-3 3"),
+    "same token": RoleDefinition("reads its own token", "M1.5 3.5h7M1.5 6.5h7"),
+    "separator sink": RoleDefinition(
+        "reads special tokens and final punctuation", "M8 1v8M1 5h4.5M3.5 3l2 2-2 2"
+    ),
+    "aligned": RoleDefinition("reads the source word that is being translated", "M1 1h2v2h2v2h2v2h2v2"),
+    "rare word": RoleDefinition("reads the rarest word of the sentence", "M5 1l4 4-4 4-4-4z"),
+    "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
+}
+
+
 def entropy(weights: Float[Tensor, "*L Q S"]) -> Float[Tensor, "*L Q"]:
     """Entropy of each row in bits: 0 on one key, log2 n when spread evenly over n keys."""
-    # Where a weight is 0, forbidden or underflown, xlogy gives the limit 0 instead of NaN.
+    # A weight can be 0 because of the mask or underflow; xlogy then gives the limit 0 instead of NaN.
     nats: Tensor = -torch.special.xlogy(weights, weights).sum(-1)
     return nats.clamp(min=0) / math.log(2)
 
@@ -64,10 +158,10 @@ def entropy(weights: Float[Tensor, "*L Q S"]) -> Float[Tensor, "*L Q"]:
 def confidence(
     weights: Float[Tensor, "*L Q S"], queries: Bool[Tensor, " Q"], keys: Bool[Tensor, " S"]
 ) -> Float[Tensor, "*L"]:
-    """Mean over queries of the largest weight, the end of the sentence left out, 0 to 1.
+    """Mean over queries of the largest weight, without the end of the sentence, 0 to 1.
 
     Voita et al. 2019, "Analyzing Multi-Head Self-Attention", section 4. `queries` and `keys` are
-    False at </s>, which is no real token. Weights are not renormalised over the rest.
+    False at </s>, which is not a real token. Weights are not renormalised over the rest.
     """
     largest = weights.masked_fill(~keys, 0).amax(-1)
     return largest[..., queries].sum(-1) / queries.sum().clamp(min=1)
@@ -79,8 +173,9 @@ def positional(weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | Non
     Voita et al. 2019, section 5.1: a head is positional when the share is at least 0.9. `mask` is
     True where a query may attend. Only queries that can have the offset count: the first token
     has no previous one, and a row with a single permitted key (the decoder's first) has no choice.
-    An offset that fewer than half as many queries can have as the most possible one is left out, for
-    the share of one or two queries says nothing. Of equally common offsets, more possible ones win.
+    Offsets that few queries can have are left out: fewer than half as many as can have the most widely
+    possible offset. A share of one or two queries would say nothing. Of equally common offsets, the one
+    that more queries can have is taken.
     """
     counts, able = offset_counts(weights, mask)
     n_queries = weights.shape[-2]
@@ -117,10 +212,10 @@ def sink_mass(weights: Float[Tensor, "*L Q S"], sinks: Bool[Tensor, " S"]) -> Fl
 
 
 def sink_tokens(tokens: Sequence[Token]) -> Bool[Tensor, " S"]:
-    """Where attention goes when a head has nothing to do: special tokens and final punctuation.
+    """Marks the tokens that heads read when they have nothing to do: special tokens and final punctuation.
 
-    Clark et al. 2019, "What Does BERT Look at?", section 3.2. <unk> stands for a word, so it is
-    none of them. Final punctuation is every mark between the last word and </s>.
+    Clark et al. 2019, "What Does BERT Look at?", section 3.2. <unk> is not a sink, because it replaces
+    a word. Final punctuation is every mark between the last word and </s>.
     """
     sinks = [token.word is None for token in tokens]
     for place in reversed(range(len(tokens))):
@@ -138,31 +233,23 @@ def rare_word_share(weights: Float[Tensor, "*L Q S"], rarity: Int[Tensor, " S"])
     """Share of queries whose strongest key is the rarest token of the sentence, 0 to 1.
 
     Voita et al. 2019, section 5.3. `rarity` grows from frequent to rare: the rank of each token by
-    frequency, least for specials. If the rarest stands more than once, each place counts.
+    frequency, lowest for special tokens. If the rarest token occurs more than once, each place counts.
     """
     strongest = weights.max(-1)
     rarest = rarity == rarity.max()
     return (rarest[strongest.indices] & (strongest.values > 0)).to(weights.dtype).mean(-1)
 
 
-def coverage(cross: Float[Tensor, "*L T S"]) -> Float[Tensor, "*L S"]:
-    """Sum over the target of the weight on each source token; over all tokens it adds up to T.
-
-    Tu et al. 2016, "Modeling Coverage for Neural Machine Translation", section 3.
-    """
-    return cross.sum(-2)
-
-
 def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Float[Tensor, "*L"]:
-    """How nearly each source token is the one focus of some row, 0 to 1: what an aligning head does.
+    """How close a head comes to giving each source token a row of its own, 0 to 1: high for aligning heads.
 
-    Ours: over source tokens, the largest weight that any row gives, summed and divided by
-    min(T, tokens), its largest possible value. A head that spreads its weight scores low, and so
-    does one whose rows all look at one token; rows shifted by one score the same. `words` is
-    False at specials.
+    Our own measure: the largest weight in each source token's column, summed and divided by
+    min(T, tokens), the largest possible sum. A head that spreads its weight scores low, and so
+    does a head whose rows all look at one token. Rows shifted by one do not change the value.
+    `words` is False at special tokens.
     """
-    # On the gold links of Vilar et al. 2006 this ranks the 32 heads of de-en as their alignment
-    # error does, read the better way, shifted or not: Spearman 0.86, where confidence gives 0.59.
+    # On the gold links of Vilar et al. 2006 this ranks the 32 heads of de-en much as their alignment
+    # error does (the lower one of shifted and unshifted): Spearman 0.86; confidence reaches 0.59.
     largest = cross[..., words].amax(-2)
     return largest.sum(-1) / words.sum().clamp(min=1, max=cross.shape[-2])
 
@@ -171,14 +258,14 @@ def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
     """The role of each head, as its index in ROLES: the first of these that applies.
 
     - previous token, next token, same token: at least POSITIONAL of the queries at offset -1, 1 or
-      0; not for cross-attention, whose positions belong to two sentences.
+      0; not for cross-attention, where query and key positions belong to two sentences.
     - separator sink: a sink mass of at least SINK.
     - rare word: a rare-word share of at least RARE.
     - aligned: a source focus of at least ALIGNED; for cross-attention only.
     - mixed: everything else.
     """
     role = torch.full_like(measures.positional.offset, ROLES.index("mixed"))
-    # The last to be written wins, so the order is that of the docstring reversed.
+    # Later assignments overwrite earlier ones, so the docstring's order is reversed here.
     if measures.source_focus is not None:
         role[measures.source_focus >= ALIGNED] = ROLES.index("aligned")
     if measures.rare_share is not None:
@@ -194,10 +281,10 @@ def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
 def measure_heads(record: AttentionRecord, rarity: Int[Tensor, " S"]) -> dict[Kind, HeadMeasures]:
     """Every measure of every head of one record, by kind.
 
-    `rarity` of the source tokens is that of `rare_word_share`; token ids can serve, for a
-    vocabulary lists specials first and then, within letters and merges or words, the frequent
-    before the rare. The decoder's rows are those of the tokens it reads; the row that predicts
-    </s> is the end of the sentence that `confidence` leaves out.
+    `rarity` of the source tokens is described in `rare_word_share`. Token ids can be used: a
+    vocabulary lists special tokens first and then, within letters and merges or within words, the
+    frequent before the rare. The decoder's rows are those of the tokens it reads; `confidence` leaves
+    out the row that predicts </s>.
     """
     source, read = record.source, record.read
     words = ~_ends(record.predicted)
@@ -217,7 +304,7 @@ def _measures(
     mask: Bool[Tensor, "Q S"] | None = None,
     rarity: Int[Tensor, " S"] | None = None,
 ) -> HeadMeasures:
-    """`queries` are those that `confidence` counts."""
+    """`queries` are the rows that `confidence` counts."""
     words = torch.tensor([token.word is not None for token in keys])
     return HeadMeasures(
         kind=kind,

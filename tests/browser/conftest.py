@@ -1,4 +1,4 @@
-"""The page with a translator that needs no model, and a real Chromium to look at it."""
+"""The page with translators that need no model, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def opened(browser: Browser, address: str) -> Iterator[Page]:
-    """The page with its first example drawn; the test fails when a script fails or asks for the outside."""
+    """The page with its first example drawn; the test fails if a script fails or loads from elsewhere."""
     page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
     trouble: list[str] = []
     page.on("pageerror", lambda error: trouble.append(str(error)))
@@ -86,7 +86,7 @@ Show = Callable[..., Page]
 
 @pytest.fixture
 def asked() -> list[dict[str, Any]]:
-    """What the viewer of `show` asks the server."""
+    """The requests that the viewer of `show` sends."""
     return []
 
 
@@ -94,7 +94,7 @@ def asked() -> list[dict[str, Any]]:
 def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Iterator[Show]:
     """A function that shows a translation in the viewer alone, with a backend but without Gradio.
 
-    The test fails when a script fails or asks for the outside. `address` is what follows the # of the link.
+    The test fails if a script fails or loads from elsewhere. `address` is what follows the # of the link.
     """
     trouble: list[str] = []
     pages: list[Page] = []
@@ -132,7 +132,7 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
 
 def draw(page: Page, translation: Translation, model: str = "de-en") -> None:
     """Give the viewer of `show` another translation."""
-    page.evaluate("json => viewer.show(json)", to_json(encode(translation, model)))
+    page.evaluate("json => viewer.show(JSON.parse(json))", to_json(encode(translation, model)))
 
 
 def is_outside(url: str) -> bool:

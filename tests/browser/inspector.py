@@ -1,4 +1,4 @@
-"""What a person does with the inspector, in words, and a real model for it to ask."""
+"""Helpers that act like a person at the inspector, and a small real model to ask."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 
 TEXT = "Ein kleiner Hund läuft."
-# Answers wait until the test lets them go; an answer can be replaced by an error.
+# HOLD delays answers until RELEASE; FAIL replaces answers by an error.
 HOLD = """() => {
   const backend = window.askBackend;
   window.held = [];
@@ -19,7 +19,7 @@ HOLD = """() => {
 RELEASE = "() => Promise.all(window.held.splice(0).map((answer) => answer()))"
 FAIL = "(sentence) => { window.askBackend = async () => ({ error: sentence }); }"
 KEEP = "() => { window.kept = viewer.state(); }"
-# Names of the parts of the state that are no longer what they were, the open panel aside.
+# Names of the parts of the state that have changed since KEEP, without the open panel.
 DIFFERENT = """() => {
   const now = viewer.state();
   const same = (one, other) => one === other || JSON.stringify(one) === JSON.stringify(other);
@@ -43,7 +43,7 @@ def open_panel(page: Page, name: str) -> Locator:
 
 
 def status(page: Page) -> Locator:
-    """Return the line that says what is asked, what went wrong or what is shown."""
+    """Return the status line: the open request, an error, or the record that is shown."""
     return page.locator(".hl-status")
 
 
@@ -53,7 +53,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """Return a number with its sign, as the page writes it; none where nothing is left of it."""
+    """Return a number with its sign, as the page writes it; without a sign if it rounds to 0."""
     text = f"{abs(value):.{digits}f}"
     if float(text) == 0:
         return text
@@ -61,5 +61,5 @@ def signed(value: float, digits: int = 4) -> str:
 
 
 def chips(page: Page) -> list[str]:
-    """Return the tokens of the translation on screen, the start token left out."""
+    """Return the tokens of the translation on screen, without the start token."""
     return page.locator(".hl-chip[data-side=target]").all_inner_texts()[1:]

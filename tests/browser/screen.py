@@ -1,4 +1,4 @@
-"""What a person does with the page, in words."""
+"""Helpers that act like a person at the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST = "Der kleine Hund schläft heute unter dem alten Tisch."
 
 
 def translate(page: Page, text: str) -> Translation:
-    """Type a sentence, press Enter, wait until its tokens are drawn; return what the model said."""
+    """Type a sentence, press Enter, wait until its tokens are drawn; return the translation."""
     expected = TRANSLATORS["de-en"].translate(text)
     submit(page, text)
     expect(page.locator(".hl-translation")).to_have_text(expected.text)

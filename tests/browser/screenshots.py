@@ -35,7 +35,7 @@ def a_cell_explained(page: Page) -> None:
     expect(page.locator(".hl-inspector")).to_contain_text("softmax")
 
 
-def a_silent_layer(page: Page) -> None:
+def a_muted_layer(page: Page) -> None:
     page.get_by_role("tab", name="Mute").click()
     page.get_by_role("button", name="Try all").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
@@ -56,7 +56,7 @@ PICTURES = {
     "dark": Picture(a_pinned_word, scheme="dark"),
     "phone": Picture(a_pinned_word, 380, 1400),
     "cell": Picture(a_cell_explained, scheme="dark"),
-    "mute": Picture(a_silent_layer),
+    "mute": Picture(a_muted_layer),
     "compare": Picture(two_heads_compared),
 }
 

@@ -1,4 +1,4 @@
-"""The inspector's frame, its head card, and how it asks the server."""
+"""The inspector: its tabs, its head card, and its requests to the server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def page(show: Show) -> Page:
     return show(RESULT)
 
 
-def test_tabs_have_one_open_panel_and_obey_the_arrows_alone(page: Page):
+def test_one_panel_is_open_and_arrows_in_the_tabs_change_only_the_panel(page: Page):
     title = page.locator(".hl-centre h2").inner_text()
     page.get_by_role("tab", name="Head").focus()
     for name in (*PANELS[1:], "Head"):
@@ -53,7 +53,7 @@ def test_no_panel_changes_the_height_of_the_screen(page: Page):
 
 
 @pytest.mark.parametrize(("kind", "layer", "head"), [("Cross", 1, 2), ("Encoder", 4, 8), ("Decoder", 3, 1)])
-def test_the_head_card_says_what_the_model_measures(page: Page, kind: str, layer: int, head: int):
+def test_the_head_card_shows_the_measures_of_the_model(page: Page, kind: str, layer: int, head: int):
     choose(page, kind, layer, head)
     measured = MEASURES[kind.lower()]
     place = (layer - 1, head - 1)
@@ -76,13 +76,13 @@ def test_the_head_card_says_what_the_model_measures(page: Page, kind: str, layer
     expect(panel.locator(".hl-role")).to_have_text(role[0].upper() + role[1:])
 
 
-def test_a_measure_explains_itself_and_stays_open(page: Page):
+def test_the_definition_of_a_measure_stays_open(page: Page):
     choose(page, "Cross", 1, 2)
     confidence = open_panel(page, "Head").locator("[data-name=confidence]")
     confidence.locator("summary").click()
     rows = len(RESULT.attention.predicted)
     expect(confidence).to_contain_text("Voita et al. 2019")
-    expect(confidence).to_contain_text(f"Here {rows} queries. All 32 heads:")
+    expect(confidence).to_contain_text(f"Measured over {rows} queries. All 32 heads:")
     ticks = confidence.locator(".hl-rug-ticks").get_attribute("d")
     assert ticks.count("M") == 32
     mark = confidence.locator(".hl-rug-mark").get_attribute("d")
@@ -105,7 +105,7 @@ def test_several_heads_have_the_mean_of_their_measures(page: Page):
     expect(panel.locator("[data-name=confidence] .hl-number")).to_have_text(number(float(value), 2))
 
 
-def test_looking_around_asks_for_nothing(page: Page, asked: list):
+def test_opening_panels_and_choosing_heads_sends_no_request(page: Page, asked: list):
     for name in ("Head", "Step", "Mute"):
         open_panel(page, name)
         choose(page, "Encoder", 2, 3)
@@ -115,11 +115,11 @@ def test_looking_around_asks_for_nothing(page: Page, asked: list):
     assert asked == []
 
 
-def test_a_question_shows_that_it_is_open_and_can_be_cancelled(page: Page):
+def test_an_open_request_is_shown_and_can_be_cancelled(page: Page):
     page.evaluate(HOLD)
     panel = open_panel(page, "Mute")
     page.keyboard.press("m")
-    expect(status(page)).to_contain_text("Translating without these heads")
+    expect(status(page)).to_contain_text("Translating with heads muted")
     page.get_by_role("button", name="Cancel").click()
     expect(status(page)).to_have_text("the model’s own translation")
     page.evaluate(RELEASE)
@@ -127,7 +127,7 @@ def test_a_question_shows_that_it_is_open_and_can_be_cancelled(page: Page):
     expect(panel.locator("ins")).to_have_count(0)
 
 
-def test_a_late_answer_about_a_former_sentence_is_dropped(page: Page):
+def test_a_late_answer_about_the_previous_sentence_is_ignored(page: Page):
     page.evaluate(HOLD)
     open_panel(page, "Mute").get_by_role("button", name="Try all").click()
     draw(page, TRANSLATORS["de-en"].translate("Guten Tag."))
@@ -136,13 +136,13 @@ def test_a_late_answer_about_a_former_sentence_is_dropped(page: Page):
     assert page.evaluate("viewer.state().importance") is None
 
 
-def test_only_the_newest_question_of_a_kind_is_answered(page: Page):
+def test_only_the_answer_to_the_newest_request_of_a_name_is_shown(page: Page):
     page.evaluate(HOLD)
     panel = open_panel(page, "Mute")
     page.keyboard.press("m")
     panel.get_by_role("button", name="All of layer").click()
     page.evaluate(RELEASE)
-    expect(panel.locator(".hl-outcome h3")).to_have_text("Without 8 heads")
+    expect(panel.locator(".hl-outcome h3")).to_have_text("With 8 heads muted")
     assert page.evaluate("viewer.state().muted.heads.length") == 8
 
 
@@ -170,7 +170,7 @@ def test_a_token_of_markup_stays_text_in_every_panel(show: Show):
     assert page.locator(".hl-inspector script, .hl-inspector img").count() == 0
 
 
-def test_a_file_says_what_only_the_page_can_do(browser: Browser, tmp_path: Path):
+def test_an_exported_file_says_what_needs_the_app(browser: Browser, tmp_path: Path):
     path = tmp_path / "attention_maps.html"
     path.write_text(document(encode(RESULT, "de-en")), "utf-8")
     page = browser.new_page()
@@ -178,7 +178,7 @@ def test_a_file_says_what_only_the_page_can_do(browser: Browser, tmp_path: Path)
     page.locator(".hl-thumbnail").first.wait_for()
     expect(open_panel(page, "Head")).to_contain_text("confidence")
     for name in PANELS[1:]:
-        expect(open_panel(page, name)).to_contain_text("This view is a file")
+        expect(open_panel(page, name)).to_contain_text("Not available in an exported file. Open the app.")
     expect(page.locator(".hl-tour")).to_be_hidden()
     page.close()
 

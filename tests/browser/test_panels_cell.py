@@ -68,7 +68,7 @@ def test_pointing_at_a_dimension_reads_its_numbers(page: Page):
     expect(panel.locator(".hl-dimension")).to_have_text(f"3 of {width}: {product}")
 
 
-def test_it_asks_only_while_it_is_open_and_only_for_a_pinned_cell(page: Page, asked: list):
+def test_only_the_open_panel_sends_a_request_and_only_for_a_pinned_cell(page: Page, asked: list):
     choose(page, "Cross", 1, 1)
     pin(page, 0, 0)
     assert asked == []
@@ -84,9 +84,9 @@ def test_it_asks_only_while_it_is_open_and_only_for_a_pinned_cell(page: Page, as
     assert [(each["do"], each["head"]) for each in asked] == [("cell", 0), ("cell", 1)]
 
 
-def test_what_has_no_query_and_key_says_so(page: Page, asked: list):
+def test_a_cell_without_query_and_key_says_why(page: Page, asked: list):
     panel = open_panel(page, "Cell")
-    expect(panel).to_have_text("Click a cell of the matrix to see how its weight comes about.")
+    expect(panel).to_have_text("Click a cell of the matrix to see how its weight is computed.")
     choose(page, "Decoder", 1, 1)
     pin(page, 1, 3)
     expect(panel).to_contain_text("The mask forbids this cell")

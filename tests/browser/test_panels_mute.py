@@ -1,4 +1,4 @@
-"""The mute panel: silent heads, what they change, and which of all heads matter."""
+"""The mute panel: muted heads, what they change, and which of all heads matter."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def mutes(page: Page) -> list[list]:
     return page.evaluate("viewer.state().mutes")
 
 
-def loudest() -> Head:
-    """Return a head whose silence changes the words."""
+def head_that_matters() -> Head:
+    """Return a head that changes the words when it is muted."""
     for kind, layers in (("cross", 4), ("decoder", 4), ("encoder", 2)):
         for layer in range(layers):
             for head in range(3):
@@ -52,8 +52,8 @@ def loudest() -> Head:
     raise AssertionError("no head changes the words")
 
 
-def test_a_silent_head_is_struck_out_and_the_translation_changes(page: Page):
-    head = loudest()
+def test_a_muted_head_is_struck_out_and_the_translation_changes(page: Page):
+    head = head_that_matters()
     choose(page, head.kind.capitalize(), head.layer + 1, head.head + 1)
     panel = open_panel(page, "Mute")
     page.evaluate(KEEP)
@@ -84,7 +84,7 @@ def test_a_layer_a_column_and_a_selection_at_once(page: Page):
     assert mutes(page) == []
     panel.get_by_role("button", name="Head 3 of each layer").click()
     assert mutes(page) == [["cross", layer, 2] for layer in range(4)]
-    panel.get_by_role("button", name="let Cross 1.3 speak").click()
+    panel.get_by_role("button", name="Unmute Cross 1.3").click()
     assert mutes(page) == [["cross", layer, 2] for layer in range(1, 4)]
     panel.get_by_role("button", name="Clear all").click()
     page.get_by_role("gridcell", name="layer 4, head 1", exact=True).click(modifiers=["Shift"])
@@ -93,30 +93,30 @@ def test_a_layer_a_column_and_a_selection_at_once(page: Page):
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(2)
 
 
-def test_the_head_card_says_what_silence_changes(page: Page):
+def test_the_head_card_shows_what_muting_changes(page: Page):
     choose(page, "Cross", 1, 1)
     panel = open_panel(page, "Head")
     panel.get_by_role("button", name="Mute").click()
     change = sum(tiny().mute(TEXT, [Head("cross", 0, 0)]).differences)
     before = sum(RESULT.log_probabilities)
     expect(panel.locator("strong")).to_have_text(signed(change))
-    expect(panel).to_contain_text(f"log p of the first{number(before, 2)} → {number(before + change, 2)}")
+    expect(panel).to_contain_text(f"log p of “before”{number(before, 2)} → {number(before + change, 2)}")
     page.keyboard.press("m")
     expect(panel.locator("strong")).to_have_count(0)
     assert mutes(page) == []
 
 
 def test_the_muted_translation_shows_its_own_attention(page: Page):
-    head = loudest()
+    head = head_that_matters()
     choose(page, head.kind.capitalize(), head.layer + 1, head.head + 1)
     panel = open_panel(page, "Mute")
     page.keyboard.press("m")
     expect(panel.locator("ins").first).to_be_visible()
     page.evaluate(KEEP)
     panel.get_by_role("button", name="Show its attention").click()
-    silent = tiny().mute(TEXT, [head]).translation
-    expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(silent.ids) + 1)
-    expect(status(page)).to_contain_text("without 1 head")
+    muted = tiny().mute(TEXT, [head]).translation
+    expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(muted.ids) + 1)
+    expect(status(page)).to_contain_text("with 1 head muted")
     expect(panel.locator("ins").first).to_be_visible()
     panel.get_by_role("button", name="Show the model’s own").click()
     assert page.evaluate(DIFFERENT) == []
@@ -126,7 +126,7 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(RESULT.ids) + 1)
 
 
-def test_a_mute_that_fails_is_taken_back(page: Page):
+def test_a_mute_that_fails_is_undone(page: Page):
     sentence = "The server does not answer. Is the page still running?"
     choose(page, "Cross", 1, 1)
     panel = open_panel(page, "Mute")
@@ -138,15 +138,15 @@ def test_a_mute_that_fails_is_taken_back(page: Page):
     expect(status(page)).to_contain_text(sentence)
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
     assert mutes(page) == [["cross", 0, 0]]
-    expect(panel.locator(".hl-outcome:not(.hl-stale) h3")).to_have_text("Without 1 head")
+    expect(panel.locator(".hl-outcome:not(.hl-stale) h3")).to_have_text("With 1 head muted")
     panel.get_by_role("button", name="Clear all").click()
     page.keyboard.press("m")
     expect(status(page)).to_contain_text(sentence)
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(0)
-    expect(panel.locator(".hl-outcome")).to_contain_text("No head is silent.")
+    expect(panel.locator(".hl-outcome")).to_contain_text("No head is muted.")
 
 
-def test_a_mute_that_is_cancelled_is_taken_back(page: Page):
+def test_a_mute_that_is_cancelled_is_undone(page: Page):
     open_panel(page, "Mute")
     page.evaluate(HOLD)
     page.keyboard.press("m")

@@ -1,4 +1,4 @@
-"""The step panel: forcing a token, the beam tree, and a translation of one's own."""
+"""The step panel: forced tokens, the beam tree, and the person's own translation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def expect_chips(page: Page, tokens) -> None:
 
 
 def pruned(step: int) -> int:
-    """Return the place in the tree of the first hypothesis that this step left behind."""
+    """Return the place in the tree of the first hypothesis that this step pruned."""
     return next(at for at, one in enumerate(TREE.beam_tree) if one.status == "pruned" and one.step == step)
 
 
@@ -73,7 +73,7 @@ def test_forcing_a_token_continues_from_there_and_back_restores_everything(page:
     assert page.evaluate(DIFFERENT) == []
 
 
-def test_a_new_sentence_ends_the_visit(page: Page):
+def test_a_new_sentence_closes_the_view(page: Page):
     panel = open_panel(page, "Step")
     panel.locator(".hl-next .hl-choice").first.click()
     expect(status(page)).to_contain_text("forced")
@@ -101,7 +101,7 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
     found = [f"score {number(one.score)}" for one in TREE.hypotheses]
     scores = panel.locator(".hl-hypotheses .hl-number")
     expect(scores).to_have_text(found)
-    assert "log p over the length penalty" in (scores.first.get_attribute("title") or "")
+    assert "log p divided by the length penalty" in (scores.first.get_attribute("title") or "")
 
 
 def test_each_hypothesis_shows_its_own_attention(page: Page):
@@ -125,7 +125,7 @@ def test_each_hypothesis_shows_its_own_attention(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
-def test_the_tree_obeys_the_arrows(page: Page):
+def test_arrows_move_through_the_tree(page: Page):
     panel = open_panel(page, "Step")
     panel.get_by_role("button", name="Draw the beam tree").click()
     title = page.locator(".hl-centre h2").inner_text()
@@ -141,7 +141,7 @@ def test_the_tree_obeys_the_arrows(page: Page):
     expect(page.locator(".hl-centre h2")).to_have_text(title)
 
 
-def test_an_own_translation_stands_beside_the_models(page: Page):
+def test_an_own_translation_is_compared_with_the_models(page: Page):
     panel = open_panel(page, "Step")
     own = tiny().score(TEXT, "door")
     panel.get_by_label("Your own translation").fill("door")
@@ -162,7 +162,7 @@ def test_an_own_translation_stands_beside_the_models(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
-def test_what_two_translations_share_has_a_difference(page: Page):
+def test_the_difference_to_an_own_translation_at_common_tokens(page: Page):
     text = f"snow {RESULT.text[:12]}"
     own = tiny().score(TEXT, text)
     place = texts(own.attention.predicted).index(texts(RESULT.attention.predicted)[0])
@@ -180,7 +180,7 @@ def test_what_two_translations_share_has_a_difference(page: Page):
     assert abs(difference) > 0.001
 
 
-def test_letters_typed_into_the_box_are_no_commands(show: Show):
+def test_letters_typed_into_the_box_are_not_commands(show: Show):
     page = show(TRANSLATORS["de-en"].translate(FIRST))
     title = page.locator(".hl-centre h2").inner_text()
     open_panel(page, "Step").get_by_label("Your own translation").press_sequentially("1man")

@@ -1,4 +1,4 @@
-"""The training panel: the model's own run, and its attention at saved steps."""
+"""The training panel: the curves of the training run, and the attention at saved steps."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def to_step(page: Page, place: int) -> None:
     page.get_by_label("Saved step of the training").fill(str(place))
 
 
-def test_the_curves_are_the_runs(page: Page, asked: list):
+def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     assert asked == []
     panel = open_panel(page, "Training")
     expect(panel.locator("figcaption").first).to_have_text("Lossstep 1000: training 4.00, validation 5.50")
@@ -107,7 +107,7 @@ def test_another_sentence_of_the_training(page: Page):
     expect(page.locator(".hl-chip[data-side=source]")).to_have_count(5)
 
 
-def test_a_pin_stays_while_the_steps_pass(page: Page):
+def test_a_pin_stays_when_the_step_changes(page: Page):
     choose(page, "Cross", 1, 1)
     panel = open_panel(page, "Training")
     to_step(page, 1)
@@ -142,13 +142,13 @@ def test_play_runs_through_the_steps_to_the_end(page: Page, asked: list):
     assert [each["step"] for each in asked[1:]] == [10, 100, 1000]
 
 
-def test_whoever_prefers_little_motion_has_no_play(page: Page, show: Show):
+def test_play_is_hidden_for_people_who_prefer_reduced_motion(page: Page, show: Show):
     page.emulate_media(reduced_motion="reduce")
     expect(open_panel(page, "Training").get_by_label("Saved step of the training")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_hidden()
 
 
-def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: list):
+def test_nothing_else_can_be_asked_of_a_model_in_training(page: Page, asked: list):
     open_panel(page, "Training")
     to_step(page, 1)
     expect(status(page)).to_contain_text("training, step 1")
@@ -156,7 +156,9 @@ def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: lis
     expect(panel).to_contain_text("a model in training")
     expect(panel.get_by_role("button", name="All of layer")).to_be_disabled()
     page.keyboard.press("m")
-    expect(status(page)).to_contain_text("This is a model in training, of which only the attention is kept.")
+    expect(status(page)).to_contain_text(
+        "Not available for a model in training: only its attention was saved."
+    )
     expect(page.locator(".hl-muted")).to_have_count(0)
     page.get_by_role("button", name="Close").click()
     expect(status(page)).to_contain_text("training, step 1")
@@ -164,7 +166,7 @@ def test_of_a_model_in_training_nothing_else_can_be_asked(page: Page, asked: lis
     assert {each["do"] for each in asked} == {"training", "training_step"}
 
 
-def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
+def test_a_training_record_that_could_not_be_read_can_be_requested_again(page: Page):
     page.evaluate("() => { window.answering = window.askBackend; }")
     page.evaluate(FAIL, "The server does not answer.")
     panel = open_panel(page, "Training")
@@ -174,9 +176,7 @@ def test_a_record_that_could_not_be_read_can_be_asked_for_again(page: Page):
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
-def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
-    page: Page, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_notice_below_the_curves_says_what_is_missing(page: Page, monkeypatch: pytest.MonkeyPatch):
     broken = "3 lines of this training's log cannot be read; the curves leave them out."
     answer_with(monkeypatch, "training", lambda *_: training() | {"notice": broken})
     panel = open_panel(page, "Training")
@@ -184,7 +184,7 @@ def test_what_is_missing_of_the_record_is_said_beneath_its_curves(
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
-def test_a_model_without_a_record_says_so_and_is_not_asked_again(
+def test_a_missing_training_record_is_reported_and_not_requested_again(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
     nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": handlers.NO_TRAINING}

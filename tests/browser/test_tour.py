@@ -1,4 +1,4 @@
-"""The tour: offered once, five steps on the model that reverses words, and everything as before behind it."""
+"""The tour: offered once, five steps with the model that reverses words, everything restored at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def start(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_five_steps_and_everything_is_as_before(page: Page):
+def test_five_steps_and_everything_is_restored(page: Page):
     start(page)
     card = page.get_by_label("Tour")
     word = TRANSLATORS["reverse"].translate("umbrella")
@@ -47,7 +47,7 @@ def test_five_steps_and_everything_is_as_before(page: Page):
             expect(page.locator(".hl-panel-cell .hl-sum")).to_be_visible()
         if step == 5:
             expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(4)
-            expect(page.locator(".hl-panel-mute .hl-outcome h3")).to_have_text("Without 4 heads")
+            expect(page.locator(".hl-panel-mute .hl-outcome h3")).to_have_text("With 4 heads muted")
         button.click()
     assert seen == ["Tokens", "Heads", "Matrix", "Inspector", "Inspector"]
     expect(card).to_be_hidden()
@@ -82,7 +82,7 @@ def test_without_the_model_the_tour_says_so(page: Page):
     expect(page.get_by_label("Tour")).to_be_hidden()
 
 
-def test_it_is_offered_until_a_person_answers(browser: Browser, address: str):
+def test_it_is_offered_until_the_person_answers(browser: Browser, address: str):
     context = browser.new_context()
     page = context.new_page()
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_it_is_offered_until_a_person_answers(browser: Browser, address: str):
     context.close()
 
 
-def test_a_browser_that_forgets_everything_can_still_take_it(browser: Browser, address: str):
+def test_a_browser_that_stores_nothing_can_take_it(browser: Browser, address: str):
     page = browser.new_page()
     trouble: list[str] = []
     page.on("pageerror", lambda error: trouble.append(str(error)))

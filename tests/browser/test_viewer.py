@@ -1,4 +1,4 @@
-"""The linked viewer: what lights up, what is written, what stays, and how quickly."""
+"""The linked viewer: highlights, readout, pins, and how quickly it reacts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_readout_is_the_tensors_value(
     assert f"rank {rank} of {allowed}" in readout(page)
 
 
-def test_the_average_and_the_largest_are_one_step_away(page: Page):
+def test_the_average_and_the_largest_are_one_key_or_click_away(page: Page):
     choose(page, "Cross", 2, 3)
     page.keyboard.press("a")
     point(page, 1, 2)
@@ -47,7 +47,7 @@ def test_the_average_and_the_largest_are_one_step_away(page: Page):
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
 
 
-def test_a_cell_lights_its_row_and_column_everywhere(page: Page):
+def test_a_cell_highlights_its_row_and_column_in_every_panel(page: Page):
     choose(page, "Cross", 1, 1)
     point(page, 2, 1)
     expect(page.locator(".hl-row-label.hl-lit")).to_have_text("KLEINE→hUND")
@@ -57,7 +57,7 @@ def test_a_cell_lights_its_row_and_column_everywhere(page: Page):
     expect(page.locator(".hl-band-column")).to_be_visible()
 
 
-def test_a_token_lights_its_column_and_its_arcs(page: Page):
+def test_a_token_highlights_its_column_and_its_arcs(page: Page):
     choose(page, "Cross", 1, 1)
     page.locator(".hl-chip[data-side=source]").nth(3).hover()
     expect(page.locator(".hl-column-label.hl-lit")).to_have_text("schläft")
@@ -73,7 +73,7 @@ def test_a_click_on_a_target_token_opens_the_words_of_its_step(page: Page):
     expect(page.locator(".hl-inspector")).to_contain_text("KLEINE")
 
 
-def test_click_pins_and_click_or_escape_lets_go(page: Page):
+def test_click_pins_and_click_or_escape_clears_the_pin(page: Page):
     choose(page, "Cross", 1, 1)
     at = cell(page, 4, 5)
     page.mouse.click(*at)
@@ -90,7 +90,7 @@ def test_click_pins_and_click_or_escape_lets_go(page: Page):
     assert "Point at a cell" in readout(page)
 
 
-def test_a_masked_cell_says_so_and_is_hatched(page: Page):
+def test_a_masked_cell_is_hatched_and_named_in_the_readout(page: Page):
     choose(page, "Decoder", 1, 1)
     point(page, 1, 6)
     assert readout(page) == "KLEINE ← UNTER not allowed by the mask"
@@ -109,7 +109,7 @@ def test_a_masked_cell_says_so_and_is_hatched(page: Page):
     assert colours > 1, "a cell of weight zero has one colour, a masked one has lines"
 
 
-def test_looking_around_asks_the_server_for_nothing(page: Page, asked: list[dict]):
+def test_choosing_heads_and_cells_sends_no_request(page: Page, asked: list[dict]):
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     before = drawn(page)

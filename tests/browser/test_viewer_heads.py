@@ -1,4 +1,4 @@
-"""Heads in the atlas: chosen together, ordered by a measure, named by their role, muted, tinted."""
+"""Heads in the overview: chosen together, ordered by a measure, named by their role, muted, tinted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_number_chooses_its_row_or_its_column_of_heads(show: Show):
 @pytest.mark.parametrize(
     ("kind", "option"), [("Cross", "confidence"), ("Decoder", "entropy"), ("Encoder", "sinks")]
 )
-def test_heads_are_ordered_by_a_measure_of_python(show: Show, kind: str, option: str):
+def test_heads_are_sorted_by_the_measures_of_the_model(show: Show, kind: str, option: str):
     page = show(RESULT)
     choose(page, kind, 1, 1)
     page.get_by_label("Order of the heads").select_option(option)
@@ -68,7 +68,7 @@ def test_heads_are_ordered_by_a_measure_of_python(show: Show, kind: str, option:
     expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 1, head 1")
 
 
-def test_a_measure_without_meaning_for_the_kind_is_not_offered(show: Show):
+def test_a_measure_without_meaning_for_the_kind_is_disabled(show: Show):
     page = show(RESULT)
     rare = page.get_by_label("Order of the heads").locator("option[value=rare]")
     expect(rare).to_be_enabled()
@@ -85,7 +85,7 @@ def test_the_legend_names_the_roles_that_heads_have(show: Show):
     assert title == ROLES[int(roles[1, 2])]
 
 
-def test_a_muted_head_is_struck_out_until_it_speaks_again(show: Show):
+def test_a_muted_head_is_struck_out_until_it_is_unmuted(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     page.keyboard.press("m")
@@ -98,7 +98,7 @@ def test_a_muted_head_is_struck_out_until_it_speaks_again(show: Show):
     assert muted.evaluate(line) == "none"
 
 
-def test_importance_tints_heads_and_orders_them(show: Show):
+def test_importance_colours_heads_and_sorts_them(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 1, 1)
     page.get_by_role("tab", name="Mute").click()

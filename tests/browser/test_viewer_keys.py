@@ -53,7 +53,7 @@ def test_arrows_scroll_the_page_until_the_viewer_has_the_focus(show: Show):
     expect(title).to_have_text("Cross · layer 2 · head 4")
 
 
-def test_arrows_walk_along_the_tokens(show: Show):
+def test_arrows_move_between_the_tokens(show: Show):
     page = show(RESULT)
     title = page.locator(".hl-centre h2").inner_text()
     page.locator(".hl-chip[data-side=source]").first.focus()
@@ -65,13 +65,13 @@ def test_arrows_walk_along_the_tokens(show: Show):
     assert page.locator(".hl-centre h2").inner_text() == title
 
 
-def test_letters_typed_into_the_sentence_are_no_commands(opened: Page):
+def test_letters_typed_into_the_sentence_are_not_commands(opened: Page):
     choose(opened, "Cross", 2, 3)
     opened.get_by_label("Sentence").press_sequentially("1a")
     expect(opened.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
 
 
-def test_a_pinned_token_comes_into_sight(show: Show):
+def test_the_strip_scrolls_to_a_pinned_token(show: Show):
     page = show(TRANSLATORS["de-en"].translate(" ".join(f"Wort{number}" for number in range(40))))
     page.keyboard.press("3")
     last = page.locator(".hl-chip[data-side=source]").last

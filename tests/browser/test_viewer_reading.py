@@ -1,4 +1,4 @@
-"""The viewer for every reader: languages, contrast, phones, calm; what was forced is called so."""
+"""The viewer for every reader: languages, contrast, phones, reduced motion, labels of forced tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lefts(page: Page, side: str) -> list[float]:
 @pytest.mark.parametrize(
     ("text", "backwards"), [("שלום עולם טוב", True), ("مرحبا يا عالم", True), ("日本 語 です", False)]
 )
-def test_tokens_stand_in_the_direction_of_their_language(show: Show, text: str, backwards: bool):
+def test_tokens_follow_the_direction_of_their_language(show: Show, text: str, backwards: bool):
     page = show(TRANSLATORS["de-en"].translate(text))
     assert lefts(page, "source") == sorted(lefts(page, "source"), reverse=backwards)
     expect(page.locator(".hl-column-label").first).to_have_text(text.split()[0])
@@ -41,7 +41,7 @@ def test_tokens_stand_in_the_direction_of_their_language(show: Show, text: str, 
     assert text.split()[0] in readout(page)
 
 
-def test_the_pieces_of_a_merged_word_stand_without_gap(show: Show):
+def test_the_pieces_of_a_merged_word_have_no_gap(show: Show):
     page = show(tiny().translate(TEXT), model="tiny")
     page.keyboard.press("w")
     gaps = page.locator(".hl-whole .hl-continues").evaluate_all(
@@ -68,7 +68,7 @@ def ratio(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_on_its_ground(show: Show, scheme: str):
+def test_every_text_has_enough_contrast(show: Show, scheme: str):
     page = show(RESULT, scheme=scheme)
     page.mouse.click(*cell(page, 1, 1))
     found = page.evaluate(
@@ -132,7 +132,7 @@ def test_on_a_phone_the_help_lists_the_keys(show: Show):
     expect(page.get_by_role("list", name="Keys")).to_be_hidden()
 
 
-def test_nothing_moves_for_people_who_ask_for_that(show: Show):
+def test_reduced_motion_turns_animations_off(show: Show):
     page = show(RESULT)
     page.emulate_media(reduced_motion="reduce")
     durations = page.locator(".headlight *").evaluate_all(

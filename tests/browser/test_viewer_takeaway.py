@@ -1,4 +1,4 @@
-"""What a person takes away of a view: the link that opens it again, pictures, a table."""
+"""The Save menu and the table: the link that opens the view again, pictures, numbers as text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_link_can_be_copied(show: Show):
     expect(page.get_by_role("button", name="Copy link")).to_be_hidden()
 
 
-def test_a_link_says_that_it_opens_the_models_own(show: Show):
+def test_copying_a_link_says_when_it_opens_the_models_own(show: Show):
     page = show(RESULT)
     sentence = page.get_by_text("The link opens the model’s own translation.")
 
@@ -123,7 +123,7 @@ def test_the_svg_is_made_of_the_data_and_a_script_is_text(show: Show, tmp_path: 
     assert any(readout(page) == text for text in texts)
 
 
-def test_the_png_is_a_picture_of_the_same(show: Show, tmp_path: Path):
+def test_the_png_shows_the_matrix(show: Show, tmp_path: Path):
     page = show(RESULT, scheme="dark")
     choose(page, "Decoder", 2, 3)
     data = saved(page, "PNG picture", tmp_path).read_bytes()

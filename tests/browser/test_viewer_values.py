@@ -1,4 +1,4 @@
-"""Which value a cell shows: weights, norms, rollouts, differences, merged, renormalised, paled."""
+"""Which value a cell shows: weights, norms, rollouts, differences; merged, renormalised and pale cells."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def value(page: Page) -> str:
     return page.locator(".hl-value").inner_text()
 
 
-def test_norms_are_asked_for_once_and_are_the_servers(show: Show, asked: list[dict]):
+def test_norms_come_from_the_server_and_are_requested_once(show: Show, asked: list[dict]):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     mode(page, "Norm")
@@ -54,7 +54,7 @@ def test_rollout_shows_the_layers_up_to_this_one(show: Show):
     assert float(value(page)) == pytest.approx(mixed[4, 3].item(), abs=1e-4)
 
 
-def test_values_that_cannot_be_had_leave_the_weights_and_say_why(show: Show):
+def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     page.evaluate("askBackend = async () => ({ error: 'The server is away; try again.' })")
@@ -65,7 +65,7 @@ def test_values_that_cannot_be_had_leave_the_weights_and_say_why(show: Show):
     assert value(page) == f"{RECORD.cross[1, 2, 4, 3].item():.4f}"
 
 
-def test_compare_shows_what_another_head_does_differently(show: Show):
+def test_compare_shows_the_difference_between_two_heads(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     mode(page, "Compare")
@@ -73,13 +73,13 @@ def test_compare_shows_what_another_head_does_differently(show: Show):
     point(page, 4, 3)
     difference = (RECORD.cross[3, 0, 4, 3] - RECORD.cross[1, 2, 4, 3]).item()
     assert value(page) == f"{difference:+.4f}".replace("-", "−")
-    expect(page.locator(".hl-facts")).to_have_text("less Cross · layer 2 · head 3")
+    expect(page.locator(".hl-facts")).to_have_text("minus Cross · layer 2 · head 3")
     mode(page, "Compare")
     point(page, 4, 3)
     assert value(page) == f"{RECORD.cross[3, 0, 4, 3].item():.4f}"
 
 
-def test_another_translation_is_compared_where_it_has_the_same_tokens(show: Show):
+def test_another_translation_is_compared_at_the_tokens_in_common(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     mode(page, "Compare")
@@ -92,7 +92,7 @@ def test_another_translation_is_compared_where_it_has_the_same_tokens(show: Show
     assert readout(page) == "GROSSE ← Der has no counterpart in Cross · layer 2 · head 3"
 
 
-def test_hidden_specials_share_their_weight_and_their_mass_is_printed(show: Show):
+def test_hidden_specials_scale_up_the_rest_and_their_share_is_written(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     page.get_by_role("button", name="Hide specials").click()
@@ -176,7 +176,7 @@ def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
     assert darkest(page, row)
 
 
-def test_the_values_go_round_by_key_and_skip_what_is_not_there(show: Show):
+def test_the_key_n_cycles_through_the_available_values(show: Show):
     page = show(RESULT)
     pressed = page.locator(".hl-toolbar [data-mode][aria-pressed=true]")
     for name in ("Norm", "Rollout", "Weight"):
@@ -184,7 +184,7 @@ def test_the_values_go_round_by_key_and_skip_what_is_not_there(show: Show):
         expect(pressed).to_have_text(name)
 
 
-def test_the_strip_draws_the_arcs_of_what_the_matrix_shows(show: Show):
+def test_the_arcs_show_the_values_of_the_matrix(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
     end = page.locator(".hl-chip[data-side=source]").last

@@ -47,7 +47,7 @@ def test_a_translation_survives_the_round_trip():
         )
 
 
-def test_a_given_target_and_its_hypotheses_survive_the_round_trip(joint):
+def test_a_forced_prefix_and_its_hypotheses_survive_the_round_trip(joint):
     translation = joint.translate("Ein Hund läuft.", beam_size=3, n_best=3, prefix="A")
     back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "tiny", "", 3, 0.5))))
     assert back.n_prefix == translation.n_prefix > 0
@@ -58,7 +58,7 @@ def test_a_given_target_and_its_hypotheses_survive_the_round_trip(joint):
         assert found.log_probabilities == pytest.approx(original.log_probabilities, abs=1e-6)
 
 
-def test_the_options_are_those_that_were_asked_with(joint):
+def test_the_options_are_those_of_the_translation(joint):
     data = payload.encode(joint.translate("Ein Hund läuft.", beam_size=3), "tiny", "Tiny", 3, 0.5)
     assert data["options"] == {"beam_size": 3, "length_penalty": 0.5}
 
@@ -77,6 +77,18 @@ def test_measures_and_roles_are_those_of_the_model(joint):
         assert shown["offset_queries"] == heads.positional.queries.tolist()
         roles = [[measures.ROLES[role] for role in row] for row in measures.head_roles(heads).tolist()]
         assert data["roles"][kind] == roles
+
+
+def test_every_measure_and_role_in_the_payload_is_defined():
+    data = json.loads(payload.to_json(payload.encode(random_translation(["a"], ["b"]), "x")))
+    definitions = data["definitions"]
+    named = {one[table] for one in definitions["measures"] for table in ("name", "offset", "sample")}
+    assert {name for tables in data["measures"].values() for name in tables} <= named
+    assert {role for table in data["roles"].values() for row in table for role in row} <= set(
+        definitions["roles"]
+    )
+    for one in (*definitions["measures"], *definitions["roles"].values()):
+        assert one["definition"]
 
 
 def test_a_measure_without_meaning_is_null():
@@ -120,9 +132,9 @@ def test_encoder_and_decoder_may_differ_in_depth():
     assert shapes["cross"]["shape"][0] == 1
 
 
-def test_another_version_is_refused():
+def test_another_version_is_rejected():
     data = payload.encode(random_translation(["a"], ["b"]), "x") | {"version": 1}
-    with pytest.raises(ValueError, match="has version 1; this program reads 2"):
+    with pytest.raises(ValueError, match="has version 1; this program reads 3"):
         payload.decode(data)
 
 

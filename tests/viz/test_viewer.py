@@ -1,4 +1,4 @@
-"""The viewer's modules: bundled into one script, and their arithmetic checked by node."""
+"""The viewer's modules: bundled into one script, and tested in Node."""
 
 from __future__ import annotations
 

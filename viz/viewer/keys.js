@@ -1,5 +1,6 @@
-// The keyboard. Arrows belong to the viewer only while it has the focus, so that the page scrolls as usual.
+// The keyboard, the line of key hints below the viewer, and the help dialog.
 
+import { createButton, element } from './core/dom.js';
 import { KINDS } from './core/payload.js';
 import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './core/store.js';
 import { whyNot } from './core/requests.js';
@@ -7,19 +8,45 @@ import { movePin } from './core/grid.js';
 import { nextMode } from './core/modes.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-const OWN_KEYS = 'input, textarea, select, [contenteditable]'; // where letters are text
-const PRESSED = 'button, a, summary'; // where Enter presses
+const TEXT_FIELDS = 'input, textarea, select, [contenteditable]'; // where letters are text
+const BUTTONS = 'button, a, summary'; // where Enter presses the button
 
-// `actions` opens the help and the menu to take things away: { help, takeAway }.
-export function listenToKeys(root, store, ask, actions) {
+const HINTS = [
+  [['←', '→', '↑', '↓'], 'head, layer'],
+  [['1', '2', '3'], 'kind'],
+  [['A'], 'average'],
+  [['M'], 'mute'],
+  [['N'], 'value'],
+  [['S'], 'specials'],
+  [['W'], 'words'],
+  [['E'], 'save'],
+  [['Shift', '+ arrows'], 'cell'],
+  [['Enter'], 'pin, explain'],
+  [['Esc'], 'clear pin'],
+  [['?'], 'help'],
+];
+const READING = [
+  'Each small square is one attention head. Its rows are queries: the tokens that read. Its columns are keys: the tokens that are read.',
+  'Each row adds up to 1. The more a cell differs from the background, the larger its weight.',
+  'Encoder: source tokens read each other. Decoder: each step of the translation reads the tokens written so far; hatched cells are later tokens, which the mask forbids. Cross: each step reads the source tokens.',
+  'A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.',
+  'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Rollout combines the weights of all layers up to this one. Compare keeps the view and shows how the next one differs from it.',
+  'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
+  'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
+];
+
+// The arrow keys act only while the viewer has the focus; otherwise they scroll the page. `actions` are
+// { openHelp, openSave }.
+export function listenToKeys(root, server, actions) {
+  const { store } = server;
   document.addEventListener('keydown', (event) => {
     const { target } = event;
     if (!store.get().record || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector('dialog[open]') || target.closest?.(OWN_KEYS)) return;
+    if (document.querySelector('dialog[open]') || target.closest?.(TEXT_FIELDS)) return;
     if (!root.contains(target) && (target !== document.body || event.key in ARROWS)) return;
-    if (event.key === 'Enter' && target.closest(PRESSED)) return;
+    if (event.key === 'Enter' && target.closest(BUTTONS)) return;
     const action = actionOf(event, actions);
-    const changes = action ? null : changesOf(event, store.get(), ask);
+    const changes = action ? null : changesOf(event, store.get(), server);
     if (!action && !changes) return;
     event.preventDefault();
     if (action) action();
@@ -27,12 +54,12 @@ export function listenToKeys(root, store, ask, actions) {
   });
 }
 
-function actionOf({ key }, actions) {
-  if (key === '?') return actions.help;
-  return key.toLowerCase() === 'e' ? actions.takeAway : null;
+function actionOf({ key }, { openHelp, openSave }) {
+  if (key === '?') return openHelp;
+  return key.toLowerCase() === 'e' ? openSave : null;
 }
 
-function changesOf({ key, shiftKey }, state, ask) {
+function changesOf({ key, shiftKey }, state, server) {
   if (key in ARROWS) {
     const [down, right] = ARROWS[key];
     if (shiftKey) return movePin(state, down, right);
@@ -40,25 +67,51 @@ function changesOf({ key, shiftKey }, state, ask) {
   }
   if (['1', '2', '3'].includes(key)) return chooseKind(state, KINDS[key - 1]);
   if (key === 'Enter') return isCell(state.pin) ? { panel: 'cell' } : movePin(state, 0, 0);
-  if (key === 'Escape') return escape(state);
+  if (key === 'Escape') return clear(state);
   const letters = {
     a: () => toggleAverage(state),
-    m: () => mute(state, ask),
-    n: () => nextMode(state, ask),
+    m: () => mute(state, server),
+    n: () => nextMode(state, server.ask !== null),
     s: () => ({ hideSpecials: !state.hideSpecials }),
     w: () => ({ words: !state.words }),
   };
   return letters[key.toLowerCase()]?.() ?? null;
 }
 
-// Where nothing can be said of silent heads, none falls silent.
-function mute(state, ask) {
-  const reason = whyNot(state, ask, 'mute');
+// No head is muted where the server cannot be asked what that changes.
+function mute(state, server) {
+  const reason = whyNot(server, 'mute');
   return reason ? { error: reason } : toggleMute(state);
 }
 
-// Esc lets go of one thing at a time: the pin, then the selection.
-function escape({ pin, selection }) {
+// Esc clears one thing at a time: first the pin, then the selection.
+function clear({ pin, selection }) {
   if (pin) return { pin: null };
   return selection.length > 0 ? { selection: [] } : null;
+}
+
+export function createKeyHints(openHelp) {
+  const hints = HINTS.map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
+  const button = createButton('hl-tab', openHelp, {}, 'How to read this');
+  return element('footer', { class: 'hl-keys hl-soft' }, ...hints, button);
+}
+
+function hintOf([keys, meaning]) {
+  return [...keys.map((key) => element('kbd', {}, key)), ` ${meaning}`];
+}
+
+export function createHelp() {
+  const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
+  return element(
+    'dialog',
+    { class: 'hl-help', 'aria-label': 'How to read this' },
+    element('h2', {}, 'How to read this'),
+    element('ul', {}, ...READING.map((line) => element('li', {}, line))),
+    element(
+      'ul',
+      { class: 'hl-help-keys hl-soft', 'aria-label': 'Keys' }, // on small screens, which have no key hints
+      ...HINTS.map((hint) => element('li', {}, ...hintOf(hint))),
+    ),
+    element('form', { method: 'dialog' }, close),
+  );
 }

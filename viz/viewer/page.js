@@ -1,31 +1,34 @@
-// What Gradio's widgets around the viewer do in the browser: the link that opened the page, menus, what is on screen.
+// The browser's part of the Gradio widgets around the viewer: translating, the link that opened the page, menus, and
+// the request that describes the record on screen.
 
+import { targetIds } from './core/payload.js';
 import { taskOfAddress } from './core/permalink.js';
 import { waitingText } from './core/requests.js';
+import { reproducibleView } from './core/store.js';
 
-const LOOK_EVERY = 2000; // milliseconds between two looks at the queue
+const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const UNREACHABLE =
-  'The server does not answer. It has stopped, or the text is far too long; see to that, then try again.';
+  'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
 
 let provideViewer;
 const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
-let captions = {}; // of each model, captions by sentence
-let latest = null; // the translation that the page waits for
+let captions = {}; // by model and sentence
+let latest = null; // the request that the page waits for
 
-// Gradio's `server` functions as one: the answer to a request, or an error with the sentence to show. `tellPlace`
-// hears the request's place in the queue, null when it is in none.
+// Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
+// error with the sentence to show. `showPosition` gets the position in the queue; null means that it is not queued.
 export function asker(server) {
-  return async (request, tellPlace) => {
+  return async (request, showPosition) => {
     let open = true;
-    const look = async () => {
-      const place = await server.queue_position(request);
-      if (open) tellPlace?.(place);
+    const poll = async () => {
+      const position = await server.queue_position(request);
+      if (open) showPosition?.(position);
     };
-    const clock = setInterval(look, LOOK_EVERY);
+    const clock = setInterval(poll, POLL_EVERY);
     try {
-      // Gradio answers nothing at all when the server cannot be reached.
+      // Gradio returns nothing when the server cannot be reached.
       const { answer, error } = (await server.ask(request)) ?? { error: UNREACHABLE };
       if (error) throw new Error(error);
       return answer;
@@ -36,14 +39,14 @@ export function asker(server) {
   };
 }
 
-// The viewer, once it is mounted, for the page's own widgets.
+// Makes the mounted viewer available to the page's own widgets.
 export function provide(mounted) {
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }
 
-// Shows a translation; returns the new message and the Export button, which needs a record. A translation that was
-// cancelled or replaced by a newer one changes nothing.
+// Shows a translation. Returns the updates of the message and of the Export button, which needs a record; none if
+// another translation or Cancel has replaced it.
 export async function translate(text, model, beam, penalty) {
   const mine = {};
   latest = mine;
@@ -52,9 +55,9 @@ export async function translate(text, model, beam, penalty) {
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;
-    const payload = await ask(request, (place) => isLatest() && tellWaiting(waitingText(place)));
+    const payload = await ask(request, (position) => isLatest() && showWaiting(waitingText(position)));
     if (!isLatest()) return [];
-    show(JSON.stringify(payload), captionOf(model, text));
+    show(payload, captionOf(model, text));
     return ['', { __type__: 'update', interactive: true }];
   } catch (error) {
     return isLatest() ? [escaped(error.message)] : [];
@@ -64,17 +67,16 @@ export async function translate(text, model, beam, penalty) {
 }
 
 function captionOf(model, text) {
-  const ofModel = Object.hasOwn(captions, model) ? captions[model] : {};
-  return Object.hasOwn(ofModel, text) ? ofModel[text] : null;
+  return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
 }
 
 export function cancel() {
   latest = null;
   document.body.classList.remove('hl-pending');
-  tellWaiting('');
+  showWaiting('');
 }
 
-function tellWaiting(text) {
+function showWaiting(text) {
   document.querySelector('#hl-place [role="status"]').textContent = text;
 }
 
@@ -82,8 +84,8 @@ function escaped(text) {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-// What a link asks for, in place of what the page opens with. `examples` has a sentence for each model there is,
-// `known` the captions. Another link in the same page opens it anew; the viewer's own part of the address does not.
+// The widgets' values from the link, or their default values. `examples` has a sentence for each loaded model. If the
+// sentence, model or options in the address change, the page reloads; the viewer's own part does not reload it.
 export function readAddress({ examples, most, captions: known }, [sentence, model, beam, penalty]) {
   captions = known;
   window.addEventListener('hashchange', ({ oldURL, newURL }) => {
@@ -91,22 +93,21 @@ export function readAddress({ examples, most, captions: known }, [sentence, mode
     if (before !== after) location.reload();
   });
   const task = taskOfAddress(location.hash);
-  const isThere = task.model !== null && Object.hasOwn(examples, task.model);
+  const isLoaded = task.model !== null && Object.hasOwn(examples, task.model);
   return [
-    task.text ?? (isThere ? examples[task.model] : sentence),
-    isThere ? task.model : model,
+    task.text ?? (isLoaded ? examples[task.model] : sentence),
+    isLoaded ? task.model : model,
     Math.min(task.beam ?? beam, most.beam),
     Math.min(task.alpha ?? penalty, most.penalty),
   ];
 }
 
-// The record on screen as a request that gives it again: the tokens that were given, the model's own behind them.
-// A step of the training cannot be had again from the finished model, nor can what it says with heads silent from
-// the whole one, so the translation that they came from stands for them.
+// The request that gives the record on screen again: the forced tokens, then the tokens of the model. A step of the
+// training and a translation with muted heads cannot be computed again, so their source is used instead.
 export function onScreen(state) {
-  const { record, mutes } = ['training', 'muted'].includes(state.visit?.what) ? state.visit.from : state;
+  const { record, mutes } = reproducibleView(state);
   if (!record) return [null];
-  const prefix = record.tokens.predicted.slice(0, record.n_prefix).map((token) => token.id);
+  const prefix = targetIds(record).slice(0, record.n_prefix);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
   return [{ ...identity, prefix, heads: mutes, address }];
@@ -117,7 +118,7 @@ export function toggleDisclosure(button, menu) {
   document.getElementById(button).setAttribute('aria-expanded', open);
 }
 
-// A menu that stands over the page closes on Escape and on a press elsewhere.
+// A menu over the page. It closes on Escape and on a click outside.
 export function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
   const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));

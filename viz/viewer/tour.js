@@ -1,77 +1,74 @@
-// The tour: a first visit in five steps, on the model that writes words backwards. Its card leaves the page usable.
+// The tour: five steps with the model that reverses words. The page stays usable meanwhile.
 
 import { element } from './core/dom.js';
 import { matrixOf } from './core/payload.js';
-import { readRecord, request } from './core/requests.js';
-import { leave, visit } from './core/visit.js';
-import { pressable } from './core/widgets.js';
+import { openTour } from './core/effects.js';
+import { chosenHeads, closeView, headOf } from './core/store.js';
+import { actionButton, actions } from './core/widgets.js';
 
 const MODEL = 'reverse';
 const WORD = 'umbrella';
-const REMEMBERED = 'headlight.tour';
+const STORED = 'headlight.tour'; // in the browser, after the person has answered
 
-// Each step: the part of the page that it speaks of, what it says, and the changes that it makes to the state.
-const VISITS = [
+// Each step: the part of the page that it explains, its text, and its changes of the state.
+const STEPS = [
   {
     part: '.hl-strip',
     title: 'A model that writes backwards',
     text: () =>
-      'Above are the letters that this small model read, beneath those that it wrote. An arc joins each written letter with the letters that one attention head looked at. They cross, because the first letter written is the last one read.',
+      'The letters above are what this small model read, the letters below are what it wrote. Arcs connect each written letter with the letters that one attention head read for it. The arcs cross, because the first written letter is the last letter of the word.',
     changes: () => ({ panel: 'head', pin: null, mutes: [] }),
   },
   {
     part: '.hl-heads',
     title: 'Every head at once',
     text: () =>
-      'Each small square is one head of cross-attention; its rows are the letters written, its columns the letters read. The chosen head has a line from the lower left to the upper right: it reads the word from its end.',
+      'Each small square is one head of cross-attention. Its rows are the written letters, its columns are the letters of the word. The chosen head has a line from the lower left to the upper right: it reads the word from its end.',
     changes: () => ({ panel: 'head', pin: null, mutes: [] }),
   },
   {
     part: '.hl-centre',
     title: 'One weight',
     text: ({ record }) =>
-      `This is that head. To write “${record.tokens.predicted[0].text}”, the first letter, it looks at “${lastLetter(record).text}”, the last one. The number is the share of its attention; each row adds up to 1.`,
+      `This is the matrix of that head. For the first written letter, “${record.tokens.predicted[0].text}”, it reads the last letter of the word, “${record.tokens.source.at(-2).text}”. The number is the attention weight; each row adds up to 1.`,
     changes: ({ record }) => ({ panel: 'head', pin: corner(record), mutes: [] }),
   },
   {
     part: '.hl-inspector',
-    title: 'How it comes about',
+    title: 'How a weight is computed',
     text: () =>
-      'The query of the written letter is multiplied with the key of the letter read, number by number. Their sum is scaled and goes through the softmax of the row: that is the weight.',
+      'The query of the written letter is multiplied with the key of the letter that is read, number by number. The sum is scaled, and the softmax over the row turns it into the weight.',
     changes: ({ record }) => ({ panel: 'cell', pin: corner(record), mutes: [] }),
   },
   {
     part: '.hl-inspector',
-    title: 'What if they were silent?',
+    title: 'What if heads are muted?',
     text: () =>
-      'Now the heads of the last layer are silent. The inspector shows what the model writes without them, and how likely each letter of the former word still is. Try single heads too: where several do the same, one of them can be spared. At the end your own sentence comes back.',
+      'Now all heads of the last layer are muted. The inspector shows what the model writes without them, and how much the probability of each letter changes. Try single heads, too: if several heads do the same, the model can spare one of them. After the tour, your own sentence comes back.',
     changes: ({ record }) => ({ panel: 'mute', mutes: lastLayer(record) }),
   },
 ];
 
-function lastLetter(record) {
-  return record.tokens.source[record.tokens.source.length - 2];
-}
-
 function lastLayer(record) {
-  const { layers, heads } = record.attention.cross;
-  return Array.from({ length: heads }, (_, head) => ['cross', layers - 1, head]);
+  const layer = record.attention.cross.layers - 1;
+  return chosenHeads({ record, kind: 'cross', layer, head: null, selection: [] });
 }
 
 function corner(record) {
   return { row: 0, column: record.tokens.source.length - 2 };
 }
 
-// Offers the tour on a first visit; returns the button that starts it at any time. Without a server there is none.
-export function createTour(store, ask, root) {
-  const opener = pressable('Take the tour', () => start(tour), { hidden: !ask });
+// Offers the tour on the first visit and returns the button that starts it. Without a server there is no tour.
+export function createTour(server, root) {
+  const { store, ask } = server;
+  const opener = actionButton('Take the tour', () => start(tour), { hidden: !ask });
   const tour = {
-    store,
-    ask,
+    server,
     root,
     opener,
-    at: null,
-    panel: null, // the tab to come back to
+    at: null, // the current step
+    record: null,
+    panel: null, // the tab to restore
     card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': 'Tour', hidden: true }),
   };
   tour.card.addEventListener('keydown', (event) => {
@@ -80,84 +77,79 @@ export function createTour(store, ask, root) {
     end(tour);
   });
   store.subscribe((state, before) => {
-    if (tour.at !== null && !state.visit) end(tour);
-    if (ask && state.record && !before.record && !isRemembered()) offer(tour);
+    if (tour.at !== null && !state.shown) end(tour);
+    if (ask && state.record && !before.record && !useStorage((storage) => storage.getItem(STORED))) offer(tour);
   });
   root.append(tour.card);
   return opener;
 }
 
 function offer(tour) {
-  const later = () => close(tour);
   tour.card.classList.add('hl-aside');
   tour.card.replaceChildren(
     element('p', {}, 'New here? Take a two-minute tour.'),
-    element(
-      'div',
-      { class: 'hl-actions' },
-      pressable('No, thanks', later),
-      pressable('Start', () => start(tour), { class: 'hl-button' }),
+    actions(
+      actionButton('No, thanks', () => close(tour)),
+      actionButton('Start', () => start(tour), { class: 'hl-button' }),
     ),
   );
   tour.card.hidden = false;
 }
 
-// The tour has a record of its own and gives the former one back, whichever model is chosen in the page.
+// The tour shows a record of its own model. The translation from before comes back at the end.
 async function start(tour) {
-  const { store, ask, opener } = tour;
+  const { server, opener } = tour;
   opener.closest('dialog')?.close();
-  const question = { do: 'translate', prefix: [], model: MODEL, text: WORD, beam_size: 1, length_penalty: 1 };
-  const record = await request(store, ask, 'tour', question, readRecord);
+  const { panel } = server.store.get();
+  const record = await openTour(server, MODEL, WORD);
   if (!record) return close(tour);
-  leave(store);
-  tour.panel = store.get().panel;
-  visit(store, record, { what: 'tour', label: 'the tour' });
-  store.change({ kind: 'cross', selection: [], ...mostReversed(record) });
+  Object.assign(tour, { panel, record });
+  server.store.change(headOf({ kind: 'cross', ...mostReversed(record) }));
   return go(tour, 0);
 }
 
-// The head whose weights lie most on the diagonal from the lower left to the upper right.
+// The head with the most weight on the diagonal from the lower left to the upper right.
 function mostReversed(record) {
   const { layers, heads } = record.attention.cross;
-  let best = { layer: 0, head: 0, lastHead: 0, score: -1 };
+  let best = { layer: 0, head: 0, score: -1 };
   for (let layer = 0; layer < layers; layer += 1) {
     for (let head = 0; head < heads; head += 1) {
       const { rows, columns, values } = matrixOf(record, 'cross', layer, head);
       let score = 0;
       for (let row = 0; row < Math.min(rows, columns - 1); row += 1) score += values[row * columns + columns - 2 - row];
-      if (score > best.score) best = { layer, head, lastHead: head, score };
+      if (score > best.score) best = { layer, head, score };
     }
   }
-  return { layer: best.layer, head: best.head, lastHead: best.lastHead };
+  return best;
 }
 
 function go(tour, at) {
-  const { store, root, card } = tour;
+  const { root, card } = tour;
+  const { store } = tour.server;
   tour.at = at;
-  const step = VISITS[at];
+  const step = STEPS[at];
   store.change({ hover: null, ...step.changes(store.get()) });
-  const last = at === VISITS.length - 1;
-  const next = pressable(last ? 'Done' : 'Next', () => (last ? end(tour) : go(tour, at + 1)), { class: 'hl-button' });
+  const last = at === STEPS.length - 1;
+  const proceed = () => (last ? end(tour) : go(tour, at + 1));
+  const next = actionButton(last ? 'Done' : 'Next', proceed, { class: 'hl-button' });
   card.replaceChildren(
-    element('p', { class: 'hl-soft' }, `${at + 1} of ${VISITS.length}`),
+    element('p', { class: 'hl-soft' }, `${at + 1} of ${STEPS.length}`),
     element('h2', {}, step.title),
     element('p', { 'aria-live': 'polite' }, step.text(store.get())),
-    element(
-      'div',
-      { class: 'hl-actions' },
-      pressable('Skip', () => end(tour)),
-      pressable('Back', () => go(tour, at - 1), { disabled: at === 0 }),
+    actions(
+      actionButton('Skip', () => end(tour)),
+      actionButton('Back', () => go(tour, at - 1), { disabled: at === 0 }),
       next,
     ),
   );
-  card.classList.toggle('hl-aside', step.part !== '.hl-heads'); // so that it hides nothing of what it speaks
+  card.classList.toggle('hl-aside', step.part !== '.hl-heads'); // so that the card does not cover what it explains
   card.hidden = false;
   highlight(root.querySelector(step.part), root);
   next.focus({ preventScroll: true });
 }
 
 function highlight(part, root) {
-  for (const other of root.querySelectorAll('.hl-toured')) other.classList.remove('hl-toured');
+  clearHighlight(root);
   part.classList.add('hl-toured');
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   part.scrollIntoView({
@@ -166,34 +158,31 @@ function highlight(part, root) {
   });
 }
 
+function clearHighlight(root) {
+  for (const part of root.querySelectorAll('.hl-toured')) part.classList.remove('hl-toured');
+}
+
 function end(tour) {
-  const { store, panel } = tour;
+  const { panel, record } = tour;
+  const { store } = tour.server;
   close(tour);
-  const touring = store.get().visit?.what === 'tour'; // else the person went elsewhere and stays there
-  leave(store);
-  if (touring) store.change({ panel });
+  const state = store.get();
+  const isOpen = state.record === record; // otherwise the person opened another record and its panel
+  store.change({ ...closeView(state), ...(isOpen ? { panel } : {}) });
 }
 
 function close(tour) {
   tour.at = null;
   tour.card.hidden = true;
-  for (const part of tour.root.querySelectorAll('.hl-toured')) part.classList.remove('hl-toured');
-  remember();
+  clearHighlight(tour.root);
+  useStorage((storage) => storage.setItem(STORED, 'seen'));
 }
 
-// A browser may refuse to remember; the tour is then offered again.
-function isRemembered() {
+// A browser may refuse to store anything; the tour is then offered again.
+function useStorage(use) {
   try {
-    return localStorage.getItem(REMEMBERED) !== null;
+    return use(localStorage);
   } catch {
-    return false;
-  }
-}
-
-function remember() {
-  try {
-    localStorage.setItem(REMEMBERED, 'seen');
-  } catch {
-    return;
+    return null;
   }
 }

@@ -1,67 +1,67 @@
-// Puts the views together: one store, the keyboard, the address, the theme and the spoken summary.
+// Creates the viewer: one store, the panels, the keyboard, the address, the theme and the announcements.
 
 import { element } from './core/dom.js';
 import { decode } from './core/payload.js';
 import { currentTheme, watchTheme } from './core/colormap.js';
-import { CHOICES, EMPTY, createStore, differs, sameSpot, show } from './core/store.js';
+import { CHOICES, EMPTY, createStore, differs, sameSpot, showRecord } from './core/store.js';
 import { fromAddress, toAddress } from './core/permalink.js';
 import { titleOf } from './core/labels.js';
-import { watchValues } from './core/modes.js';
+import { createServer } from './core/requests.js';
+import { startEffects } from './core/effects.js';
 import { createStrip } from './strip/strip.js';
-import { createAtlas } from './heads/overview.js';
+import { createOverview } from './heads/overview.js';
 import { createMatrix } from './matrix/matrix.js';
 import { createHeading, createToolbar } from './matrix/toolbar.js';
 import { openMenu } from './matrix/save_menu.js';
 import { createTable } from './matrix/table.js';
 import { createInspector } from './inspector/inspector.js';
 import { createTour } from './tour.js';
-import { createHelp, createKeys } from './help.js';
-import { listenToKeys } from './keys.js';
+import { createHelp, createKeyHints, listenToKeys } from './keys.js';
 
-// Mounts the viewer in an empty element. `ask` sends a request to the server and is null where there is none;
-// `address` mirrors the state in the page's address.
+// Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
+// `address` keeps the state in the hash of the page's address.
 export function mount(root, { ask = null, address = false } = {}) {
   const store = createStore(EMPTY);
+  const server = createServer(store, ask);
+  startEffects(server);
   const help = createHelp();
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   const heading = createHeading(store);
-  const matrix = createMatrix(store, heading, createToolbar(store, ask), createTable(store));
+  const matrix = createMatrix(store, heading, createToolbar(server), createTable(store));
   root.classList.add('hl-empty');
-  root.tabIndex = -1; // a click anywhere inside gives the viewer the keys
+  root.tabIndex = -1; // a click anywhere inside moves the focus into the viewer, so that it gets the keys
   root.replaceChildren(
     problem,
     createStrip(store),
-    element('div', { class: 'hl-columns' }, createAtlas(store), matrix, createInspector(store, ask)),
-    createKeys(() => help.showModal()),
+    element('div', { class: 'hl-columns' }, createOverview(store), matrix, createInspector(server)),
+    createKeyHints(() => help.showModal()),
     help,
     live,
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });
-  listenToKeys(root, store, ask, {
-    help: () => help.showModal(),
-    takeAway: () => openMenu(heading.querySelector('.hl-menu')),
+  listenToKeys(root, server, {
+    openHelp: () => help.showModal(),
+    openSave: () => openMenu(heading.querySelector('.hl-menu')),
   });
-  watchValues(store, ask);
-  store.subscribe((state, before) => speak(root, live, state, before));
-  help.append(createTour(store, ask, root));
+  store.subscribe((state, before) => announce(root, live, state, before));
+  help.append(createTour(server, root));
   if (address) mirrorAddress(store);
   return { show: createLoader(root, store, problem, address), state: store.get };
 }
 
-// Takes payloads as JSON; one that arrives while an older one is still decoded wins.
+// Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.
 function createLoader(root, store, problem, address) {
-  let latest = 0;
-  return async (json, caption = null) => {
-    latest += 1;
-    const turn = latest;
+  let latest = null;
+  return async (payload, caption = null) => {
+    latest = payload;
     try {
-      const record = await decode(json);
-      if (turn !== latest) return;
-      const first = store.get().record === null;
-      store.change(show(store.get(), record, caption));
-      if (first && address) store.change(fromAddress(location.hash));
+      const record = await decode(payload);
+      if (latest !== payload) return;
+      const isFirst = store.get().record === null;
+      store.change(showRecord(store.get(), record, caption));
+      if (isFirst && address) store.change(fromAddress(location.hash, record));
       root.classList.remove('hl-empty');
       problem.hidden = true;
     } catch (error) {
@@ -72,25 +72,26 @@ function createLoader(root, store, problem, address) {
   };
 }
 
-// Says the heads and the pinned cell aloud; what the pointer merely passes stays silent.
-function speak(root, live, state, before) {
-  if (!state.record || (state.record === before.record && !choiceMade(state, before))) return;
+// Announces the chosen heads and the pinned cell to screen readers, but not what the pointer passes over.
+function announce(root, live, state, before) {
+  if (!hasChanged(state, before)) return;
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
   const muted = state.mutes.length > 0 ? `. ${state.mutes.length} muted` : '';
   live.textContent = `${titleOf(state).replaceAll(' ·', ',')}${cell}${muted}`;
 }
 
-function choiceMade(state, before) {
+// Whether there is another record or another choice.
+function hasChanged(state, before) {
   const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
-  return differs(state, before, names) || !sameSpot(state.pin, before.pin);
+  return Boolean(state.record) && (differs(state, before, ['record', ...names]) || !sameSpot(state.pin, before.pin));
 }
 
 function mirrorAddress(store) {
   store.subscribe((state, before) => {
-    if (!before.record || !state.record || (state.record === before.record && !choiceMade(state, before))) return;
-    history.replaceState(history.state, '', toAddress(state));
+    if (before.record && hasChanged(state, before)) history.replaceState(history.state, '', toAddress(state));
   });
   window.addEventListener('hashchange', () => {
-    if (store.get().record) store.change({ hover: null, ...fromAddress(location.hash) });
+    const { record } = store.get();
+    if (record) store.change({ hover: null, ...fromAddress(location.hash, record) });
   });
 }

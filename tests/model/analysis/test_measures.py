@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from model.analysis.measures import (
+    MEASURES,
+    ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
     Positional,
     confidence,
-    coverage,
     entropy,
     head_roles,
     measure_heads,
+    measure_tables,
     positional,
     rare_word_share,
     sink_mass,
@@ -115,7 +117,7 @@ def test_axes_of_position_are_query_then_key() -> None:
 
 
 def test_rows_without_a_choice_do_not_count() -> None:
-    """The decoder's first row sees itself alone, which makes no head one that looks at the same token."""
+    """The decoder's first row can only look at itself, so it does not count as looking at the same token."""
     mask = causal_mask(5, 5)
     previous = looking_at(0, 0, 1, 2, 3, width=5) * mask
     found = positional(previous, mask)
@@ -124,14 +126,14 @@ def test_rows_without_a_choice_do_not_count() -> None:
     assert (int(same.offset), float(same.share), int(same.queries)) == (0, 1, 4)
 
 
-def test_an_offset_of_a_few_queries_is_no_position() -> None:
-    """Offset -4 is that of both queries that can have it and the only one twice; 0 is that of one in six."""
+def test_an_offset_that_few_queries_can_have_is_left_out() -> None:
+    """Both queries that can have offset -4 have it; of the six that can have 0, one has it."""
     found = positional(looking_at(0, 0, 4, 4, 0, 1, width=6))
     assert int(found.offset) == 0
     assert float(found.share) == pytest.approx(1 / 6)
 
 
-def test_equally_common_offsets_are_decided_by_the_queries_that_can_have_them() -> None:
+def test_of_equally_common_offsets_the_one_more_queries_can_have_is_taken() -> None:
     found = positional(looking_at(1, 2, 2, 3, width=4))
     assert (int(found.offset), float(found.share)) == (0, 0.5)
 
@@ -159,7 +161,7 @@ def test_one_row_and_one_key_are_measured_without_error() -> None:
     assert float(positional(torch.ones(1, 1), causal_mask(1, 1)).share) == 0
 
 
-# Sinks, rare words, coverage, focus
+# Sinks, rare words, focus
 
 
 def token(text: str, word: int | None = 0, special: bool = False) -> Token:
@@ -181,7 +183,7 @@ def test_sinks_are_specials_and_final_punctuation() -> None:
     assert sink_tokens(sentence).tolist() == [True, False, False, False, True, True, True]
 
 
-def test_an_unknown_word_is_no_sink() -> None:
+def test_an_unknown_word_is_not_a_sink() -> None:
     sentence = [token("ist"), token("语", 1, special=True), END]
     assert sink_tokens(sentence).tolist() == [False, False, True]
 
@@ -190,7 +192,7 @@ def test_a_typed_special_or_symbol_is_a_word() -> None:
     assert sink_tokens([token("</s>"), token("€")]).tolist() == [False, False]
 
 
-def test_sinks_of_tokens_read_are_those_of_a_sentence_begun() -> None:
+def test_sinks_of_an_unfinished_sentence() -> None:
     assert sink_tokens([START, token("Well"), token(",")]).tolist() == [True, False, True]
 
 
@@ -201,22 +203,12 @@ def test_rare_word_share_by_hand() -> None:
     assert float(rare_word_share(ROWS, torch.tensor([4, 90, 7, 2]))) == 0
 
 
-def test_each_place_of_the_rarest_word_counts() -> None:
+def test_each_occurrence_of_the_rarest_word_counts() -> None:
     assert float(rare_word_share(ROWS, torch.tensor([90, 5, 7, 90]))) == 1
 
 
 def test_a_fully_masked_row_points_at_no_rare_word() -> None:
     assert float(rare_word_share(torch.zeros(2, 3), torch.tensor([9, 1, 1]))) == 0
-
-
-def test_coverage_by_hand() -> None:
-    torch.testing.assert_close(coverage(ROWS), torch.tensor([1.6, 0.45, 0.55, 0.4]))
-
-
-@given(SIZES, SIZES)
-def test_coverage_adds_up_to_the_target(target: int, source: int) -> None:
-    covered = coverage(random_rows(2, 3, target, source))
-    torch.testing.assert_close(covered.sum(-1), torch.full((2, 3), float(target)))
 
 
 def test_source_focus_by_hand() -> None:
@@ -240,7 +232,7 @@ def test_source_focus_reaches_1_with_fewer_rows_than_words() -> None:
 
 
 def measured(kind: str = "encoder", **overrides: object) -> HeadMeasures:
-    """One head of no special role."""
+    """One head with the role mixed."""
     cell = torch.full((1, 1), 0.3)
     values = {"entropy": cell, "confidence": cell, "sink_mass": cell, "rare_share": cell}
     values |= {"positional": at(-1, 0.3), "source_focus": cell if kind == "cross" else None}
@@ -284,11 +276,15 @@ def test_the_first_role_that_applies_is_taken() -> None:
     assert role(measured("cross", **everything | {"sink_mass": 0 * full})) == "rare word"
 
 
+def test_every_role_has_a_definition() -> None:
+    assert tuple(ROLE_DEFINITIONS) == ROLES
+
+
 # The whole table
 
 
 def a_record() -> AttentionRecord:
-    """German 'Gut gemacht !' read by 2 layers, English 'Well done !' by 4; 3 heads each."""
+    """'Gut gemacht !' in 2 encoder layers and 'Well done !' in 4 decoder layers, 3 heads each."""
     source = (token("Gut", 0), token("gemacht", 1), token("!", 2), END)
     words = (token("Well", 0), token("done", 1), token("!", 2))
     return AttentionRecord(
@@ -301,7 +297,7 @@ def a_record() -> AttentionRecord:
     )
 
 
-def test_table_of_a_record_is_what_the_functions_say_head_by_head() -> None:
+def test_table_of_a_record_equals_the_functions_for_each_head() -> None:
     record = a_record()
     rarity = torch.tensor([7, 90, 5, 3])
     table = measure_heads(record, rarity)
@@ -349,6 +345,13 @@ def test_table_of_a_translation(translator: Translator) -> None:
     assert [kind for kind in table if table[kind].source_focus is not None] == ["cross"]
 
 
-def test_rarity_of_another_sentence_is_refused_while_the_tests_run() -> None:
+def test_rarity_of_another_length_is_rejected() -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
         measure_heads(a_record(), torch.tensor([1, 2, 3]))
+
+
+def test_every_measure_has_its_tables() -> None:
+    table = measure_heads(a_record(), torch.tensor([7, 90, 5, 3]))
+    named = {name for one in MEASURES for name in (one.name, one.offset, one.sample) if name}
+    assert set(measure_tables(table["cross"])) == named
+    assert measure_tables(table["decoder"])["focus"] is None

@@ -50,7 +50,7 @@ test('without choices the grid is the matrix', () => {
   assert.equal(hidden, null);
 });
 
-test('the largest of several heads is taken of merged and renormalised values', () => {
+test('the largest of several heads is taken after merging and renormalising', () => {
   const all = { head: null, reduce: 'max' };
   near(grid({ ...all, words: true }).values, [1, 0.25, 0.25, 0, 1, 1]);
   const { values, hidden } = grid({ ...all, words: true, hideSpecials: true });
@@ -76,14 +76,14 @@ test('merged words sum their keys and average their queries', () => {
   );
 });
 
-test('hidden specials share their weight among the rest, and their mass is kept', () => {
+test('hidden specials scale up the rest, and their share is kept', () => {
   const { rows, values, hidden } = grid({ hideSpecials: true });
   assert.equal(rows, 2);
   near(values, [1 / 3, 1 / 3, 1 / 3, 2 / 3, 0, 1 / 3]);
   near(hidden, [0.25, 0.25]);
 });
 
-test('a row that lies on hidden tokens alone stays empty', () => {
+test('a row with all its weight on hidden tokens stays empty', () => {
   const { values, hidden, columns, status } = grid(chooseKindOf('decoder', { hideSpecials: true }));
   near(values.subarray(0, columns), Array(columns).fill(0));
   assert.equal(hidden[0], 1);
@@ -94,12 +94,12 @@ function chooseKindOf(kind, changes) {
   return { kind, layer: 0, head: 0, ...changes };
 }
 
-test('an unknown word is no hidden special', () => {
+test('an unknown word is not a hidden special', () => {
   const record = recordOf([{ ...token('Xyz', 0), special: true }, END], [END], [[[0.5, 0.5]]]);
   assert.equal(grid({ hideSpecials: true }, record).columns, 1);
 });
 
-test('the threshold pales what lies beyond the largest cells', () => {
+test('the threshold makes all but the largest cells pale', () => {
   assert.deepEqual(
     [...grid({ threshold: 0.75 }).status],
     [SHOWN, SHOWN, SHOWN, PALED, SHOWN, PALED, SHOWN, PALED, PALED, PALED, PALED, SHOWN],
@@ -117,7 +117,7 @@ test('the average and the largest of heads', () => {
   near(grid({ selection }).values.subarray(4, 8), [0.25, 0.5, 0.125, 0.125]);
 });
 
-test('norms and rollouts are taken from their own arrays, and are weights until these are there', () => {
+test('norms and rollouts have their own arrays; without them, weights are shown', () => {
   const array = { layers: 1, heads: 1, rows: 3, columns: 4, codes: new Uint16Array(12).fill(65535), scale: 2.5 };
   assert.equal(grid({ mode: 'norm' }).mode, 'weight');
   const norm = grid({ mode: 'norm', values: { norm: { cross: array }, rollout: null }, hideSpecials: true });
@@ -134,14 +134,14 @@ test('a difference is taken where both have the row and the column', () => {
   near(values.subarray(columns, 2 * columns), [0.5, -1, 0.25, 0.25]);
 });
 
-test('a reference with heads of its own is compared with those', () => {
+test('a reference with its own heads is compared with those', () => {
   const record = recordOf(SOURCE, TARGET, [FIRST, SECOND]);
   const reference = { label: 'x', record, heads: [['cross', 0, 1]] };
   near(grid({ mode: 'difference', reference }, record).values.subarray(0, 4), [-0.75, 0.25, 0.25, 0.25]);
   near(grid({ head: 1, mode: 'difference', reference }, record).values, Array(12).fill(0));
 });
 
-test('places of colour: shared, by row, and around the middle', () => {
+test('positions in the colour map: shared, by row, and around the middle', () => {
   near(shares(grid({}), 1, 'shared'), [0.5, 0, 0.25, 0.25]);
   near(shares(grid({}), 1, 'row'), [1, 0, 0.5, 0.5]);
   const difference = { mode: 'difference', rows: 1, columns: 2, values: Float64Array.of(-0.5, 0.25), high: 1 };
@@ -149,14 +149,14 @@ test('places of colour: shared, by row, and around the middle', () => {
   near(shares(difference, 0, 'row'), [0, 0.75]);
 });
 
-test('the longest common run of names is matched', () => {
+test('the longest common subsequence of names is matched', () => {
   const groups = (text) => [...text].map((letter) => ({ token: { text: letter, special: false } }));
   assert.deepEqual(match(groups('abcd'), groups('xbyd')), [null, 1, null, 3]);
   assert.deepEqual(match(groups('ab'), groups('')), [null, null]);
   assert.deepEqual(match(groups('aa'), groups('aaa')), [0, 1]);
 });
 
-test('places of the record and of the grid', () => {
+test('spots of the record and of the grid', () => {
   const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
   store.change({ head: 0, words: true, hideSpecials: true, pin: { row: 1, column: 1 } });
   assert.deepEqual(gridFocus(store.get()), { row: 0, column: 0, token: false });
@@ -165,7 +165,7 @@ test('places of the record and of the grid', () => {
   assert.deepEqual(gridFocus(store.get()), { row: null, column: null, token: false });
 });
 
-test('the pin walks over merged words and allowed cells', () => {
+test('the pin moves over merged words and allowed cells', () => {
   const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
   store.change({ words: true });
   store.change(movePin(store.get(), 0, 0));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/permalink.js';
-import { readable, spelt, visible } from '../viewer/core/dom.js';
+import { nameInvisible, readable, visible } from '../viewer/core/dom.js';
 import { readAddress } from '../viewer/page.js';
 import { CHOICES } from '../viewer/core/store.js';
 import { opened, record } from './record.mjs';
@@ -38,7 +38,7 @@ function opens(address) {
   assert.ok((task.model ?? '').length <= 255 && (task.text ?? '').length <= 2000, address.slice(0, 80));
   for (const name of ['beam', 'alpha']) assert.ok(task[name] === null || Number.isFinite(task[name]));
   const store = opened();
-  store.change(fromAddress(address));
+  store.change(fromAddress(address, record));
   const { layer, head, selection, mutes, pin } = store.get();
   const { layers, heads } = record.attention.cross;
   assert.ok(layer >= 0 && layer < layers && (head === null || (head >= 0 && head < heads)), address.slice(0, 80));
@@ -48,21 +48,21 @@ function opens(address) {
   assert.equal({}.hlCanary, undefined);
 }
 
-test('whatever stands in an address, the viewer opens with what is valid of it', () => {
+test('the viewer opens with the valid parameters of any address', () => {
   FRAGMENTS.forEach(opens);
   for (const name of NAMES)
     for (const text of HOSTILE) opens(`#kind=cross&${name}=${encodeURIComponent(text.toWellFormed())}`);
 });
 
-test('what is no address at all is nothing', () => {
+test('a text that is not an address changes nothing', () => {
   for (const text of HOSTILE) opens(`#${text}`);
 });
 
-test('an address beyond any link is as if it were empty', () => {
+test('an address that is too long is ignored', () => {
   const words = 'kind=encoder&layer=2&model=de-en&text=Hallo';
-  assert.equal(fromAddress(`#${words}`).layer, 1);
+  assert.equal(fromAddress(`#${words}`, record).layer, 1);
   const long = `#${words}&x=${'a'.repeat(100_000)}`;
-  assert.deepEqual(fromAddress(long), {});
+  assert.deepEqual(fromAddress(long, record), {});
   assert.deepEqual(taskOfAddress(long), NOTHING_ASKED);
 });
 
@@ -72,10 +72,10 @@ test('the longest text and every head fit into a link', () => {
   const every = Array.from({ length: 576 }, () => 'decoder.12.16').join(',');
   const address = `${toAddress(store.get())}&heads=${every}&mute=${every}`;
   assert.equal(taskOfAddress(address).text, '犬'.repeat(2000));
-  assert.notDeepEqual(fromAddress(address), {});
+  assert.notDeepEqual(fromAddress(address, record), {});
 });
 
-test('the name of a model is looked up and nothing else', () => {
+test('the name of a model is only looked up', () => {
   globalThis.window = { addEventListener() {} };
   const examples = JSON.parse('{"de-en": "Hallo", "<b>\\"": "Hund"}');
   const widgets = ['typed', 'de-en', 1, 1];
@@ -101,12 +101,12 @@ test('a token is short, visible and on its own line', () => {
   assert.equal(visible({ text: 'x'.repeat(81) }), `${'x'.repeat(80)}…`);
 });
 
-test('a notice names every character that it quotes and that draws nothing', () => {
-  assert.equal(spelt('The model does not know “\u200b”.'), 'The model does not know “⟨U+200B⟩”.');
-  for (const text of HOSTILE) assert.doesNotMatch(withoutEmoji(spelt(text)), UNSEEN);
+test('a notice names its invisible characters', () => {
+  assert.equal(nameInvisible('The model does not know “\u200b”.'), 'The model does not know “⟨U+200B⟩”.');
+  for (const text of HOSTILE) assert.doesNotMatch(withoutEmoji(nameInvisible(text)), UNSEEN);
 });
 
-test('a sentence keeps what it needs and loses what turns its line', () => {
+test('a sentence loses only the characters that change its line', () => {
   // What XML 1.0 allows, so that a picture with it can be read again.
   for (const text of HOSTILE)
     assert.match(readable(text), /^[\u{20}-\u{7e}\u{a0}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]*$/u);
@@ -114,6 +114,6 @@ test('a sentence keeps what it needs and loses what turns its line', () => {
   assert.equal(readable('a\u202eb\nc'), 'a⟨U+202E⟩b␊c');
 });
 
-test('no choice of a fresh page comes from an address', () => {
-  assert.deepEqual(fromAddress('#kind=cross'), { ...CHOICES, kind: 'cross', layer: 0, head: 0, pin: null });
+test('an address without choices has those of a new page', () => {
+  assert.deepEqual(fromAddress('#kind=cross', record), { ...CHOICES, kind: 'cross', layer: 0, head: 0, pin: null });
 });

@@ -1,16 +1,16 @@
-// The payload that test_viewer.py wrote beside the modules, the weights that it was made from, and a small record.
+// The payload that test_viewer.py wrote, the weights that it was made from, and a small record.
 
 import { readFileSync } from 'node:fs';
 
 import { decode } from '../viewer/core/payload.js';
-import { EMPTY, createStore, show } from '../viewer/core/store.js';
+import { EMPTY, createStore, showRecord } from '../viewer/core/store.js';
 
-export const record = await decode(readFileSync('payload.json', 'utf8'));
+export const record = await decode(JSON.parse(readFileSync('payload.json', 'utf8')));
 export const weights = JSON.parse(readFileSync('weights.json', 'utf8'));
 
 export function opened(one = record) {
   const store = createStore(EMPTY);
-  store.change(show(store.get(), one));
+  store.change(showRecord(store.get(), one));
   return store;
 }
 

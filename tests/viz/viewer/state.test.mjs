@@ -8,10 +8,15 @@ import {
   chooseHead,
   chooseKind,
   chosenHeads,
+  changeView,
+  closeView,
   extendSelection,
   moveHead,
   moveLayer,
-  show,
+  openView,
+  reproducibleView,
+  showRecord,
+  sourceView,
   spotOfToken,
   toggleAverage,
   toggleMute,
@@ -32,7 +37,7 @@ test('moves stay inside the model', () => {
   assert.equal(store.get().head, 2);
 });
 
-test('a pin moves over allowed cells, follows its row between kinds, and leaves', () => {
+test('a pin moves over allowed cells, keeps its row between kinds, and is cleared', () => {
   const store = opened();
   store.change(chooseKind(store.get(), 'decoder'));
   store.change(movePin(store.get(), 0, 0));
@@ -48,7 +53,7 @@ test('a pin moves over allowed cells, follows its row between kinds, and leaves'
   assert.equal(store.get().pin, null);
 });
 
-test('a token of the strip knows its row and column', () => {
+test('a token of the strip has a row and a column', () => {
   const at = (kind, side, place) => spotOfToken({ record, kind }, side, place);
   assert.deepEqual(at('encoder', 'source', 2), { row: 2, column: 2, token: true });
   assert.deepEqual(at('cross', 'source', 2), { row: null, column: 2 });
@@ -80,19 +85,19 @@ const ADDRESSED = {
   panel: 'mute',
 };
 
-test('the address says every choice and the task', () => {
+test('the address contains every choice and the task', () => {
   assert.deepEqual(Object.keys(ADDRESSED).sort(), Object.keys(CHOICES).sort());
   const store = opened();
   store.change(ADDRESSED);
   const address = toAddress(store.get());
-  assert.deepEqual(fromAddress(address), ADDRESSED);
+  assert.deepEqual(fromAddress(address, record), ADDRESSED);
   assert.deepEqual(taskOfAddress(address), { model: 'de-en', text: record.source_text, beam: null, alpha: null });
   const other = opened();
-  other.change(fromAddress(address));
+  other.change(fromAddress(address, record));
   for (const name of Object.keys(CHOICES)) assert.deepEqual(other.get()[name], store.get()[name], name);
 });
 
-test('a difference is in no address, for what it is taken to is not', () => {
+test('a difference is not in the address, because its reference is not', () => {
   const store = opened();
   const before = toAddress(store.get());
   store.change({ mode: 'difference', reference: { label: 'another head', record, heads: [['cross', 0, 0]] } });
@@ -100,12 +105,12 @@ test('a difference is in no address, for what it is taken to is not', () => {
   assert.equal(toAddress(store.get()), before);
 });
 
-test('a fresh address is short and a choice that it lacks is as at first', () => {
+test('the address of a new page is short and sets every choice', () => {
   const store = opened();
   const fresh = toAddress(store.get());
   assert.deepEqual([...new URLSearchParams(fresh.slice(1)).keys()], ['model', 'text', 'kind', 'layer', 'head']);
   store.change(ADDRESSED);
-  store.change(fromAddress(fresh));
+  store.change(fromAddress(fresh, record));
   assert.equal(toAddress(store.get()), fresh);
 });
 
@@ -118,15 +123,15 @@ for (const pin of [
   test(`a pin survives the address: ${JSON.stringify(pin)}`, () => {
     const store = opened();
     store.change({ kind: 'encoder', pin });
-    assert.deepEqual(fromAddress(toAddress(store.get())).pin, pin);
+    assert.deepEqual(fromAddress(toAddress(store.get()), record).pin, pin);
   });
 }
 
-test('nonsense in an address does nothing', () => {
-  assert.deepEqual(fromAddress('#kind=<script>'), {});
+test('invalid parameters of an address are ignored', () => {
+  assert.deepEqual(fromAddress('#kind=<script>', record), {});
   const nonsense =
     '#kind=cross&layer=-1&head=1e3&mode=eval&threshold=7&heads=1.x,a.b&mute=cross.0.1,<b>.1.1&row=99999&sort=constructor&panel=toString';
-  assert.deepEqual(fromAddress(nonsense), CHOICES);
+  assert.deepEqual(fromAddress(nonsense, record), CHOICES);
   assert.deepEqual(taskOfAddress(`#model=${'x'.repeat(256)}&text=${'a'.repeat(5000)}&beam=1.5&alpha=NaN`), {
     model: null,
     text: null,
@@ -134,12 +139,12 @@ test('nonsense in an address does nothing', () => {
     alpha: null,
   });
   const store = opened();
-  store.change(fromAddress('#kind=encoder&layer=99&head=77&row=999&heads=9.9,8.8&mute=cross.100.1'));
+  store.change(fromAddress('#kind=encoder&layer=99&head=77&row=999&heads=9.9,8.8&mute=cross.100.1', record));
   const { layer, head, pin, selection, mutes } = store.get();
   assert.deepEqual([layer, head, pin, selection, mutes], [1, 2, null, [], []]);
 });
 
-test('shift-click adds heads to those shown and takes them out again', () => {
+test('shift-click adds heads and removes them', () => {
   const store = opened();
   store.change({ kind: 'cross', ...chooseHead(store.get(), 0, 1) });
   store.change(extendSelection(store.get(), 1, 2));
@@ -154,7 +159,7 @@ test('shift-click adds heads to those shown and takes them out again', () => {
   assert.equal(chosenHeads(store.get()).length, 3);
 });
 
-test('muting silences the heads shown and muting again lets them speak', () => {
+test('the heads on screen are muted and unmuted', () => {
   const store = opened();
   store.change({ kind: 'cross', ...chooseHead(store.get(), 1, 0) });
   store.change(toggleMute(store.get()));
@@ -166,7 +171,7 @@ test('muting silences the heads shown and muting again lets them speak', () => {
   assert.deepEqual(store.get().mutes, []);
 });
 
-test('a new record forgets what belonged to the old one and keeps the choices', () => {
+test('a new record keeps the choices but not the answers about the old one', () => {
   const store = opened();
   store.change({
     mode: 'norm',
@@ -177,8 +182,49 @@ test('a new record forgets what belonged to the old one and keeps the choices', 
     cell: {},
     values: { norm: {} },
   });
-  store.change(show(store.get(), { ...record }));
+  store.change(showRecord(store.get(), { ...record }));
   const { pin, importance, muted, cell, values, mutes, mode } = store.get();
   assert.deepEqual([pin, importance, muted, cell, values.norm], [null, null, null, null, null]);
   assert.deepEqual([mutes, mode], [[['cross', 0, 0]], 'norm']);
+});
+
+test('closing a view restores the choices and the answers from before', () => {
+  const store = opened();
+  store.change({ kind: 'decoder', layer: 1, pin: { row: 1, column: 1 }, mutes: [['cross', 0, 0]], importance: {} });
+  const before = store.get();
+  store.change(openView(before, { ...record }, { type: 'forced', label: 'forced' }));
+  assert.deepEqual([store.get().importance, store.get().mutes], [null, [['cross', 0, 0]]]);
+  store.change({ kind: 'cross', pin: null, mutes: [], cell: {}, panel: 'step' });
+  store.change(openView(store.get(), { ...record }, { type: 'training', label: 'training', step: 1, sentence: 0 }));
+  store.change(closeView(store.get()));
+  assert.deepEqual(store.get(), { ...before, panel: 'step' });
+});
+
+test('answers about the translation with muted heads belong to its source', () => {
+  const store = opened();
+  store.change({ mutes: [['cross', 0, 0]] });
+  store.change(openView(store.get(), { ...record, text: 'muted' }, { type: 'muted', label: 'muted' }));
+  assert.equal(sourceView(store.get()).record, record);
+  assert.equal(reproducibleView(store.get()).record, record);
+  store.change(changeView(store.get(), sourceView(store.get()), { importance: {} }));
+  assert.equal(store.get().importance, null);
+  store.change(closeView(store.get()));
+  assert.deepEqual(store.get().importance, {});
+});
+
+test('a record of another model starts with its clearest head', () => {
+  const store = opened();
+  store.change({
+    kind: 'encoder',
+    mutes: [['cross', 0, 0]],
+    selection: [
+      ['encoder', 0, 0],
+      ['encoder', 0, 1],
+    ],
+  });
+  store.change(openView(store.get(), { ...record, model: { name: 'other' } }, { type: 'tour', label: 'tour' }));
+  const { kind, mutes, selection } = store.get();
+  assert.deepEqual([kind, mutes, selection], ['cross', [], []]);
+  store.change(closeView(store.get()));
+  assert.deepEqual([store.get().kind, store.get().mutes], ['encoder', [['cross', 0, 0]]]);
 });

@@ -1,11 +1,13 @@
-// One sequential map per theme, the lamp, and one diverging map for differences, even to the eye. Stops are
-// joined in Oklab and spaced by the distance travelled there, so that equal steps of value are equal steps of colour.
+// The colour maps of each theme: a sequential one, called lamp, and a diverging one for differences. Both are
+// perceptually uniform: stops are interpolated in Oklab and spaced by their distance there.
+
+import { clamp } from './math.js';
 
 const LAMP = {
   light: ['#ffffff', '#fde8b8', '#f0a830', '#9a4a00', '#2b0f00'],
   dark: ['#1a1917', '#5a2d06', '#c97410', '#fac45c', '#fff7de'],
 };
-// From less through the panel's colour to more. Blue and orange differ for colour-blind eyes too.
+// From less through the panel's colour to more. Colour-blind people can tell blue and orange apart.
 const DIFFERENCE = {
   light: { less: ['#ffffff', '#7fa6dc', '#12386f'], more: ['#ffffff', '#f0a830', '#7a3600'] },
   dark: { less: ['#1a1917', '#2f5f9e', '#b9d6ff'], more: ['#1a1917', '#b4620c', '#ffe3a3'] },
@@ -53,7 +55,7 @@ function between(from, to, share) {
   return from.map((value, index) => value + (to[index] - value) * share);
 }
 
-// `steps` colours along the stops, as [red, green, blue].
+// `steps` colours along the stops, each [red, green, blue].
 function ramp(hexes, steps) {
   const stops = hexes.map((hex) => toOklab(parse(hex)));
   const marks = [0];
@@ -78,28 +80,27 @@ export function lamp(theme) {
   return ramp(LAMP[theme], STEPS);
 }
 
-// STEPS colours for values from -1 to 1; 0 lies between the two in the middle, which are alike.
+// STEPS colours for values from -1 to 1; 0 lies between the two equal colours in the middle.
 export function diverging(theme) {
   const { less, more } = DIFFERENCE[theme];
   return [...ramp(less, STEPS / 2).reverse(), ...ramp(more, STEPS / 2)];
 }
 
 export function stepOf(share) {
-  return Math.min(STEPS - 1, Math.max(0, Math.round(share * (STEPS - 1))));
+  return clamp(Math.round(share * (STEPS - 1)), STEPS);
 }
 
-// What the views need of a theme: a map as bytes, as CSS colours, and the ink that is read on each.
+// A colour map as bytes and as CSS colours, with the text colour that is readable on each.
 const palettes = new Map();
 
 export function palette(theme, map = 'lamp') {
   const name = `${theme} ${map}`;
-  if (!palettes.has(name)) palettes.set(name, mix(theme, map === 'lamp' ? lamp(theme) : diverging(theme)));
+  if (!palettes.has(name)) palettes.set(name, createPalette(map === 'lamp' ? lamp(theme) : diverging(theme)));
   return palettes.get(name);
 }
 
-function mix(theme, colours) {
+function createPalette(colours) {
   return {
-    theme,
     bytes: colours,
     css: colours.map(([red, green, blue]) => `rgb(${red} ${green} ${blue})`),
     ink: colours.map((colour) => (contrast(colour, PAPER) > contrast(colour, INK) ? '#ffffff' : '#1c1b19')),
@@ -120,7 +121,7 @@ function luminance(colour) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-// Gradio marks its dark theme on the body; the exported file does the same.
+// Gradio sets the class `dark` on the body; the exported file does the same.
 export function currentTheme() {
   return document.body.classList.contains('dark') ? 'dark' : 'light';
 }

@@ -1,4 +1,4 @@
-// Elements without innerHTML: whatever a sentence contains stays text.
+// Creates elements without innerHTML, so that markup in a sentence stays text.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -8,6 +8,10 @@ export function element(tag, attributes = {}, ...children) {
 
 export function shape(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function createButton(className, onclick, attributes, ...children) {
+  return element('button', { type: 'button', class: className, onclick, ...attributes }, ...children);
 }
 
 function fill(node, attributes, children) {
@@ -20,46 +24,46 @@ function fill(node, attributes, children) {
   return node;
 }
 
-const LONGEST_TOKEN = 80; // characters; one of thousands would push everything else out of sight
-// What draws nothing, turns the line or breaks it: of a token all of it but what joins or colours an emoji (the
-// group), of a sentence only what spoils its line.
-const UNSEEN =
+const LONGEST_TOKEN = 80; // characters; a much longer token would push everything else off the screen
+// Invisible, bidirectional-control and line-break characters. In a token all of them are replaced, except those that
+// join or colour an emoji (the group); in a sentence only those that change its line.
+const INVISIBLE =
   /(\p{ExtPict}[\p{EMod}\uFE0F]{0,2}(?:\u200D\p{ExtPict}[\p{EMod}\uFE0F]{0,2})*)|[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]/gu;
-const UNRULY = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+const LINE_CHANGING = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-// What a person reads of a token; a token of blanks alone would leave nothing to point at.
+// The text of a token for the person. A token of spaces alone is shown as ␣, so that there is something to point at.
 export function visible({ text }) {
   const letters = [...text];
   const short = letters.length > LONGEST_TOKEN ? `${letters.slice(0, LONGEST_TOKEN).join('')}…` : text;
-  const written = spelt(short);
+  const written = nameInvisible(short);
   if (written.trim() === '') return '␣';
   return /^\p{M}/u.test(written) ? `◌${written}` : written;
 }
 
-// A sentence of ours about characters, with those that draw nothing by their names.
-export function spelt(text) {
-  return text.replace(UNSEEN, (character, emoji) => emoji ?? nameOf(character));
+// A text with its invisible characters replaced by their names.
+export function nameInvisible(text) {
+  return text.replace(INVISIBLE, (character, emoji) => emoji ?? nameOf(character));
 }
 
-// A sentence whose line nothing in it can turn or break.
+// A sentence with the characters replaced that would turn or break its line.
 export function readable(text) {
-  return text.replace(UNRULY, nameOf);
+  return text.replace(LINE_CHANGING, nameOf);
 }
 
-// A control character as its picture, any other as its number: ␀, ⟨U+202E⟩.
+// A control character as its symbol, any other as its number: ␀, ⟨U+202E⟩.
 function nameOf(character) {
   const code = character.codePointAt(0);
   if (code < 0x20) return String.fromCodePoint(0x2400 + code);
   return code === 0x7f ? '␡' : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 }
 
-// A token in its own direction, so that a right-to-left word leaves its surroundings alone.
+// A token in its own text direction, so that a right-to-left word does not reorder its surroundings.
 export function tokenText(token, className = '') {
   const classes = [className, token.special ? 'hl-special' : ''].filter(Boolean).join(' ');
   return element('bdi', { class: classes || null }, visible(token));
 }
 
-// A canvas of a size in CSS pixels, sharp on the screen that it is on.
+// Sets the size of a canvas in CSS pixels, with the resolution of the screen; returns its context.
 export function sizeCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.max(1, Math.round(width * ratio));

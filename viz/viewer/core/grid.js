@@ -1,12 +1,13 @@
-// What the matrix shows: the values of the chosen heads, with sub-words merged, specials hidden, small cells
-// paled, or the difference to another record. Rows and columns of a grid stand for one token or several.
+// The grid is what the matrix shows: the values of the chosen heads, with sub-words merged, special tokens hidden,
+// small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
+import { clamp } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
 import { chosenHeads, effectiveMode, focusOf } from './store.js';
 
-// What a cell is. A paled one keeps its value; the others have none.
+// The status of a cell. Only shown and pale cells have a value.
 export const SHOWN = 0;
-export const PALED = 1; // beyond the row's threshold
+export const PALED = 1; // not needed for the row's threshold
 export const FORBIDDEN = 2; // by the mask
 export const UNMATCHED = 3; // the reference has no such row or column
 
@@ -26,7 +27,7 @@ const INPUTS = [
 ];
 let last = { inputs: [], grid: null };
 
-// The grid of a state. All views ask for the same one, so the last is kept.
+// The grid of a state. All panels use the same one, so the last grid is cached.
 export function shownGrid(state) {
   const inputs = INPUTS.map((name) => state[name]);
   if (inputs.some((input, place) => input !== last.inputs[place])) last = { inputs, grid: build(state) };
@@ -52,16 +53,16 @@ function placesOf(heads) {
   return heads.map(([, layer, head]) => [layer, head]);
 }
 
-// The reference is compared head by head, unless it was kept with heads of its own of this kind.
+// A reference with heads of this kind is compared by those heads, otherwise by the heads on screen.
 function foldReference(state, { record, heads = null }) {
   const chosen = heads?.[0][0] === state.kind ? heads : chosenHeads(state);
   const array = record.attention[state.kind];
-  const there = placesOf(chosen).filter(([layer, head]) => layer < array.layers && head < array.heads);
-  return there.length > 0 ? fold(state, record, array, there, true) : null;
+  const places = placesOf(chosen).filter(([layer, head]) => layer < array.layers && head < array.heads);
+  return places.length > 0 ? fold(state, record, array, places, true) : null;
 }
 
-// Keys of a group are summed and its queries averaged. Hidden columns leave their mass in `hidden`, one share
-// for each row; what is left is divided by the rest where `renormalise` holds.
+// Sums over the keys of a group and averages over its queries. `hidden` is the share of each row on hidden columns;
+// with `renormalise`, the other columns are scaled up to keep the row's sum.
 function fold(state, record, array, places, renormalise) {
   if (state.reduce === 'max' && places.length > 1)
     return largestOf(places.map((place) => fold(state, record, array, [place], renormalise)));
@@ -92,7 +93,7 @@ function fold(state, record, array, places, renormalise) {
   return { rows, columns, values, status, rowGroups, columnGroups, hidden: hideSpecials ? hidden : null };
 }
 
-// The largest of several heads is taken last: sums of maxima over the pieces of a word would exceed every head's.
+// Takes the largest of several heads after merging words: a sum of maxima would exceed the value of every head.
 function largestOf(grids) {
   const largest = (arrays) => arrays[0].map((_, place) => Math.max(...arrays.map((array) => array[place])));
   const hidden = grids[0].hidden && largest(grids.map((grid) => grid.hidden));
@@ -114,9 +115,9 @@ function scaleRow(values, row, columns, factor) {
   for (let cell = row * columns; cell < (row + 1) * columns; cell += 1) values[cell] *= factor;
 }
 
-// Neighbours of one word together when `words` holds, else each token alone. A group is { places, token, reads }:
-// `token` is named after the whole word, `reads` after the word that the group's first row reads.
-export function groupsOf(tokens, words, reads = null) {
+// Groups of neighbouring tokens: those of one word if `words` is true, otherwise single tokens. In a group
+// { places, token, reads }, `token` has the text of the whole word, and `reads` that of the word its first row reads.
+function groupsOf(tokens, words, reads = null) {
   const groups = [];
   tokens.forEach((token, place) => {
     const previous = groups.at(-1);
@@ -143,7 +144,7 @@ function wordBefore(reads, place, words) {
   };
 }
 
-// `own` less `other`, where both have the row and the column.
+// `own` minus `other`, where both have the row and the column.
 function subtract(own, other) {
   const values = new Float64Array(own.values.length);
   const status = Uint8Array.from(own.status);
@@ -160,7 +161,7 @@ function subtract(own, other) {
   return { ...own, values, status };
 }
 
-// The longest common run of names in order: for each group of `own` its place in `other`, or null.
+// The longest common subsequence of names: for each group of `own` its place in `other`, or null.
 export function match(own, other) {
   const name = ({ token }) => `${token.special} ${token.text}`;
   const [names, others] = [own.map(name), other.map(name)];
@@ -188,7 +189,7 @@ export function match(own, other) {
   return found;
 }
 
-// Mark the cells behind each row's largest ones, which together hold `threshold` of the row's sum.
+// Marks all cells of a row as pale except its largest ones, which together have `threshold` of the row's sum.
 function pale(grid, threshold) {
   if (threshold >= 1) return grid;
   const status = Uint8Array.from(grid.status);
@@ -211,7 +212,7 @@ export function hasValue(status) {
   return status === SHOWN || status === PALED;
 }
 
-// Each row's largest size of a value, for colours of its own.
+// The largest absolute value of a row.
 function peakOf(grid, row) {
   let peak = 0;
   for (let cell = row * grid.columns; cell < (row + 1) * grid.columns; cell += 1)
@@ -219,7 +220,7 @@ function peakOf(grid, row) {
   return peak;
 }
 
-// Where each value of a row stands in the colour map, 0 to 1; the middle of the map is no difference.
+// The position of each value of a row in the colour map, 0 to 1; for differences, 0.5 is no difference.
 export function shares(grid, row, scale) {
   const peak = scale === 'row' ? peakOf(grid, row) : grid.high;
   const line = grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
@@ -227,14 +228,14 @@ export function shares(grid, row, scale) {
   return grid.mode === 'difference' ? signed.map((share) => (share + 1) / 2) : signed;
 }
 
-// The grid's row or column that holds a place of the record; null when it is hidden.
-export function lineOf(groups, place) {
+// The row or column of the grid that contains a token of the record; null if it is hidden.
+function lineOf(groups, place) {
   if (place === null || place === undefined) return null;
   const line = groups.findIndex(({ places }) => places.includes(place));
   return line === -1 ? null : line;
 }
 
-// The focus in the grid: { row, column, token }, null for each that has no focus or is hidden.
+// The focus in the grid: { row, column, token }; row and column are null if they have no focus or are hidden.
 export function gridFocus(state, spot = focusOf(state)) {
   const grid = shownGrid(state);
   return {
@@ -244,7 +245,7 @@ export function gridFocus(state, spot = focusOf(state)) {
   };
 }
 
-// The spot of a row and a column of the grid: their first tokens.
+// The spot in the record of a row and a column of the grid: their first tokens.
 export function spotAt(grid, row, column) {
   return {
     row: row === null ? null : grid.rowGroups[row].places[0],
@@ -252,13 +253,12 @@ export function spotAt(grid, row, column) {
   };
 }
 
-// The pinned cell moves over the cells that the mask allows.
+// Moves the pinned cell, only over cells that the mask allows.
 export function movePin(state, down, right) {
   const grid = shownGrid(state);
   const from = gridFocus(state, state.pin);
-  const bound = (value, size) => Math.min(size - 1, Math.max(0, value));
-  const row = bound((from.row ?? 0) + (state.pin ? down : 0), grid.rows);
-  let column = bound((from.column ?? 0) + (state.pin ? right : 0), grid.columns);
+  const row = clamp((from.row ?? 0) + (state.pin ? down : 0), grid.rows);
+  let column = clamp((from.column ?? 0) + (state.pin ? right : 0), grid.columns);
   while (column > 0 && grid.status[row * grid.columns + column] === FORBIDDEN) column -= 1;
   return grid.rows * grid.columns === 0 ? {} : { pin: spotAt(grid, row, column), hover: null };
 }

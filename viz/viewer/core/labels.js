@@ -1,8 +1,28 @@
-// How kinds, heads and values are called wherever the viewer writes about them.
+// How the viewer writes numbers and the names of kinds and heads.
 
 import { effectiveMode } from './store.js';
 
 const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
+
+export function fixed(value, digits = 4) {
+  return value.toFixed(digits).replace('-', '−');
+}
+
+// Always with a sign, except for a value that rounds to 0.
+export function signed(value, digits = 4) {
+  const text = fixed(Math.abs(value), digits);
+  if (Number(text) === 0) return text;
+  return (value < 0 ? '−' : '+') + text;
+}
+
+// A value of the matrix; only differences have a plus sign.
+export function valueText(mode, value) {
+  return mode === 'difference' && value >= 0 ? `+${fixed(value)}` : fixed(value);
+}
+
+export function plural(count, one, many = `${one}s`) {
+  return `${count} ${count === 1 ? one : many}`;
+}
 
 export function kindName(kind) {
   return KIND_NAMES[kind];
@@ -17,17 +37,7 @@ export function titleOf(state) {
   return `${kindName(kind)} · layer ${layer + 1} · ${head === null ? `${several} of its heads` : `head ${head + 1}`}`;
 }
 
-// Heads in short, "3.6, 4.1": layer and head, counted from 1.
+// Short names of heads, "3.6, 4.1": layer and head, counted from 1.
 export function listOf(heads) {
   return heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');
-}
-
-export function fourDigits(value) {
-  return value.toFixed(4).replace('-', '−');
-}
-
-// A value as the mode has it: differences carry their sign, norms and rollouts their name.
-export function valueText(mode, value) {
-  if (mode === 'difference') return value >= 0 ? `+${fourDigits(value)}` : fourDigits(value);
-  return fourDigits(value);
 }

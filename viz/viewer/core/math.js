@@ -1,4 +1,18 @@
-// Numbers about one row of values. What a head is like is measured by model/analysis/measures.py and comes with the payload.
+// Arithmetic on lists of values.
+
+export function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+// The largest absolute value, or 1 if all are 0, so that a drawing can divide by it.
+export function largest(values) {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+}
+
+// The index nearest to `value` in a list of a size.
+export function clamp(value, size) {
+  return Math.min(size - 1, Math.max(0, value));
+}
 
 // Entropy in bits.
 export function entropy(weights) {
@@ -7,13 +21,14 @@ export function entropy(weights) {
   return Math.max(0, bits);
 }
 
-// 1 for the largest value; equal values share the better rank.
+// 1 for the largest value; equal values have the same rank.
 export function rankOf(values, place) {
   let larger = 0;
   for (const other of values) if (other > values[place]) larger += 1;
   return larger + 1;
 }
 
+// The place of the largest value.
 export function strongest(values) {
   let best = 0;
   for (let place = 1; place < values.length; place += 1) if (values[place] > values[best]) best = place;

@@ -1,20 +1,19 @@
-// From the payload (viz/payload.py) to arrays: [layer, head, row, column], rows are queries, columns keys.
+// Decodes the payload of viz/payload.py into arrays: [layer, head, row, column]; rows are queries, columns are keys.
 
-const VERSION = 2;
+const VERSION = 3;
 const SCALE = 65535;
 export const KINDS = ['encoder', 'decoder', 'cross'];
 
 // Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
-export async function decode(json) {
-  const payload = JSON.parse(json);
+export async function decode(payload) {
   if (payload.version !== VERSION) {
     throw new Error(`This page reads version ${VERSION} of the data, not ${payload.version}.`);
   }
   return { ...payload, attention: await unpackKinds(payload.attention) };
 }
 
-// { encoder, decoder, cross }, each packed as { shape, data }, and with { unit, scale } where the values have any
-// size: their codes are then wider. Once unpacked, a value is code / 65535 * scale.
+// Decodes { encoder, decoder, cross }. Each is { shape, data } with 16-bit codes for values from 0 to 1, or has also
+// { unit, scale } and 32-bit codes for larger values. A decoded value is code / 65535 * scale.
 export async function unpackKinds(packed) {
   const unpacked = await Promise.all(KINDS.map((kind) => unpack(packed[kind])));
   return Object.fromEntries(KINDS.map((kind, index) => [kind, unpacked[index]]));
@@ -23,25 +22,16 @@ export async function unpackKinds(packed) {
 async function unpack({ shape, data, unit = null, scale = 1 }) {
   const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
-  const view = new DataView(await new Response(stream).arrayBuffer());
-  const codes = unit === null ? narrowCodes(view) : wideCodes(view, (unit / scale) * SCALE);
+  const buffer = await new Response(stream).arrayBuffer(); // little-endian, as every machine that runs a browser
+  const codes =
+    unit === null
+      ? new Uint16Array(buffer)
+      : Float64Array.from(new Uint32Array(buffer), (code) => ((code * unit) / scale) * SCALE);
   const [layers, heads, rows, columns] = shape;
   return { layers, heads, rows, columns, codes, scale };
 }
 
-function narrowCodes(view) {
-  const codes = new Uint16Array(view.byteLength / 2);
-  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint16(2 * index, true);
-  return codes;
-}
-
-function wideCodes(view, factor) {
-  const codes = new Float64Array(view.byteLength / 4);
-  for (let index = 0; index < codes.length; index += 1) codes[index] = view.getUint32(4 * index, true) * factor;
-  return codes;
-}
-
-// One head's matrix, or the mean over the layer's heads when `head` is null: { rows, columns, values }.
+// The matrix of one head, or the mean over the layer's heads if `head` is null: { rows, columns, values }.
 export function matrixOf(record, kind, layer, head) {
   const array = record.attention[kind];
   const heads = head === null ? [...Array(array.heads).keys()] : [head];
@@ -51,7 +41,7 @@ export function matrixOf(record, kind, layer, head) {
   );
 }
 
-// Some heads, [layer, head] each, as one matrix: each cell their mean or their largest value.
+// Several heads, [layer, head] each, as one matrix: each cell is their mean or their largest value.
 export function combine({ heads, rows, columns, codes, scale }, chosen, reduce = 'mean') {
   const size = rows * columns;
   const values = new Float64Array(size);
@@ -67,6 +57,10 @@ export function combine({ heads, rows, columns, codes, scale }, chosen, reduce =
   return { rows, columns, values };
 }
 
+export function targetIds({ tokens }) {
+  return tokens.predicted.map(({ id }) => id);
+}
+
 export function isAllowed(record, kind, row, column) {
   return record.masks[kind] !== 'causal' || column <= row;
 }
@@ -78,7 +72,7 @@ export function axes(record, kind) {
   return { rows: predicted, reads: read, columns: kind === 'cross' ? source : read };
 }
 
-// A smaller matrix whose cells are the largest of theirs, so that a thin diagonal survives in a thumbnail.
+// A smaller matrix. Each of its cells is the largest of a block, so that a thin diagonal stays visible.
 export function shrink({ rows, columns, values }, limit) {
   const height = Math.min(rows, limit);
   const width = Math.min(columns, limit);

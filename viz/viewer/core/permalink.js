@@ -1,84 +1,86 @@
-// The state in the address, so that a link opens the same view. Heads, layers, rows and columns count from 1
-// there, as on the screen: #model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
-// An address is typed by anybody: each word is checked on its own, and what does not pass is as if left out.
+// The state as the hash of the page's address, so that a link opens the same view. Heads, layers, rows and columns
+// count from 1 there, as on screen: #model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
+// An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
 import { KINDS } from './payload.js';
-import { CHOICES, MODES, PANELS, REDUCTIONS, SCALES, SORTS } from './store.js';
+import { sortsOf } from './measures.js';
+import { CHOICES, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
 
-const LONGEST_ADDRESS = 64_000; // what the longest text and every head take, in percent signs
-const LONGEST_NAME = 255; // of a model's directory
+const LONGEST_ADDRESS = 64_000; // enough for the longest text and every head, percent-encoded
+const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
-const WORDS = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: SORTS, panel: PANELS };
+const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel']; // choices whose value is one of a list
 
-// Only what differs from how a fresh page opens is written.
+// Leaves out the choices that a new page has anyway.
 export function toAddress(state) {
-  const words = { ...taskWords(state.record), kind: state.kind, layer: state.layer + 1 };
-  words.head = state.head === null ? 'all' : state.head + 1;
+  const parameters = { ...taskParameters(state.record), kind: state.kind, layer: state.layer + 1 };
+  parameters.head = state.head === null ? 'all' : state.head + 1;
   if (state.selection.length > 0)
-    words.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
+    parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
-    words.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
-  for (const name of Object.keys(WORDS)) if (state[name] !== CHOICES[name]) words[name] = state[name];
-  if (words.mode === 'difference') delete words.mode; // what it is taken to is in no address
-  if (state.hideSpecials) words.specials = 'hidden';
-  if (state.words) words.words = 'merged';
-  if (state.threshold !== CHOICES.threshold) words.threshold = state.threshold;
-  return `#${new URLSearchParams({ ...words, ...pinWords(state.pin) })}`;
+    parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
+  for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
+  if (parameters.mode === 'difference') delete parameters.mode; // an address cannot say what the view is compared with
+  if (state.hideSpecials) parameters.specials = 'hidden';
+  if (state.words) parameters.words = 'merged';
+  if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
+  return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
 }
 
-function taskWords(record) {
+function taskParameters(record) {
   if (!record) return {};
-  const words = { model: record.model.name };
-  if (record.source_text.length <= LONGEST_TEXT) words.text = record.source_text;
+  const parameters = { model: record.model.name };
+  if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
   const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
-  if (beam > 1) words.beam = beam;
-  if (alpha !== undefined && alpha !== 1) words.alpha = alpha;
-  return words;
+  if (beam > 1) parameters.beam = beam;
+  if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
+  return parameters;
 }
 
-function pinWords(pin) {
-  const words = {};
-  if (pin && pin.row !== null) words.row = pin.row + 1;
-  if (pin && pin.column !== null) words.column = pin.column + 1;
-  if (pin?.token) words.pin = 'token';
-  return words;
+function pinParameters(pin) {
+  const parameters = {};
+  if (pin && pin.row !== null) parameters.row = pin.row + 1;
+  if (pin && pin.column !== null) parameters.column = pin.column + 1;
+  if (pin?.token) parameters.pin = 'token';
+  return parameters;
 }
 
-// The choices that an address makes, for `store.change`; {} when it makes none.
-export function fromAddress(address) {
-  const words = parse(address);
-  if (!KINDS.includes(words.get('kind'))) return {};
-  const kind = words.get('kind');
-  const head = words.get('head') === 'all' ? null : (index(words, 'head') ?? 0);
+// The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
+export function fromAddress(address, record) {
+  const parameters = parse(address);
+  if (!KINDS.includes(parameters.get('kind'))) return {};
+  const kind = parameters.get('kind');
+  const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
     ...CHOICES,
     kind,
-    layer: index(words, 'layer') ?? 0,
+    layer: index(parameters, 'layer') ?? 0,
     head,
-    selection: headsOf((words.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
-    mutes: headsOf((words.get('mute') ?? '').split(',')),
-    pin: pinOf(words),
-    hideSpecials: words.get('specials') === 'hidden',
-    words: words.get('words') === 'merged',
-    threshold: number(words, 'threshold', [0, 1]) ?? CHOICES.threshold,
+    selection: headsOf((parameters.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
+    mutes: headsOf((parameters.get('mute') ?? '').split(',')),
+    pin: pinOf(parameters),
+    hideSpecials: parameters.get('specials') === 'hidden',
+    words: parameters.get('words') === 'merged',
+    threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
   };
-  for (const [name, known] of Object.entries(WORDS))
-    if (known.includes(words.get(name))) choices[name] = words.get(name);
+  const sorts = sortsOf(record).map(({ name }) => name);
+  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS };
+  for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
 }
 
-// What an address asks to have translated: { model, text, beam, alpha }, null for each that it does not say.
+// What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid.
 export function taskOfAddress(address) {
-  const words = parse(address);
-  const text = words.get('text');
-  const model = words.get('model');
+  const parameters = parse(address);
+  const text = parameters.get('text');
+  const model = parameters.get('model');
   return {
     model: model !== null && model.length <= LONGEST_NAME ? model : null,
     text: text !== null && text.length <= LONGEST_TEXT ? text : null,
-    beam: Number.isInteger(number(words, 'beam', RANGES.beam)) ? number(words, 'beam', RANGES.beam) : null,
-    alpha: number(words, 'alpha', RANGES.alpha),
+    beam: Number.isInteger(number(parameters, 'beam', RANGES.beam)) ? number(parameters, 'beam', RANGES.beam) : null,
+    alpha: number(parameters, 'alpha', RANGES.alpha),
   };
 }
 
@@ -86,20 +88,20 @@ function parse(address) {
   return new URLSearchParams(address.length <= LONGEST_ADDRESS ? address.replace(/^#/, '') : '');
 }
 
-function index(words, name) {
-  return /^[1-9]\d{0,3}$/.test(words.get(name) ?? '') ? Number(words.get(name)) - 1 : null;
+function index(parameters, name) {
+  return /^[1-9]\d{0,3}$/.test(parameters.get(name) ?? '') ? Number(parameters.get(name)) - 1 : null;
 }
 
-function number(words, name, [least, most]) {
-  const text = words.get(name) ?? '';
+function number(parameters, name, [least, most]) {
+  const text = parameters.get(name) ?? '';
   if (!/^\d{1,4}(\.\d{1,4})?$/.test(text)) return null;
   return Number(text) >= least && Number(text) <= most ? Number(text) : null;
 }
 
-function pinOf(words) {
-  const pin = { row: index(words, 'row'), column: index(words, 'column') };
+function pinOf(parameters) {
+  const pin = { row: index(parameters, 'row'), column: index(parameters, 'column') };
   if (pin.row === null && pin.column === null) return null;
-  return words.get('pin') === 'token' ? { ...pin, token: true } : pin;
+  return parameters.get('pin') === 'token' ? { ...pin, token: true } : pin;
 }
 
 function headsOf(texts, complete = (text) => text) {

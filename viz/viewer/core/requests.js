@@ -1,87 +1,84 @@
-// Asking the server. Of each name one question is open at a time; an answer that nobody waits for is dropped.
+// Requests to the server. At most one request of each name is open; a newer one of that name, another record on
+// screen, or Cancel closes it, and its answer is then ignored.
 
-import { decode } from './payload.js';
+import { trainingStep } from './store.js';
 
 const DOING = {
   beams: 'Searching with a beam',
   cell: 'Reading the cell',
-  force: 'Continuing from there',
-  importance: 'Silencing each head in turn',
-  mute: 'Translating without these heads',
+  force: 'Translating from the forced word',
+  importance: 'Muting each head in turn',
+  mute: 'Translating with heads muted',
   score: 'Scoring your translation',
   target: 'Reading this hypothesis',
-  training: 'Reading the record of the training',
+  training: 'Reading the training record',
   training_step: 'Reading this step of the training',
   tour: 'Opening the model that reverses words',
   values: 'Computing these values',
 };
 const OF_TRAINING = ['training', 'training_step'];
-const questions = new WeakMap(); // of each store, the open question of each name
+const NO_SERVER = 'Not available in an exported file. Open the app.';
+const IN_TRAINING =
+  'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';
 
-export const FILE_ONLY = 'This view is a file; the page, where the model runs, can do this.';
-
-// Why the server cannot be asked now, in one sentence; null when it can.
-export function whyNot(state, ask, name) {
-  if (!ask) return FILE_ONLY;
-  if (state.visit?.what !== 'training' || OF_TRAINING.includes(name)) return null;
-  return 'This is a model in training, of which only the attention is kept. Go back to the translation to ask this.';
+// `ask` sends a request to the server; it is null in an exported file.
+export function createServer(store, ask) {
+  const server = { store, ask, requests: new Map() }; // the latest request of each name
+  store.subscribe(({ record }) => {
+    for (const one of server.requests.values()) if (one.isOpen && one.record !== record) one.cancel();
+  });
+  return server;
 }
 
-// Ask about the record on screen. Returns the answer, passed through `read`, or null when it was refused,
-// cancelled, overtaken by a newer question of this name or by another record, or failed; `error` then says why.
-export async function request(store, ask, name, question, read = (answer) => answer) {
-  const refusal = whyNot(store.get(), ask, name);
+// Why a request is not possible now, in one sentence; null when it is possible.
+export function whyNot({ store, ask }, name) {
+  if (!ask) return NO_SERVER;
+  return trainingStep(store.get()) && !OF_TRAINING.includes(name) ? IN_TRAINING : null;
+}
+
+// Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
+// request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
+export async function request(server, name, question, read = (answer) => answer) {
+  const { store, ask, requests } = server;
+  const refusal = whyNot(server, name);
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
-  const { close, isOpen, tellPlace } = openQuestion(store, name);
+  const { model, source_text: text, options } = store.get().record;
+  const mine = openRequest(server, name);
+  let answer = null;
   try {
-    const answer = await read(await ask({ ...identityOf(store.get().record), ...question }, tellPlace));
-    return isOpen() ? answer : null;
+    answer = await read(await ask({ model: model.name, text, ...options, ...question }, mine.showPosition));
   } catch (error) {
-    if (isOpen()) store.change({ error: error.message });
-    return null;
-  } finally {
-    close();
+    if (mine.isOpen) store.change({ error: error.message });
   }
+  if (requests.get(name) !== mine) return undefined;
+  if (!mine.isOpen) return null;
+  mine.cancel();
+  return answer;
 }
 
-// Where a request stands that others keep waiting; nothing when the server is at it.
-export function waitingText(place) {
-  return place ? `number ${place} in the queue` : '';
+// The position of a waiting request in the server's queue, as text; empty when it is being answered.
+export function waitingText(position) {
+  return position ? `number ${position} in the queue` : '';
 }
 
-// For `read`: an answer that is a payload, as a record.
-export function readRecord(payload) {
-  return decode(JSON.stringify(payload));
-}
-
-function identityOf({ model, source_text: text, options }) {
-  return { model: model.name, text, ...options };
-}
-
-function openQuestion(store, name) {
-  const all = questionsOf(store);
-  const mine = { what: DOING[name] ?? 'Asking the model', record: store.get().record };
-  const isOpen = () => all.get(name) === mine;
-  const close = () => {
-    if (!isOpen()) return;
-    all.delete(name);
-    store.change({ busy: [...all.values()].at(-1) ?? null });
+function openRequest({ store, requests }, name) {
+  const mine = {
+    what: DOING[name],
+    record: store.get().record,
+    isOpen: true,
+    cancel() {
+      mine.isOpen = false;
+      store.change({ busy: [...requests.values()].findLast(({ isOpen }) => isOpen) ?? null });
+    },
+    showPosition(position) {
+      if (mine.isOpen) store.change({ busy: { ...mine, waiting: waitingText(position) } });
+    },
   };
-  const tellPlace = (place) => isOpen() && store.change({ busy: { ...mine, waiting: waitingText(place) } });
-  mine.cancel = close;
-  all.set(name, mine); // takes the place of an older one, whose answer nobody waits for now
+  const replaced = requests.get(name);
+  if (replaced) replaced.isOpen = false;
+  requests.delete(name); // so that the latest request is last
+  requests.set(name, mine);
   store.change({ busy: mine, error: null });
-  return { close, isOpen, tellPlace };
-}
-
-// Another record on screen closes every question about the former one.
-function questionsOf(store) {
-  if (questions.has(store)) return questions.get(store);
-  const all = new Map();
-  questions.set(store, all);
-  store.subscribe(({ record }) => {
-    for (const question of [...all.values()]) if (question.record !== record) question.cancel();
-  });
-  return all;
+  return mine;
 }

@@ -1,78 +1,108 @@
-// The one state of the viewer, the one function that changes it, and what can be asked of it.
-// Views draw from the state and send changes back; nothing else remembers anything.
-// Layers, heads, rows and columns count from 0; rows and columns are those of the record's tokens, also
-// while words are merged or specials hidden.
+// The one state of the viewer, the one function that changes it, and questions about it. The panels draw from the
+// state and send changes back; nothing else keeps state.
+// Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
+// words are merged or special tokens are hidden.
 
-import { KINDS } from './payload.js';
+import { clamp } from './math.js';
+import { KINDS, isAllowed } from './payload.js';
 
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const SORTS = ['confidence', 'entropy', 'offset_share', 'sinks', 'rare', 'focus', 'importance'];
-export const PANELS = ['head', 'cell', 'step', 'mute', 'training'];
+export const TABS = ['head', 'cell', 'step', 'mute', 'training'];
 
-// What the person chose: the address carries these, and a link opens with those that it lacks as here.
+const NO_HEADS = Object.freeze([]);
+
+// What the person chose. A link carries these choices; a choice that is not in the link has the value below.
 export const CHOICES = Object.freeze({
   kind: 'cross',
   layer: 0,
   head: 0, // null: all heads of the layer together
   reduce: 'mean', // how several heads become one matrix
-  selection: Object.freeze([]), // two heads or more of this kind, [kind, layer, head] each, shown together
+  selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
   mode: 'weight', // which value of a cell is shown
-  pin: null, // a spot { row, column, token }; `token` says that it is a token's row and column, not a cell
-  mutes: Object.freeze([]), // silent heads, [kind, layer, head] each
+  pin: null, // a spot { row, column, token }; `token` means a token's row and column instead of a cell
+  mutes: NO_HEADS, // muted heads, [kind, layer, head] each
   hideSpecials: false,
   words: false, // sub-words are merged to words
-  threshold: 1, // each row shows its largest cells up to this share of its sum; the others are paled
-  scale: 'shared', // colours mean the same in all rows, or each row has its own largest value
-  sort: null, // the measure that orders the heads of the atlas; null: by their numbers
+  threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
+  scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
+  sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
 });
 
-// What was translated or asked of the server, for the record on screen.
-const ANSWERS = Object.freeze({
+// A view is one record and what the server said about it. The state has two of them: `home` is the model's own
+// translation, and `shown` is another record opened in its place, or null. The fields of the view on screen are
+// also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
+const EMPTY_VIEW = Object.freeze({
+  record: null, // the decoded payload
+  mutes: NO_HEADS,
+  muted: null, // what muting `heads` changes, with the `record` of the translation without them
   values: Object.freeze({ norm: null, rollout: null }),
-  muted: null,
   importance: null,
   cell: null,
   beams: null,
-  scored: null, // the record of a translation that a person gave
-  visit: null, // { what, label, from } while another record stands in place of the model's own
+  scored: null, // the record of a translation that the person typed
 });
+const VIEW_FIELDS = Object.keys(EMPTY_VIEW);
 
 export const EMPTY = Object.freeze({
-  record: null, // the decoded payload
-  caption: null, // { text, kind, layer, head }: what is known of a head that this sentence shows well
+  home: EMPTY_VIEW,
+  shown: null, // a view with its `type`, a `label` for the person, and the `choices` to restore; see openView
+  ...EMPTY_VIEW,
   ...CHOICES,
-  ...ANSWERS,
-  lastHead: 0, // the head to come back to from the average
+  caption: null, // { text, kind, layer, head }: what is known of a head that this sentence shows well
+  lastHead: 0, // the head that follows the average
   hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
-  reference: null, // { label, record, heads }: what `difference` compares with; without heads, the same ones
-  training: null,
-  busy: null, // { what, cancel, waiting } while the server is asked
+  reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
+  trainings: Object.freeze({}), // curves and saved steps by the name of the model
+  busy: null, // { what, cancel, waiting } while the server works
   error: null, // one sentence
   theme: 'light',
 });
 
+// What closing a view restores.
+const RESTORED = [
+  ...Object.keys(CHOICES).filter((name) => name !== 'mutes' && name !== 'panel'),
+  'caption',
+  'lastHead',
+  'step',
+  'reference',
+];
+
 export function createStore(initial = EMPTY) {
   let state = initial;
-  const views = [];
+  const listeners = [];
   return {
     get: () => state,
-    // A view is called with the new state and the one before.
-    subscribe: (view) => views.push(view),
+    // A listener gets the new state and the one before.
+    subscribe: (listener) => listeners.push(listener),
     change(changes) {
       const before = state;
-      state = settle({ ...state, ...changes });
-      for (const view of views) view(state, before);
+      const merged = merge(state, changes);
+      state = merge(merged, settle(merged));
+      for (const listener of listeners) listener(state, before);
     },
   };
 }
 
-// Keep every index inside the record and every choice among those there are; let the step follow the row in focus.
+// Writes the changed fields of a view into the view on screen, and copies that view's fields into the state.
+function merge(state, changes) {
+  const merged = { ...state, ...changes };
+  const place = merged.shown ? 'shown' : 'home';
+  const changed = VIEW_FIELDS.filter((name) => name in changes && changes[name] !== merged[place][name]);
+  if (changed.length > 0) merged[place] = { ...merged[place], ...pick(changes, changed) };
+  return { ...merged, ...pick(merged[place], VIEW_FIELDS) };
+}
+
+function pick(object, names) {
+  return Object.fromEntries(names.map((name) => [name, object[name]]));
+}
+
+// Keeps every index inside the record and every choice possible; the step follows the row in focus.
 function settle(state) {
-  if (!state.record) return state;
+  if (!state.record) return {};
   const { layers, heads, rows, columns } = state.record.attention[state.kind];
   const inside = (spot) => keepInside(spot, rows, columns);
   const settled = settleHeads({
@@ -90,20 +120,20 @@ function settle(state) {
   return state.kind === 'encoder' || row === null ? settled : { ...settled, step: row };
 }
 
-// Heads that the record lacks leave; a selection of one head is that head.
+// Removes heads that the record does not have; a selection of one head becomes that head.
 function settleHeads(state) {
-  const there = keepHeads(state, state.selection, (head) => head[0] === state.kind);
+  const selected = keepHeads(state, state.selection, (head) => head[0] === state.kind);
   const settled = {
     ...state,
     mutes: keepHeads(state, state.mutes),
-    selection: there.length > 1 ? there : CHOICES.selection,
+    selection: selected.length > 1 ? selected : NO_HEADS,
   };
-  if (there.length !== 1) return settled;
-  const [[, layer, head]] = there;
+  if (selected.length !== 1) return settled;
+  const [[, layer, head]] = selected;
   return { ...settled, layer, head, lastHead: head };
 }
 
-// The same array comes back when nothing leaves, so that views can compare by identity.
+// Returns the same array when every head is kept, so that callers can compare by identity.
 function keepHeads({ record }, chosen, belongs = () => true) {
   const exists = ([kind, layer, head]) => layer < record.attention[kind].layers && head < record.attention[kind].heads;
   const isFirst = (one, place) => chosen.findIndex((other) => sameHead(one, other)) === place;
@@ -111,22 +141,32 @@ function keepHeads({ record }, chosen, belongs = () => true) {
   return kept.length === chosen.length ? chosen : kept;
 }
 
-function clamp(value, size) {
-  return Math.min(size - 1, Math.max(0, value));
-}
-
 function keepInside(spot, rows, columns) {
   if (!spot || (spot.row ?? 0) >= rows || (spot.column ?? 0) >= columns) return null;
   return spot;
 }
 
-// What is lit: the spot under the pointer, else the pinned one.
+// Questions about a state.
+
+// The spot to highlight: the one under the pointer, or the pinned one.
 export function focusOf(state) {
   return state.hover ?? state.pin;
 }
 
 export function isCell(spot) {
   return Boolean(spot) && !spot.token && spot.row !== null && spot.column !== null;
+}
+
+// The pinned cell of a single head, if the mask allows it: { kind, layer, head, row, column }, otherwise null.
+export function pinnedCell({ record, kind, layer, head, selection, pin }) {
+  if (!record || head === null || selection.length > 0 || !isCell(pin)) return null;
+  return isAllowed(record, kind, pin.row, pin.column) ? { kind, layer, head, row: pin.row, column: pin.column } : null;
+}
+
+// Whether the server's answer about a cell is about the pinned one.
+export function isExplained(state) {
+  const place = pinnedCell(state);
+  return Boolean(state.cell && place) && Object.keys(place).every((name) => state.cell[name] === place[name]);
 }
 
 export function sameSpot(one, other) {
@@ -144,7 +184,7 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
   return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
 }
 
-// The mode that can be shown now: norms and rollouts come from the server, and are weights until they are there.
+// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown.
 export function effectiveMode({ mode, values }) {
   return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
 }
@@ -157,8 +197,25 @@ export function differs(state, before, names) {
   return names.some((name) => state[name] !== before[name]);
 }
 
-export function selectionChanged(state, before) {
-  return differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'reduce', 'theme']);
+// The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
+// the translation that it is compared with.
+export function sourceView({ home, shown }) {
+  return shown && shown.type !== 'muted' ? shown : home;
+}
+
+// The saved step and sentence of the training that are on screen, { step, sentence }, or null.
+export function trainingStep({ shown }) {
+  return shown?.type === 'training' ? shown : null;
+}
+
+// The view that the server can compute again from the model, the sentence, the given tokens and the muted heads.
+export function reproducibleView(state) {
+  return trainingStep(state) ? state.home : sourceView(state);
+}
+
+// Whether a link opens the same view. It carries the sentence and the model, but no given tokens and no reference.
+export function hasLink({ shown, mode }) {
+  return mode !== 'difference' && (!shown || shown.type === 'tour');
 }
 
 // Changes, for `store.change`.
@@ -167,82 +224,106 @@ export function togglePin(state, spot) {
   return { pin: sameSpot(state.pin, spot) ? null : spot };
 }
 
-// The decoder and cross-attention have the same rows, so a pinned row stays; other pins have no counterpart.
+// The decoder and cross-attention have the same rows, so a pinned row stays; other pins are cleared.
 export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
   const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
-  return { kind, selection: CHOICES.selection, hover: null, pin: row === null ? null : { row, column: null } };
+  return { kind, selection: NO_HEADS, hover: null, pin: row === null ? null : { row, column: null } };
 }
 
 export function chooseHead(state, layer, head) {
-  return { layer, head, lastHead: head ?? state.lastHead, selection: CHOICES.selection };
+  return { layer, head, lastHead: head ?? state.lastHead, selection: NO_HEADS };
 }
 
-// Shift-click adds a head to those shown or takes it out again.
+// Shift-click adds a head to those shown or removes it.
 export function extendSelection(state, layer, head) {
-  const shown = state.head === null && state.selection.length === 0 ? [] : chosenHeads(state);
+  const chosen = state.head === null && state.selection.length === 0 ? [] : chosenHeads(state);
   const one = [state.kind, layer, head];
-  const rest = shown.filter((other) => !sameHead(one, other));
-  const selection = rest.length < shown.length && rest.length > 0 ? rest : [...rest, one];
-  return { selection, ...(rest.length < shown.length ? {} : { layer, head, lastHead: head }) };
+  const rest = chosen.filter((other) => !sameHead(one, other));
+  const selection = rest.length < chosen.length && rest.length > 0 ? rest : [...rest, one];
+  return { selection, ...(rest.length < chosen.length ? {} : { layer, head, lastHead: head }) };
 }
 
-// Left and right run through the heads and the average, which stands after the last head.
+// The left and right arrows move through the heads; the average comes after the last head.
 export function moveHead(state, distance) {
   const { heads } = state.record.attention[state.kind];
-  const place = (state.head ?? heads) + distance;
-  const next = Math.min(heads, Math.max(0, place));
+  const next = clamp((state.head ?? heads) + distance, heads + 1);
   return chooseHead(state, state.layer, next === heads ? null : next);
 }
 
 export function moveLayer(state, distance) {
-  return { layer: state.layer + distance, selection: CHOICES.selection };
+  return { layer: state.layer + distance, selection: NO_HEADS };
 }
 
 export function toggleAverage(state) {
-  const back = state.head === null && state.selection.length === 0;
-  return chooseHead(state, state.layer, back ? state.lastHead : null);
+  const isAverage = state.head === null && state.selection.length === 0;
+  return chooseHead(state, state.layer, isAverage ? state.lastHead : null);
 }
 
-// Silence the heads shown, or let them speak again when all of them are silent already.
+// Mutes the heads, or unmutes them when all of them are muted already.
 export function toggleMute(state, heads = chosenHeads(state)) {
   const others = state.mutes.filter((one) => !heads.some((head) => sameHead(one, head)));
-  const silent = heads.every((head) => isMuted(state, head));
-  return { mutes: silent ? others : [...others, ...heads] };
+  return { mutes: heads.every((head) => isMuted(state, head)) ? others : [...others, ...heads] };
 }
 
-// A new record keeps the choices; the very first one opens on the head of its caption, or on its clearest one.
-export function show(state, record, caption = null) {
-  const changes = { record, caption, ...ANSWERS, hover: null, pin: null, step: 0, error: null };
-  if (state.record && sameShape(state.record, record)) return changes;
-  const fresh = { ...changes, training: null, reference: null, mutes: CHOICES.mutes, selection: CHOICES.selection };
-  return { ...fresh, ...(caption ? headOf(caption) : { kind: 'cross', ...clearestHead(record) }) };
+// Shows a new translation. Choices are kept if the model has the same heads; otherwise the head of the caption, or
+// the clearest head, is chosen.
+export function showRecord(state, record, caption = null) {
+  const home = createView(state, record);
+  return { ...choicesFor(state, record, caption), home, shown: null, caption, pin: null, step: 0 };
 }
 
-// The head of a caption, as a choice.
-export function headOf({ kind, layer, head }) {
-  return { kind, layer, head, lastHead: head, selection: CHOICES.selection };
+// Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted, training
+// and tour; `label` is the text for the person. A training view also has its `step` and its `sentence`.
+export function openView(state, record, { type, label, ...details }) {
+  const choices = state.shown?.choices ?? pick(state, RESTORED);
+  const shown = { ...createView(state, record), type, label, ...details, choices };
+  const mode = type === 'training' ? 'weight' : state.mode;
+  return { ...choicesFor(state, record), shown, caption: null, mode };
 }
 
-function sameShape(one, other) {
+// Goes back to the model's own translation and restores the choices from before.
+export function closeView({ shown }) {
+  return shown ? { ...shown.choices, shown: null, hover: null, error: null } : {};
+}
+
+// Changes one of the state's two views, also when it is not on screen.
+export function changeView(state, view, changes) {
+  return { [view === state.shown ? 'shown' : 'home']: { ...view, ...changes } };
+}
+
+function createView(state, record) {
+  return { ...EMPTY_VIEW, record, mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS };
+}
+
+function choicesFor(state, record, caption = null) {
+  const changes = { hover: null, error: null };
+  if (sameHeads(state.record, record)) return changes;
+  return { ...changes, reference: null, ...headOf(caption ?? clearestHead(record)) };
+}
+
+// Whether two records are of one model, with the same layers and heads.
+function sameHeads(one, other) {
   const sizes = (record) => KINDS.flatMap((kind) => [record.attention[kind].layers, record.attention[kind].heads]);
-  return one.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
+  return one?.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }
 
-// The head whose rows each have a source word of their own: the measure is `source_focus` of model/analysis/measures.py.
+// A head { kind, layer, head } as a choice.
+export function headOf({ kind, layer, head }) {
+  return { kind, layer, head, lastHead: head, selection: NO_HEADS };
+}
+
+// The head with the largest source focus: each of its rows reads a source word of its own.
 function clearestHead(record) {
-  const { focus } = record.measures.cross;
-  let best = [0, 0];
-  focus.forEach((heads, layer) =>
-    heads.forEach((value, head) => {
-      if (value > focus[best[0]][best[1]]) best = [layer, head];
-    }),
+  const all = record.measures.cross.focus.flatMap((heads, layer) =>
+    heads.map((value, head) => ({ kind: 'cross', layer, head, value })),
   );
-  const [layer, head] = best;
-  return { layer, head, lastHead: head };
+  return all.reduce((best, one) => (one.value > best.value ? one : best));
 }
 
-// Where a token of the strip stands in the current matrix. Target place 0 is the start token, which only reads.
+// Tokens of the strip and spots of the matrix.
+
+// The spot of a token in the current matrix. Target place 0 is the start token, which is only read.
 export function spotOfToken(state, side, place) {
   const length = state.record.tokens.predicted.length;
   if (state.kind === 'encoder') return side === 'source' ? { row: place, column: place, token: true } : null;
@@ -253,13 +334,11 @@ export function spotOfToken(state, side, place) {
   return { row, column, token: row !== null && column !== null };
 }
 
-// The other way: the places in the strip of a row and of a column, null where there is none.
+// The reverse: the place in the strip of a row or a column.
 export function placeOfRow(kind, row) {
-  if (row === null || row === undefined) return null;
   return kind === 'encoder' ? { side: 'source', place: row } : { side: 'target', place: row + 1 };
 }
 
 export function placeOfColumn(kind, column) {
-  if (column === null || column === undefined) return null;
   return { side: kind === 'decoder' ? 'target' : 'source', place: column };
 }

@@ -1,36 +1,21 @@
-// The small marks that the panels share: numbers, buttons, parts with a title, bars and cells of a signed value.
+// Small elements that the panels share: buttons, titled sections, notes, numbers, bars and rugs.
 
-import { element, shape, tokenText } from './dom.js';
+import { createButton, element, shape, tokenText } from './dom.js';
 
-export function fixed(value, digits = 4) {
-  return value.toFixed(digits).replace('-', '−');
+export function actionButton(label, onclick, attributes = {}) {
+  return createButton('hl-act', onclick, attributes, label);
 }
 
-// With its sign always; a value that rounds to nothing has none.
-export function signed(value, digits = 4) {
-  const text = fixed(Math.abs(value), digits);
-  if (Number(text) === 0) return text;
-  return (value < 0 ? '−' : '+') + text;
+export function actions(...buttons) {
+  return element('div', { class: 'hl-actions' }, ...buttons);
 }
 
-export function plural(count, one, many = `${one}s`) {
-  return `${count} ${count === 1 ? one : many}`;
+// A group of buttons that choose how something is shown.
+export function tabs(label, ...buttons) {
+  return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
 }
 
-export function sum(values) {
-  return values.reduce((total, value) => total + value, 0);
-}
-
-// For sizes of drawings: 1 where all values are 0, so that nothing is divided by 0.
-export function largest(values) {
-  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-}
-
-export function pressable(label, onclick, attributes = {}) {
-  return element('button', { type: 'button', class: 'hl-act', onclick, ...attributes }, label);
-}
-
-export function part(title, ...children) {
+export function section(title, ...children) {
   return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
 }
 
@@ -38,11 +23,16 @@ export function note(...children) {
   return element('p', { class: 'hl-soft' }, ...children);
 }
 
-export function figure(text) {
-  return element('span', { class: 'hl-number' }, text);
+export function numberText(text, attributes = {}) {
+  return element('span', { class: 'hl-number', ...attributes }, text);
 }
 
-// A value as a colour between less and more: what it is in full stands in words elsewhere.
+// A label with its value on one line.
+export function fact(label, value) {
+  return element('p', { class: 'hl-fact' }, element('span', {}, label), numberText(value));
+}
+
+// Colours an element by a signed value; the value itself must also be written as text.
 export function tint(node, value, most) {
   node.classList.toggle('hl-more', value > 0);
   node.classList.toggle('hl-less', value < 0);
@@ -50,7 +40,7 @@ export function tint(node, value, most) {
   return node;
 }
 
-// A bar that grows from the middle: up for more, down for less.
+// A bar from the middle: upwards for a positive value, downwards for a negative one.
 export function signedBar(value, most) {
   return tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
 }
@@ -62,7 +52,7 @@ export function shareBar(share) {
   return bar;
 }
 
-// Where one value stands among others, from 0 to `most`: a tick for each, and the mark on top.
+// A rug plot from 0 to `most`: a tick for each value, and a mark for one of them.
 export function rug(values, value, most) {
   const at = (one) => (2 + 76 * Math.min(1, Math.max(0, one / most))).toFixed(2);
   const ticks = values.map((one) => `M${at(one)} 4v8`).join('');
@@ -75,17 +65,17 @@ export function rug(values, value, most) {
   );
 }
 
-// The tokens of a sentence with something beneath each of them.
-export function tokenColumns(tokens, beneath, attributes = {}) {
+// The tokens of a sentence with other elements below each of them.
+export function tokenColumns(tokens, elementsBelow, attributes = {}) {
   return element(
     'ol',
     { class: 'hl-token-columns', ...attributes },
-    ...tokens.map((token, place) => element('li', {}, tokenText(token), ...beneath(place))),
+    ...tokens.map((token, place) => element('li', {}, tokenText(token), ...elementsBelow(place))),
   );
 }
 
-// A list in which one entry takes the focus and the arrow keys move it: `next(place, key)` gives the new place.
-export function roving(entries, next) {
+// Roving tabindex: one entry of the list can have the focus, and keys move it. `next(place, key)` returns the new place.
+export function addRovingFocus(entries, next) {
   const focusOn = (place) => {
     entries.forEach((entry, each) => entry.setAttribute('tabindex', each === place ? 0 : -1));
     entries[place].focus();

@@ -1,10 +1,9 @@
-// The atlas: every layer and head of the chosen kind as a thumbnail of its true matrix, on one colour scale.
+// The overview: a thumbnail of the matrix of every layer and head of the chosen kind, all on one colour scale.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
 import {
-  SORTS,
   chooseHead,
   chooseKind,
   chosenHeads,
@@ -15,31 +14,21 @@ import {
   sameHead,
   sameSpot,
 } from '../core/store.js';
-import { kindName } from '../core/labels.js';
-import { SORT_NAMES, canSort, importanceShare, measureOf, sortedHeads } from '../core/order.js';
-import { glyph, roleLegend } from '../core/roles.js';
+import { fixed, kindName } from '../core/labels.js';
+import { canSort, importanceShare, measureOf, roleLegend, roleSymbol, sortedHeads, sortsOf } from '../core/measures.js';
+import { tabs } from '../core/widgets.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
 
 const MEANING = {
-  encoder: 'Each source token gathers from all source tokens.',
-  decoder: 'Each step of the translation looks back over the tokens written so far.',
-  cross: 'Each step of the translation looks at the source tokens.',
+  encoder: 'Each source token reads all source tokens.',
+  decoder: 'Each step of the translation reads the tokens written so far.',
+  cross: 'Each step of the translation reads the source tokens.',
 };
 
-export function createAtlas(store) {
+export function createOverview(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
-  const kinds = KINDS.map((kind) =>
-    element(
-      'button',
-      { type: 'button', class: 'hl-tab', 'data-kind': kind, onclick: () => choose(kind) },
-      kindName(kind),
-    ),
-  );
-  const options = [
-    element('option', { value: '' }, 'by layer ▾'),
-    ...SORTS.map((name) => element('option', { value: name }, `by ${SORT_NAMES[name]} ▾`)),
-  ];
-  const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' }, ...options);
+  const kinds = KINDS.map((kind) => createButton('hl-tab', () => choose(kind), { 'data-kind': kind }, kindName(kind)));
+  const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' });
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
   const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
@@ -48,19 +37,13 @@ export function createAtlas(store) {
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': 'Heads' },
-    element(
-      'div',
-      { class: 'hl-bar' },
-      element('h2', {}, 'Heads'),
-      element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Kind of attention' }, ...kinds),
-      sort,
-    ),
+    element('div', { class: 'hl-bar' }, element('h2', {}, 'Heads'), tabs('Kind of attention', ...kinds), sort),
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
-  const parts = { store, kinds, sort, options, grid, meaning, scale, roles, tint, cells: [] };
-  store.subscribe((state, before) => renderAtlas(parts, state, before));
-  listenAtlas(parts);
+  const parts = { store, kinds, sort, grid, meaning, scale, roles, tint, cells: [] };
+  store.subscribe((state, before) => renderOverview(parts, state, before));
+  listenOverview(parts);
   return node;
 }
 
@@ -76,18 +59,19 @@ function legend(scale) {
   );
 }
 
-function renderAtlas(parts, state, before) {
+function renderOverview(parts, state, before) {
   if (state.theme !== before.theme || !parts.scaled) {
     drawScale(parts.scale, state.theme, 'lamp');
     parts.scaled = true;
   }
   if (!state.record) return;
+  if (state.record !== before.record) drawSorts(parts.sort, state.record);
   const redrawn =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) ||
     (state.sort === 'importance' && state.importance !== before.importance);
-  if (redrawn) drawAtlas(parts, state);
+  if (redrawn) drawHeads(parts, state);
   if (redrawn || state.importance !== before.importance) {
-    for (const option of parts.options.slice(1)) option.disabled = !canSort(state, option.value);
+    for (const option of parts.sort.options) option.disabled = option.value !== '' && !canSort(state, option.value);
     tintHeads(parts, state);
   }
   if (redrawn || differs(state, before, ['layer', 'head', 'selection'])) markChosen(parts, state);
@@ -95,13 +79,20 @@ function renderAtlas(parts, state, before) {
   if (redrawn || !sameSpot(focusOf(state), focusOf(before))) band(parts.grid, state);
 }
 
-function drawAtlas(parts, state) {
+function drawSorts(sort, record) {
+  sort.replaceChildren(
+    element('option', { value: '' }, 'by layer ▾'),
+    ...sortsOf(record).map(({ name, label }) => element('option', { value: name }, `by ${label} ▾`)),
+  );
+}
+
+function drawHeads(parts, state) {
   const { kinds, sort, meaning, roles, grid } = parts;
   for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
   const sorted = sortedHeads(state);
   sort.value = sorted ? state.sort : '';
   meaning.textContent = MEANING[state.kind];
-  roles.replaceChildren(...roleLegend(state.record.roles[state.kind]));
+  roles.replaceChildren(...roleLegend(state.record, state.kind));
   parts.cells = [];
   grid.classList.toggle('hl-sorted', sorted !== null);
   grid.style.setProperty('--hl-heads', state.record.attention[state.kind].heads);
@@ -117,7 +108,7 @@ function sortedRows(parts, state, sorted) {
   return [element('div', { role: 'row', class: 'hl-atlas-row' }, ...cells)];
 }
 
-// Rows are layers, columns are heads; the average of a layer stands after its last head.
+// Rows are layers, columns are heads; the average of a layer comes after its last head.
 function layerRows(parts, state) {
   const { layers, heads } = state.record.attention[state.kind];
   const places = [...Array(heads).keys(), null];
@@ -130,18 +121,11 @@ function layerRows(parts, state) {
   return [header, ...rows];
 }
 
-// The number of a layer or of a head, which chooses all heads in that row or column.
+// The number of a layer or of a head: a button that chooses all heads of that row or column.
 function line(side, index) {
   const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
-  const attributes = {
-    type: 'button',
-    class: 'hl-line',
-    tabindex: '-1',
-    'aria-label': label,
-    title: label,
-    [`data-${side}`]: index,
-  };
-  return element('button', attributes, String(index + 1));
+  const attributes = { tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
+  return createButton('hl-line', null, attributes, String(index + 1));
 }
 
 function drawHead(parts, { record, kind, theme }, layer, head) {
@@ -149,28 +133,25 @@ function drawHead(parts, { record, kind, theme }, layer, head) {
   drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, head), theme);
   const mark = element('span', { class: 'hl-mark' });
   const role = head === null ? null : record.roles[kind][layer][head];
-  if (role) mark.append(glyph(role));
+  if (role) mark.append(roleSymbol(record, role));
   const label = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
-  const place = { 'data-layer': layer, 'data-head': head ?? '' };
-  const attributes = { type: 'button', role: 'gridcell', class: 'hl-thumbnail', 'aria-label': label, ...place };
-  const button = element('button', attributes, element('span', { class: 'hl-picture' }, canvas), mark);
+  const attributes = { role: 'gridcell', 'aria-label': label, 'data-layer': layer, 'data-head': head ?? '' };
+  const picture = element('span', { class: 'hl-picture' }, canvas);
+  const button = createButton('hl-thumbnail', null, attributes, picture, mark);
   parts.cells.push({ layer, head, role, button, mark });
   return button;
 }
 
-function listenAtlas({ store, grid }) {
+function listenOverview({ store, grid }) {
   grid.addEventListener('click', (event) => {
     const state = store.get();
     const thumbnail = event.target.closest('.hl-thumbnail');
     const numbered = event.target.closest('.hl-line');
     if (thumbnail) {
-      const [layer, head] = [
-        Number(thumbnail.dataset.layer),
-        thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head),
-      ];
-      store.change(
-        event.shiftKey && head !== null ? extendSelection(state, layer, head) : chooseHead(state, layer, head),
-      );
+      const layer = Number(thumbnail.dataset.layer);
+      const head = thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head);
+      const choose = event.shiftKey && head !== null ? extendSelection : chooseHead;
+      store.change(choose(state, layer, head));
     } else if (numbered) {
       store.change(chooseLine(state, numbered.dataset));
     }
@@ -185,7 +166,7 @@ function chooseLine(state, { layer, column }) {
   return { ...chooseHead(state, state.layer, head), selection };
 }
 
-// The cell of the state's head is the grid's tab stop and keeps the focus; heads shown together are outlined too.
+// The cell of the chosen head is the tab stop of the grid and keeps the focus. All heads on screen are outlined.
 function markChosen({ grid, cells }, state) {
   const shown = chosenHeads(state);
   const holdsFocus = grid.contains(document.activeElement);
@@ -211,13 +192,14 @@ function markMuted({ cells }, state) {
 
 function measured(state, layer, head) {
   const value = measureOf(state, state.sort, layer, head);
-  return value === null ? null : `${SORT_NAMES[state.sort]} ${value.toFixed(4).replace('-', '−')}`;
+  const { label } = sortsOf(state.record).find(({ name }) => name === state.sort);
+  return value === null ? null : `${label} ${fixed(value)}`;
 }
 
-// How much each head matters for this sentence, as the colour of its mark.
+// The importance of each head for this sentence, as the colour of its mark.
 function tintHeads({ cells, tint }, state) {
   tint.hidden = !state.importance;
-  if (state.importance) tint.textContent = 'Colour of a mark: how much log p changes without the head.';
+  if (state.importance) tint.textContent = 'Colour of a mark: how much log p changes if the head is muted.';
   const { css, ink } = palette(state.theme);
   for (const { layer, head, mark } of cells) {
     const step = state.importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
@@ -226,7 +208,7 @@ function tintHeads({ cells, tint }, state) {
   }
 }
 
-// One band over all thumbnails at once: where the row and the column in focus are, in shares of a side.
+// Marks the row and the column in focus on all thumbnails at once, as shares of their sides.
 function band(grid, state) {
   const focus = focusOf(state);
   const { rows, columns } = state.record.attention[state.kind];

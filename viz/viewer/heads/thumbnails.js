@@ -1,10 +1,10 @@
-// One head's true matrix as a small picture: a pixel for each cell, or for the largest of several.
+// The matrix of one head as a small picture: one pixel for each cell, or for the largest of a block.
 
 import { isAllowed, shrink } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
 
 const LIMIT = 48; // cells along one side
-const LINE = { light: [230, 226, 219], dark: [45, 43, 39] }; // what the mask forbids has the colour of lines
+const LINE = { light: [230, 226, 219], dark: [45, 43, 39] }; // colour of cells that the mask forbids
 
 export function drawThumbnail(canvas, record, kind, matrix, theme) {
   const small = shrink(matrix, LIMIT);
@@ -18,7 +18,7 @@ export function drawThumbnail(canvas, record, kind, matrix, theme) {
   });
 }
 
-// A colour map from its first colour to its last.
+// Draws a colour map from its first colour to its last.
 export function drawScale(canvas, theme, map) {
   const { bytes } = palette(theme, map);
   paint(canvas, bytes.length, 1, (step) => bytes[step]);

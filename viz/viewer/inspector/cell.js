@@ -1,98 +1,64 @@
-// The cell: how one weight comes about, from the query and the key to the softmax and what it contributes.
+// The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
 import { element, tokenText } from '../core/dom.js';
-import { axes, isAllowed } from '../core/payload.js';
-import { differs, isCell } from '../core/store.js';
-import { request, whyNot } from '../core/requests.js';
-import { titleOf } from '../core/labels.js';
-import {
-  figure,
-  fixed,
-  largest,
-  note,
-  part,
-  plural,
-  pressable,
-  shareBar,
-  signedBar,
-  sum,
-  tint,
-} from '../core/widgets.js';
+import { axes } from '../core/payload.js';
+import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
+import { askCell } from '../core/effects.js';
+import { whyNot } from '../core/requests.js';
+import { clamp, largest, sum } from '../core/math.js';
+import { fixed, plural, titleOf } from '../core/labels.js';
+import { actionButton, fact, note, numberText, section, shareBar, signedBar, tint } from '../core/widgets.js';
 
-const LISTED_KEYS = 8; // weights of the row that are listed; the others are summed up
+const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
-export function createCell(store, ask) {
+export function createCell(server) {
   const node = element('div');
-  const explain = () => askCell(store, ask);
   return {
     node,
     draw(state, before) {
-      if (
-        !state.record ||
-        !differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy'])
-      )
-        return;
-      const reason = whyNothing(state, ask);
-      const place = placeOf(state);
-      const known = isAbout(state.cell, place);
-      const moved = state.record !== before.record || !isAbout(placeOf(before), place);
-      if (!reason && !known && moved) explain();
-      else drawExplained(node, store.get(), { reason, known, explain });
+      const shown = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy'];
+      if (differs(state, before, shown)) drawCell(server, node, state);
     },
   };
 }
 
-// Where the cell is, when one head and one cell that the mask allows are chosen; else null.
-function placeOf({ record, kind, layer, head, selection, pin }) {
-  const one =
-    record && head !== null && selection.length === 0 && isCell(pin) && isAllowed(record, kind, pin.row, pin.column);
-  return one ? { kind, layer, head, row: pin.row, column: pin.column } : null;
-}
-
-function isAbout(cell, place) {
-  return Boolean(cell && place) && Object.keys(place).every((name) => cell[name] === place[name]);
-}
-
-async function askCell(store, ask) {
-  const place = placeOf(store.get());
-  const ids = store.get().record.tokens.predicted.map(({ id }) => id);
-  const answer = await request(store, ask, 'cell', { do: 'cell', ids, ...place });
-  if (answer) store.change({ cell: { ...answer, ...place } });
-}
-
-// Why there is no cell to explain, in one sentence; null when there is one.
-function whyNothing(state, ask) {
-  if (whyNot(state, ask, 'cell')) return whyNot(state, ask, 'cell');
-  if (placeOf(state)) return null;
-  if (!isCell(state.pin)) return 'Click a cell of the matrix to see how its weight comes about.';
-  if (state.head === null || state.selection.length > 0)
-    return 'Several heads together have no query and key of their own; choose one head.';
-  return 'The mask forbids this cell: a step must not look at what is not yet written. Its score becomes −∞, so its weight is exactly 0.';
-}
-
-// What is drawn stays, paled, until the next cell's numbers arrive.
-function drawExplained(node, state, { reason, known, explain }) {
+// The previous cell stays, in pale colours, until the answer about the next one arrives.
+function drawCell(server, node, state) {
+  const reason = whyNoCell(server, state);
+  const known = isExplained(state);
   node.classList.toggle('hl-stale', !reason && !known);
   if (reason) node.replaceChildren(note(reason));
   else if (known) node.replaceChildren(...explanation(state));
-  else if (!state.busy) node.replaceChildren(note('This cell has not been read. ', pressable('Explain it', explain)));
+  else if (!state.busy)
+    node.replaceChildren(
+      note(
+        'This cell has not been read. ',
+        actionButton('Explain it', () => askCell(server)),
+      ),
+    );
+}
+
+// Why there is no cell to explain, in one sentence; null if there is one.
+function whyNoCell(server, state) {
+  const reason = whyNot(server, 'cell');
+  if (reason || pinnedCell(state)) return reason;
+  if (!isCell(state.pin)) return 'Click a cell of the matrix to see how its weight is computed.';
+  if (state.head === null || state.selection.length > 0)
+    return 'Several heads together have no common query and key; choose one head.';
+  return 'The mask forbids this cell: a step cannot look at later tokens. Its score is −∞, so its weight is exactly 0.';
 }
 
 function explanation(state) {
   const { cell } = state;
   const { rows, reads, columns } = axes(state.record, state.kind);
   const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
+  const link = element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column));
   return [
-    element(
-      'p',
-      { class: 'hl-fact hl-role' },
-      element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column)),
-      figure(fixed(cell.weights[cell.column])),
-    ),
+    element('p', { class: 'hl-fact hl-role' }, link, numberText(fixed(cell.weights[cell.column]))),
     note(titleOf(state)),
-    part('Query and key', ...vectors(cell, names)),
-    part('From score to weight', steps(cell), ...softmax(cell, columns)),
-    part('What it contributes', ...contribution(cell, names)),
+    section('Query and key', ...vectors(cell, names)),
+    section('From score to weight', steps(cell), ...softmax(cell, columns)),
+    section('What it contributes', ...contribution(cell, names)),
   ];
 }
 
@@ -112,10 +78,7 @@ function vectors(cell, { row, reads, column }) {
   );
   field.addEventListener('pointermove', (event) => {
     const box = field.getBoundingClientRect();
-    const at = Math.min(
-      query.length - 1,
-      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * query.length)),
-    );
+    const at = clamp(Math.floor(((event.clientX - box.left) / box.width) * query.length), query.length);
     readout.textContent = `${at + 1} of ${query.length}: ${productText(cell, at)}`;
   });
   field.addEventListener('pointerleave', () => {
@@ -153,59 +116,31 @@ function steps({ query, products, scale, score, weights, scores, column }) {
   );
 }
 
-// The row's largest weights, this cell always among them.
+// The largest weights of the row, always with this cell.
 function softmax({ scores, weights, column }, columns) {
   const allowed = [...weights.keys()].filter((at) => scores[at] !== null);
   const ranked = allowed.sort((one, other) => weights[other] - weights[one]);
   const shown = new Set([...ranked.slice(0, LISTED_KEYS), column]);
   const rest = ranked.filter((at) => !shown.has(at));
-  const list = element(
-    'ol',
-    { class: 'hl-softmax' },
-    element(
-      'li',
-      { class: 'hl-soft', 'aria-hidden': 'true' },
-      element('span', {}, 'key'),
-      element('span', {}),
-      figure('score'),
-      figure('weight'),
-    ),
-    ...ranked
-      .filter((at) => shown.has(at))
-      .map((at) =>
-        element(
-          'li',
-          { class: at === column ? 'hl-this' : null },
-          tokenText(columns[at]),
-          shareBar(weights[at]),
-          figure(fixed(scores[at], 2)),
-          figure(fixed(weights[at])),
-        ),
-      ),
-  );
+  const line = (className, ...pieces) => element('li', { class: className }, ...pieces);
+  const names = [element('span', {}, 'key'), element('span', {}), numberText('score'), numberText('weight')];
+  const lines = ranked
+    .filter((at) => shown.has(at))
+    .map((at) => {
+      const numbers = [numberText(fixed(scores[at], 2)), numberText(fixed(weights[at]))];
+      return line(at === column ? 'hl-this' : null, tokenText(columns[at]), shareBar(weights[at]), ...numbers);
+    });
+  const list = element('ol', { class: 'hl-softmax' }, line('hl-soft', ...names), ...lines);
   if (rest.length === 0) return [list];
-  return [
-    list,
-    note(
-      `and ${plural(rest.length, 'more key', 'more keys')} with ${fixed(sum(rest.map((at) => weights[at])))} together`,
-    ),
-  ];
+  const others = fixed(sum(rest.map((at) => weights[at])));
+  return [list, note(`and ${plural(rest.length, 'more key')} with ${others} together`)];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    element('p', { class: 'hl-fact' }, element('span', {}, 'its norm, ‖weight × f(x)‖'), figure(fixed(norm))),
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('span', {}, `of ${fixed(total)} in the row`),
-      figure(`${fixed((100 * norm) / (total || 1), 1)} %`),
-    ),
-    note(
-      'f(x) is the value that this head reads at ',
-      tokenText(column),
-      ', taken to the width of the model (Kobayashi et al. 2020).',
-    ),
+    fact('its norm, ‖weight × f(x)‖', fixed(norm)),
+    fact(`of ${fixed(total)} in the row`, `${fixed((100 * norm) / (total || 1), 1)} %`),
+    note('f(x) is the value vector at ', tokenText(column), ' after the output projection (Kobayashi et al. 2020).'),
   ];
 }

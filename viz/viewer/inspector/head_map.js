@@ -1,31 +1,31 @@
-// The head map: for each head of each kind, how the translation's log-probability changes when it alone is silent.
+// The head map: for each head of each kind, how the log-probability of the translation changes if it alone is muted.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { KINDS } from '../core/payload.js';
-import { chooseHead, chooseKind, isMuted } from '../core/store.js';
-import { kindName } from '../core/labels.js';
-import { figure, largest, note, pressable, roving, signed, tint } from '../core/widgets.js';
+import { chooseKind, headOf, isMuted } from '../core/store.js';
+import { kindName, signed } from '../core/labels.js';
+import { largest } from '../core/math.js';
+import { actionButton, addRovingFocus, note, numberText, tint } from '../core/widgets.js';
 
 const LISTED = 5;
-const MAP_HINT = 'Point at a head to read its value, click to choose it.';
+const MAP_HINT = 'Point at a head to read its value. Click to choose it.';
 
 export function drawHeadMap(store, node, state, importance) {
   const most = largest(Object.values(importance).flat(2));
   const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, MAP_HINT);
   const grids = KINDS.map((kind) => gridOf(store, state, kind, importance[kind], most, readout));
   node.replaceChildren(
-    note('Change of the log-probability of this translation, in nats, with one head silent.'),
+    note('Change of the log-probability of this translation, in nats, if one head is muted.'),
     ...grids,
     readout,
     scaleOf(most),
-    element('h4', {}, 'It needs these most'),
+    element('h4', {}, 'The most important heads'),
     element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, one))),
   );
 }
 
 function choose(store, [kind, layer, head]) {
-  store.change(chooseKind(store.get(), kind));
-  store.change(chooseHead(store.get(), layer, head));
+  store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
 }
 
 function fullName([kind, layer, head]) {
@@ -37,18 +37,14 @@ function gridOf(store, state, kind, table, most, readout) {
   const cells = table.map((row, layer) =>
     row.map((value, head) => cellOf(store, state, [kind, layer, head], value, most, readout)),
   );
-  roving(cells.flat(), (place, key) => {
+  addRovingFocus(cells.flat(), (place, key) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads }[key];
     return step === undefined ? null : place + step;
   });
-  const rows = cells.map((row, layer) =>
-    element(
-      'div',
-      { role: 'row', class: 'hl-map-row' },
-      element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1)),
-      ...row,
-    ),
-  );
+  const rows = cells.map((row, layer) => {
+    const number = element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1));
+    return element('div', { role: 'row', class: 'hl-map-row' }, number, ...row);
+  });
   const grid = element('div', { role: 'grid', class: 'hl-map', 'aria-label': `${kindName(kind)} heads` }, ...rows);
   grid.style.setProperty('--hl-heads', heads);
   return element('div', {}, element('p', { class: 'hl-soft' }, kindName(kind)), grid);
@@ -57,19 +53,15 @@ function gridOf(store, state, kind, table, most, readout) {
 function cellOf(store, state, one, value, most, readout) {
   const [kind, layer, head] = one;
   const text = `${fullName(one)}: ${signed(value)}`;
-  const tell = () => readout.replaceChildren(text);
+  const showValue = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
-  const attributes = {
-    type: 'button',
-    role: 'gridcell',
-    class: 'hl-map-cell',
-    'aria-label': text,
-    'aria-selected': String(chosen),
-    onclick: () => choose(store, one),
-    onpointerenter: tell,
-    onfocus: tell,
-  };
-  const cell = tint(element('button', attributes), value, most);
+  const names = { role: 'gridcell', 'aria-label': text, 'aria-selected': String(chosen) };
+  const attributes = { ...names, onpointerenter: showValue, onfocus: showValue };
+  const cell = tint(
+    createButton('hl-map-cell', () => choose(store, one), attributes),
+    value,
+    most,
+  );
   cell.classList.toggle('hl-is-silent', isMuted(state, one));
   return cell;
 }
@@ -84,7 +76,7 @@ function scaleOf(most) {
   );
 }
 
-// Those without which the translation loses most.
+// The heads without which the translation loses most.
 function neededHeads(importance) {
   const all = KINDS.flatMap((kind) =>
     importance[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
@@ -93,7 +85,7 @@ function neededHeads(importance) {
 }
 
 function headLine(store, { head, value }) {
-  const button = pressable(fullName(head), () => choose(store, head), { class: 'hl-choice' });
-  button.append(figure(signed(value)));
+  const button = actionButton(fullName(head), () => choose(store, head), { class: 'hl-choice' });
+  button.append(numberText(signed(value)));
   return element('li', {}, button);
 }

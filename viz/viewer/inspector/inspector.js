@@ -1,38 +1,40 @@
-// The inspector: five panels behind tabs, and one line that says what is being asked, what went wrong, or which
-// record stands in place of the model's own.
+// The inspector: five panels in tabs, and a status line with the open request, an error, or the name of the record
+// that is shown in place of the model's own translation.
 
-import { element } from '../core/dom.js';
-import { EMPTY, PANELS, differs } from '../core/store.js';
-import { leave } from '../core/visit.js';
-import { pressable, roving } from '../core/widgets.js';
+import { createButton, element } from '../core/dom.js';
+import { EMPTY, TABS, closeView, differs } from '../core/store.js';
+import { actionButton, addRovingFocus } from '../core/widgets.js';
 import { createHeadCard } from './head.js';
 import { createCell } from './cell.js';
-import { createStep } from './step.js';
+import { createNextTokens } from './next_tokens.js';
+import { createBeams } from './beams.js';
+import { createOwnTranslation } from './own_translation.js';
 import { createMute } from './mute.js';
 import { createTraining } from './training.js';
 
+// Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
 const TAB_NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'Mute', training: 'Training' };
-let inspectors = 0; // each has its own ids, for a notebook shows several
+let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
-// `ask` is null where there is no server; a panel that needs it then says so.
-export function createInspector(store, ask) {
+export function createInspector(server) {
+  const { store } = server;
   inspectors += 1;
-  const panels = PANELS.map((id) => createPanel(store, ask, id, `hl-${inspectors}-${id}`));
+  const panels = TABS.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
   const tabs = panels.map(({ tab }) => tab);
-  roving(tabs, (place, key) => {
+  addRovingFocus(tabs, (place, key) => {
     const to = {
       ArrowRight: (place + 1) % tabs.length,
       ArrowLeft: (place + tabs.length - 1) % tabs.length,
       Home: 0,
       End: tabs.length - 1,
     }[key];
-    if (to !== undefined) store.change({ panel: PANELS[to] });
+    if (to !== undefined) store.change({ panel: TABS[to] });
     return to;
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
   store.subscribe((state, before) => {
-    if (differs(state, before, ['busy', 'error', 'visit', 'record'])) drawStatus(store, status, state);
+    if (differs(state, before, ['busy', 'error', 'shown', 'record'])) drawStatus(store, status, state);
     drawPanels(panels, state);
   });
   return element(
@@ -44,35 +46,23 @@ export function createInspector(store, ask) {
   );
 }
 
-function createPanel(store, ask, id, name) {
-  const { node, draw } = CREATE[id](store, ask);
-  const tab = element(
-    'button',
-    {
-      type: 'button',
-      role: 'tab',
-      class: 'hl-tab',
-      id: `${name}-tab`,
-      'aria-controls': name,
-      onclick: () => store.change({ panel: id }),
-    },
-    TAB_NAMES[id],
-  );
-  const body = element(
-    'div',
-    {
-      role: 'tabpanel',
-      class: `hl-scroll hl-panel-body hl-panel-${id}`,
-      id: name,
-      'aria-labelledby': `${name}-tab`,
-      hidden: true,
-    },
-    node,
-  );
+// The step: its likeliest tokens, the hypotheses, and a translation by the person.
+function createStep(server) {
+  const parts = [createNextTokens, createBeams, createOwnTranslation].map((create) => create(server));
+  const draw = (state, before) => parts.forEach((part) => part.draw(state, before));
+  return { node: element('div', {}, ...parts.map(({ node }) => node)), draw };
+}
+
+function createPanel(server, id, name) {
+  const { node, draw } = CREATE[id](server);
+  const open = () => server.store.change({ panel: id });
+  const tab = createButton('hl-tab', open, { role: 'tab', id: `${name}-tab`, 'aria-controls': name }, TAB_NAMES[id]);
+  const attributes = { role: 'tabpanel', id: name, 'aria-labelledby': `${name}-tab`, hidden: true };
+  const body = element('div', { class: `hl-scroll hl-panel-body hl-panel-${id}`, ...attributes }, node);
   return { id, tab, body, draw, drawn: EMPTY };
 }
 
-// Only the open panel draws; it compares with the state that it drew last.
+// Only the open panel is drawn; it compares the state with the one that it drew last.
 function drawPanels(panels, state) {
   for (const panel of panels) {
     const open = panel.id === state.panel;
@@ -81,7 +71,7 @@ function drawPanels(panels, state) {
       panel.tab.setAttribute('aria-selected', open);
       panel.tab.tabIndex = open ? 0 : -1;
     }
-    if (!open) continue;
+    if (!open || !state.record) continue;
     const before = panel.drawn;
     panel.drawn = state;
     panel.draw(state, before);
@@ -89,23 +79,13 @@ function drawPanels(panels, state) {
 }
 
 function drawStatus(store, status, state) {
-  const { busy, error, visit } = state;
+  const { busy, error, shown, record } = state;
   status.classList.toggle('hl-is-busy', Boolean(busy));
   status.classList.toggle('hl-is-error', Boolean(error) && !busy);
-  if (busy)
-    status.replaceChildren(
-      element('span', {}, `${busy.what} … ${busy.waiting ?? ''}`),
-      pressable('Cancel', busy.cancel),
-    );
-  else if (error)
-    status.replaceChildren(
-      element('span', {}, error),
-      pressable('Close', () => store.change({ error: null })),
-    );
-  else if (visit)
-    status.replaceChildren(
-      element('span', { title: visit.label }, visit.label),
-      pressable('Back to the model’s own', () => leave(store)),
-    );
-  else status.replaceChildren(element('span', {}, state.record ? 'the model’s own translation' : ''));
+  const draw = (text, label, act) =>
+    status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
+  if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, 'Cancel', busy.cancel);
+  else if (error) draw(error, 'Close', () => store.change({ error: null }));
+  else if (shown) draw(shown.label, 'Back to the model’s own', () => store.change(closeView(store.get())));
+  else draw(record ? 'the model’s own translation' : '');
 }

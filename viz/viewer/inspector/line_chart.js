@@ -1,11 +1,11 @@
-// Curves of a training run: one small chart for each figure, all over the same steps.
+// A small line chart of a training run over its steps.
 
 import { element, shape } from '../core/dom.js';
 
 const SIZE = { width: 296, height: 112, left: 40, right: 8, top: 8, bottom: 20 };
 
-// `lines`: [{ name, points: [[step, value]…] }…]; `first` and `last` are the ends of the axis, logarithmic as the
-// steps that are saved; `marked` is the step that the slider is on.
+// `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
+// scale; `marked` is the step of the slider.
 export function drawChart(title, lines, { first, last, marked, format }) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last);
@@ -18,14 +18,10 @@ export function drawChart(title, lines, { first, last, marked, format }) {
     readout.textContent = valuesAt(lines, step, format);
     mark.setAttribute('d', `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`);
   };
+  const attributes = { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img' };
   const picture = shape(
     'svg',
-    {
-      class: 'hl-chart',
-      viewBox: `0 0 ${SIZE.width} ${SIZE.height}`,
-      role: 'img',
-      'aria-label': `${title} over ${last} steps`,
-    },
+    { class: 'hl-chart', ...attributes, 'aria-label': `${title} over ${last} steps` },
     ...axisOf(low, high, up, format),
     ...ticksOf(first, last, across),
     ...lines.map((line, index) =>
@@ -39,15 +35,11 @@ export function drawChart(title, lines, { first, last, marked, format }) {
   });
   picture.addEventListener('pointerleave', () => point(marked));
   point(marked);
-  return element(
-    'figure',
-    { class: 'hl-figure' },
-    element('figcaption', {}, element('h4', {}, title), readout),
-    picture,
-  );
+  const caption = element('figcaption', {}, element('h4', {}, title), readout);
+  return element('figure', { class: 'hl-figure' }, caption, picture);
 }
 
-// A step that was saved before anything was measured stands at the left edge.
+// A step before the first measurement is drawn at the left edge.
 function acrossOf(first, last) {
   const room = SIZE.width - SIZE.left - SIZE.right;
   const span = Math.log1p(last) - Math.log1p(first);
@@ -55,14 +47,14 @@ function acrossOf(first, last) {
   return (step) => SIZE.left + Math.min(1, Math.max(0, share(step))) * room;
 }
 
-// A little room above and below, and never an empty range.
+// A range with some room above and below; never empty.
 function rangeOf(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const room = (high - low || Math.abs(high) || 1) * 0.05;
   return [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
 }
 
-// Ends in a line of no length, so that a single point is a dot.
+// h0 draws a dot if there is only one point.
 function pathOf(points, across, up) {
   const place = ([step, value]) => `${across(step).toFixed(1)} ${up(value).toFixed(1)}`;
   return `M${points.map(place).join('L')}h0`;
@@ -90,7 +82,7 @@ function nearest(points, across, x) {
   );
 }
 
-// The value of each line at the step, or at the last one before it that was measured.
+// The latest value of each line up to the step.
 function valuesAt(lines, step, format) {
   const values = lines.flatMap(({ name, points }) => {
     const before = points.filter(([at]) => at <= step);

@@ -1,12 +1,14 @@
-// What silent heads change: the words of the translation, its log-probability, and each token's.
+// What muted heads change: the words of the translation, its log-probability, and that of each token.
 
 import { element, readable } from '../core/dom.js';
-import { figure, fixed, largest, signed, signedBar, sum, tokenColumns } from '../core/widgets.js';
+import { fixed, signed } from '../core/labels.js';
+import { largest, sum } from '../core/math.js';
+import { fact, numberText, signedBar, tokenColumns } from '../core/widgets.js';
 
-// The translation before and after. Changed words are marked by their element too, not by colour alone.
+// The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
 export function wordsOf({ original_words: before, words: after }) {
   const same = after.every(([, changed]) => !changed) && before.every(([, changed]) => !changed);
-  return [line('before', before, 'del'), line(same ? 'after, the same' : 'after', after, 'ins')];
+  return [line('before', before, 'del'), line(same ? 'after (unchanged)' : 'after', after, 'ins')];
 }
 
 function line(name, words, mark) {
@@ -26,12 +28,7 @@ export function changeOf(record, { differences }) {
   const before = sum(record.log_probabilities);
   const change = sum(differences);
   return [
-    element(
-      'p',
-      { class: 'hl-fact' },
-      element('span', {}, 'log p of the first'),
-      figure(`${fixed(before, 2)} → ${fixed(before + change, 2)}`),
-    ),
+    fact('log p of “before”', `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
     element(
       'p',
       { class: 'hl-fact' },
@@ -43,8 +40,8 @@ export function changeOf(record, { differences }) {
 
 export function changesOfTokens(record, { differences }) {
   const most = largest(differences);
-  const beneath = (step) => [signedBar(differences[step], most), figure(signed(differences[step], 2))];
-  return tokenColumns(record.tokens.predicted, beneath, {
+  const change = (step) => [signedBar(differences[step], most), numberText(signed(differences[step], 2))];
+  return tokenColumns(record.tokens.predicted, change, {
     'aria-label': 'Change of the log-probability of each token',
   });
 }

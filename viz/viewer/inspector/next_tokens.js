@@ -1,30 +1,31 @@
-// The step's likeliest tokens, each of which can be forced.
+// The likeliest tokens of a step. The person can force each of them.
 
-import { element, tokenText, visible } from '../core/dom.js';
+import { createButton, element, tokenText, visible } from '../core/dom.js';
 import { differs } from '../core/store.js';
-import { readRecord, request, whyNot } from '../core/requests.js';
-import { visit } from '../core/visit.js';
-import { figure, fixed, note, pressable, shareBar } from '../core/widgets.js';
+import { forceToken } from '../core/effects.js';
+import { fixed } from '../core/labels.js';
+import { whyNot } from '../core/requests.js';
+import { actionButton, note, numberText, shareBar } from '../core/widgets.js';
 
-export function createNext(store, ask) {
+export function createNextTokens(server) {
   const node = element('section', { class: 'hl-part' });
   return {
     node,
     draw(state, before) {
-      if (differs(state, before, ['record', 'step'])) drawNext(store, ask, node, state);
+      if (differs(state, before, ['record', 'step'])) drawNextTokens(server, node, state);
     },
   };
 }
 
-function drawNext(store, ask, node, state) {
+function drawNextTokens(server, node, state) {
   const { record, step } = state;
   const { read, predicted } = record.tokens;
   const to = (place) =>
-    pressable(place < step ? '‹' : '›', () => goTo(store, place), {
+    actionButton(place < step ? '‹' : '›', () => goTo(server.store, place), {
       'aria-label': place < step ? 'step before' : 'step after',
       disabled: place < 0 || place >= predicted.length,
     });
-  const reason = whyNot(state, ask, 'force');
+  const reason = whyNot(server, 'force');
   node.replaceChildren(
     element(
       'div',
@@ -36,9 +37,9 @@ function drawNext(store, ask, node, state) {
     element(
       'ol',
       { class: 'hl-next' },
-      ...(record.alternatives[step] ?? []).map((one) => alternative(store, ask, state, one, reason)),
+      ...(record.alternatives[step] ?? []).map((one) => alternative(server, state, one, reason)),
     ),
-    note(reason ?? 'Click a word to force it; the model continues from there.'),
+    note(reason ?? 'Click a word to force it. The model then continues from there.'),
   );
 }
 
@@ -46,33 +47,20 @@ function givenAt({ n_prefix: forced = 0 }, step) {
   return step < forced ? ', its token was given' : '';
 }
 
-// A step is the row in focus where there is one, so that the matrix shows the same.
+// Decoder and cross-attention have a row for each step, so the row is pinned too.
 function goTo(store, step) {
   const pin = store.get().kind === 'encoder' ? store.get().pin : { row: step, column: null };
   store.change({ step, pin, hover: null });
 }
 
-function alternative(store, ask, { record, step }, one, reason) {
+function alternative(server, { record, step }, one, reason) {
   const taken = one.id === record.tokens.predicted[step].id;
   const probability = Math.exp(one.log_probability);
-  const pieces = [tokenText(one), shareBar(probability), figure(fixed(probability))];
+  const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];
   if (taken) return element('li', { class: 'hl-taken', title: `${visible(one)} was taken` }, ...pieces);
-  const force = () => forceToken(store, ask, step, one);
-  const attributes = {
-    type: 'button',
-    class: 'hl-choice',
-    disabled: reason !== null,
-    'aria-label': `force ${visible(one)}, probability ${fixed(probability)}`,
-    onclick: force,
-  };
-  return element('li', {}, element('button', attributes, ...pieces));
-}
-
-async function forceToken(store, ask, step, token) {
-  const before = store
-    .get()
-    .record.tokens.predicted.slice(0, step)
-    .map(({ id }) => id);
-  const record = await request(store, ask, 'force', { do: 'translate', prefix: [...before, token.id] }, readRecord);
-  if (record) visit(store, record, { what: 'force', label: `forced “${visible(token)}” at step ${step + 1}` });
+  const label = `forced “${visible(one)}” at step ${step + 1}`;
+  const force = () => forceToken(server, step, one.id, label);
+  const name = `force ${visible(one)}, probability ${fixed(probability)}`;
+  const attributes = { disabled: reason !== null, 'aria-label': name };
+  return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));
 }

@@ -1,66 +1,60 @@
-// A person's own translation, scored by the model and shown beside the model's.
+// A translation by the person, scored by the model and compared with the model's own.
 
 import { element } from '../core/dom.js';
-import { chooseKind } from '../core/store.js';
-import { homeOf, changeHome, leave, visit } from '../core/visit.js';
-import { readRecord, request, whyNot } from '../core/requests.js';
-import { figure, fixed, note, part, pressable, sum, tokenColumns } from '../core/widgets.js';
+import { scoreTranslation } from '../core/effects.js';
+import { fixed } from '../core/labels.js';
+import { sum } from '../core/math.js';
+import { whyNot } from '../core/requests.js';
+import { chooseKind, closeView, differs, openView } from '../core/store.js';
+import { actionButton, actions, note, numberText, section, tokenColumns } from '../core/widgets.js';
 
-export function createReference(store, ask) {
-  const box = element('textarea', {
-    class: 'hl-box',
-    rows: 2,
-    dir: 'auto',
-    placeholder: 'How would you translate it?',
-    'aria-label': 'Your own translation',
-  });
-  const submit = () => score(store, ask, box.value.trim(), result);
+const LABEL = 'your own translation';
+
+export function createOwnTranslation(server) {
+  const texts = { placeholder: 'How would you translate it?', 'aria-label': 'Your own translation' };
+  const box = element('textarea', { class: 'hl-box', rows: 2, dir: 'auto', ...texts });
+  const submit = () => score(server, box.value.trim(), result);
   box.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     submit();
   });
-  const button = pressable('Score it', submit);
+  const button = actionButton('Score it', submit);
   const hint = note();
   const result = element('div', { class: 'hl-scored' });
-  const node = part('Your own translation', box, element('div', { class: 'hl-actions' }, button), hint, result);
+  const node = section('Your own translation', box, actions(button), hint, result);
   return {
     node,
     draw(state, before) {
-      const reason = whyNot(state, ask, 'score');
+      const reason = whyNot(server, 'score');
       box.disabled = button.disabled = reason !== null;
       hint.textContent = reason ?? '';
-      const [home, former] = [homeOf(state), homeOf(before)];
-      if (home.record !== former.record || home.scored !== former.scored) drawScored(store, result, home);
+      if (differs(state.home, before.home, ['record', 'scored'])) drawResult(server.store, result, state.home);
     },
   };
 }
 
-async function score(store, ask, text, result) {
+async function score(server, text, result) {
   if (text === '') return;
-  const record = await request(store, ask, 'score', { do: 'score', target: text }, readRecord);
-  if (!record) return;
-  changeHome(store, { scored: record });
-  result.scrollIntoView({ block: 'nearest' }); // it comes in beneath what the panel shows
+  if (await scoreTranslation(server, text)) result.scrollIntoView({ block: 'nearest' }); // below the visible part
 }
 
-function drawScored(store, node, { record, scored }) {
+function drawResult(store, node, { record, scored }) {
   if (!scored) return node.replaceChildren();
   const words = new Set(wordsIn(record));
-  const apart = !wordsIn(scored).some((word) => words.has(word));
+  const isDisjoint = !wordsIn(scored).some((word) => words.has(word));
+  const show = () => store.change(openView(store.get(), scored, { type: 'reference', label: LABEL }));
   node.replaceChildren(
     ...sideOf('the model’s', record),
     ...sideOf('yours', scored),
-    element(
-      'div',
-      { class: 'hl-actions' },
-      pressable('Show its attention', () => visit(store, scored, { what: 'reference', label: 'your own translation' })),
-      pressable('Difference in the matrix', () => compare(store, scored), { disabled: apart }),
+    actions(
+      actionButton('Show its attention', show),
+      actionButton('Difference in the matrix', () => compare(store, scored), { disabled: isDisjoint }),
     ),
     note(
-      apart
-        ? 'The two have no token in common, so there is no difference to draw: show one at a time.'
-        : 'The difference is the model’s weights less those of yours, where a token of the one stands in the other too.',
+      isDisjoint
+        ? 'The two translations have no token in common, so there is no difference to show.'
+        : 'The difference is the model’s weight minus the weight in yours, for tokens that are in both translations.',
     ),
   );
   return undefined;
@@ -72,15 +66,15 @@ function wordsIn({ tokens }) {
 
 function sideOf(name, { tokens, log_probabilities: chances }) {
   return [
-    element('p', { class: 'hl-fact' }, element('strong', {}, name), figure(`log p ${fixed(sum(chances))}`)),
-    tokenColumns(tokens.predicted, (step) => [figure(fixed(chances[step], 2))], {
+    element('p', { class: 'hl-fact' }, element('strong', {}, name), numberText(`log p ${fixed(sum(chances))}`)),
+    tokenColumns(tokens.predicted, (step) => [numberText(fixed(chances[step], 2))], {
       'aria-label': `Log-probability of each token, ${name}`,
     }),
   ];
 }
 
 function compare(store, scored) {
-  leave(store);
-  const reference = { label: 'your own translation', record: scored };
+  store.change(closeView(store.get()));
+  const reference = { label: LABEL, record: scored };
   store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
 }

@@ -1,13 +1,14 @@
-// The training: curves of the model's own run, and its attention at saved steps, so that a head is seen forming.
+// The panel Training: curves of the model's training run, and its attention at the saved steps.
 
 import { element, readable } from '../core/dom.js';
-import { differs } from '../core/store.js';
-import { readRecord, request, whyNot } from '../core/requests.js';
-import { visit } from '../core/visit.js';
-import { fixed, note, pressable } from '../core/widgets.js';
+import { askTraining, showTrainingStep } from '../core/effects.js';
+import { fixed } from '../core/labels.js';
+import { whyNot } from '../core/requests.js';
+import { differs, trainingStep } from '../core/store.js';
+import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from './line_chart.js';
 
-const PAUSE = 700; // milliseconds that each step stays while playing
+const PAUSE = 700; // milliseconds between two steps while playing
 const LOSSES = [
   ['training', 'train/loss'],
   ['validation', 'validation/loss'],
@@ -16,89 +17,73 @@ const SCORES = [
   ['BLEU', 'validation/bleu'],
   ['exact match', 'validation/exact_match'],
 ];
-const fetched = new WeakMap(); // of each answer of "training", the records of its steps
 
-export function createTraining(store, ask) {
+export function createTraining(server) {
   const node = element('div');
   const charts = element('section', { class: 'hl-part' });
-  const controls = createControls(store, ask);
+  const controls = createControls(server);
   return {
     node,
     draw(state, before) {
-      if (!state.record || !differs(state, before, ['record', 'training', 'visit', 'busy'])) return;
-      if (!state.training?.steps.length) {
-        const another = !state.training && before.record?.model.name !== state.record.model.name;
-        if (another && !whyNot(state, ask, 'training')) askTraining(store, ask);
-        else drawNothing(store, ask, node, state);
-        return;
-      }
+      if (!differs(state, before, ['record', 'trainings', 'shown', 'busy'])) return;
+      const training = trainingOf(state);
+      if (!training?.steps.length) return drawNothing(server, node, state);
       if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts);
       controls.draw(state, before);
-      if (state.training !== before.training || stepShown(state) !== stepShown(before)) drawCharts(charts, state);
+      if (training !== trainingOf(before) || stepShown(state) !== stepShown(before)) drawCharts(charts, state);
+      return undefined;
     },
   };
 }
 
-function drawNothing(store, ask, node, state) {
-  const reason = whyNot(state, ask, 'training');
+function trainingOf({ record, trainings }) {
+  return trainings[record?.model.name] ?? null;
+}
+
+function drawNothing(server, node, state) {
+  const reason = whyNot(server, 'training') ?? trainingOf(state)?.notice;
   if (reason) node.replaceChildren(note(reason));
-  else if (state.training) node.replaceChildren(note(state.training.notice));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
-      note('The record of this training has not been read.'),
-      pressable('Read it', () => askTraining(store, ask)),
+      note('The training record has not been read.'),
+      actionButton('Read it', () => askTraining(server)),
     );
 }
 
-async function askTraining(store, ask) {
-  const training = await request(store, ask, 'training', { do: 'training' });
-  if (training) store.change({ training });
+// The step of the slider: the one on screen, or the last one, which is the finished model.
+function stepShown(state) {
+  return trainingStep(state)?.step ?? trainingOf(state)?.steps.at(-1) ?? null;
 }
 
-// Where the slider stands: the step on screen, else the last, which is the finished model.
-function stepShown({ visit: visited, training }) {
-  if (visited?.what === 'training') return visited.step;
-  return training ? training.steps[training.steps.length - 1] : null;
+function sentenceShown(state) {
+  return trainingStep(state)?.sentence ?? 0;
 }
 
-function sentenceShown({ visit: visited }) {
-  return visited?.what === 'training' ? visited.sentence : 0;
-}
-
-function createControls(store, ask) {
+function createControls(server) {
+  const { store } = server;
   const label = element('p', { class: 'hl-role' });
   const choice = element('select', { class: 'hl-box', 'aria-label': 'Sentence' });
-  const slider = element('input', {
-    type: 'range',
-    min: 0,
-    class: 'hl-slider',
-    'aria-label': 'Saved step of the training',
-  });
-  const player = createPlayer(store, ask);
-  choice.addEventListener('change', () => showStep(store, ask, stepShown(store.get()), Number(choice.value)));
+  const name = 'Saved step of the training';
+  const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': name });
+  const player = createPlayer(server);
+  choice.addEventListener('change', () => showTrainingStep(server, stepShown(store.get()), Number(choice.value)));
   slider.addEventListener('input', () => {
     const state = store.get();
     player.stop();
-    showStep(store, ask, state.training.steps[slider.value], sentenceShown(state));
+    showTrainingStep(server, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
-  const hint = note('Move the slider: the heads and the matrix show this sentence as the model read it at that step.');
-  const node = element(
-    'section',
-    { class: 'hl-part' },
-    label,
-    choice,
-    slider,
-    element('div', { class: 'hl-actions' }, player.node),
-    hint,
-  );
+  const hint = note('Move the slider to see the attention for this sentence at that step of the training.');
+  const node = element('section', { class: 'hl-part' }, label, choice, slider, actions(player.node), hint);
   return {
     node,
     draw(state, before) {
-      if (state.training === before.training && state.visit === before.visit) return; // a hand may be on the slider
-      const { steps, sentences } = state.training;
+      const training = trainingOf(state);
+      const isNew = training !== trainingOf(before);
+      if (!isNew && state.shown === before.shown) return; // the person may move the slider
+      const { steps, sentences } = training;
       const shown = stepShown(state);
-      if (state.training !== before.training)
+      if (isNew)
         choice.replaceChildren(
           ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
         );
@@ -106,33 +91,16 @@ function createControls(store, ask) {
       slider.max = steps.length - 1;
       slider.value = steps.indexOf(shown);
       slider.setAttribute('aria-valuetext', `step ${shown}`);
-      label.textContent = `Step ${shown} of ${steps[steps.length - 1]}`;
+      label.textContent = `Step ${shown} of ${steps.at(-1)}`;
     },
   };
 }
 
-// Shows the record of one saved step; returns whether it is on screen.
-async function showStep(store, ask, step, sentence) {
-  const { training } = store.get();
-  const record = await recordOf(store, ask, training, step, sentence);
-  if (record) visit(store, record, { what: 'training', label: `training, step ${step}`, step, sentence });
-  return Boolean(record);
-}
-
-async function recordOf(store, ask, training, step, sentence) {
-  if (!fetched.has(training)) fetched.set(training, new Map());
-  const records = fetched.get(training);
-  const name = `${sentence}/${step}`;
-  if (records.has(name)) return records.get(name);
-  const record = await request(store, ask, 'training_step', { do: 'training_step', step, sentence }, readRecord);
-  if (record) records.set(name, record);
-  return record;
-}
-
-// Steps through the training by itself; the style hides it from whoever prefers little motion.
-function createPlayer(store, ask) {
+// Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
+function createPlayer(server) {
+  const { store } = server;
   let playing = false;
-  const node = pressable('Play', () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
+  const node = actionButton('Play', () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
   function stop() {
     playing = false;
     node.textContent = 'Play';
@@ -140,13 +108,13 @@ function createPlayer(store, ask) {
   async function play() {
     playing = true;
     node.textContent = 'Stop';
-    const { steps } = store.get().training;
+    const { steps } = trainingOf(store.get());
     const from = steps.indexOf(stepShown(store.get()));
     for (let at = from === steps.length - 1 ? 0 : from + 1; playing && at < steps.length; at += 1) {
-      const shown = await showStep(store, ask, steps[at], sentenceShown(store.get()));
+      const shown = await showTrainingStep(server, steps[at], sentenceShown(store.get()));
       if (!shown) break;
       await new Promise((done) => setTimeout(done, PAUSE));
-      if (store.get().visit?.step !== steps[at]) break; // the person went elsewhere
+      if (trainingStep(store.get())?.step !== steps[at]) break; // the person opened something else
     }
     stop();
   }
@@ -154,13 +122,13 @@ function createPlayer(store, ask) {
 }
 
 function drawCharts(node, state) {
-  const { curves, notice } = state.training;
+  const { curves, notice } = trainingOf(state);
   const curve = ([name, key]) => ({
     name,
     points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]),
   });
   const losses = LOSSES.map(curve).filter(({ points }) => points.length > 0);
-  // A model that answers with single words has no BLEU to speak of; how many it has right says more.
+  // BLEU is 0 for a model whose outputs are single words; the share of exact matches is shown then.
   const score = SCORES.map(curve).find(({ points }) => points.some(([, value]) => value > 0));
   const steps = curves.map(({ step }) => step);
   const axis = { first: Math.min(...steps), last: Math.max(...steps), marked: stepShown(state) };

@@ -1,15 +1,16 @@
-// The cells of the matrix on a canvas: how large they are, and how each is drawn.
+// The cells of the matrix on a canvas: their size, how each is drawn, and the colour scale below them.
 
-import { sizeCanvas } from '../core/dom.js';
+import { element, sizeCanvas } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { PALED, SHOWN, UNMATCHED, hasValue, shares } from '../core/grid.js';
+import { PALED, SHOWN, UNMATCHED, hasValue, shares, shownGrid } from '../core/grid.js';
+import { drawScale } from '../heads/thumbnails.js';
 
 const CELL = { width: [16, 44], height: [18, 30] };
-const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into a cell of this size
-const STEEP = 26; // cells narrower than this have steeper names
+const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into cells of at least this size
+const STEEP = 26; // below this width of a cell, column names are steeper
 
-// Sizes in pixels for a grid: `room` is what its cells and the names above them have, `longest` is the longest of
-// these names, and `reserved` is wanted beside the cells.
+// Sizes in pixels for a grid. `room` is the space for its cells and the names above them, `longest` is the length of
+// the longest name, and `reserved` is the width of the column to the right of the cells.
 export function fit({ rows, columns }, longest, room, reserved) {
   const steep = room.width / Math.max(1, columns) < STEEP;
   const slope = steep ? 62 : 38;
@@ -72,7 +73,7 @@ export function shortValue(value) {
     .replace('-', '−');
 }
 
-// Thin diagonal lines: a cell that the mask forbids must not look like a weight of zero.
+// Thin diagonal lines, so that a cell that the mask forbids does not look like a weight of 0.
 function hatching(context, theme) {
   return tiled(context, theme, (pen) => {
     for (const shift of [-6, 0, 6]) {
@@ -83,7 +84,7 @@ function hatching(context, theme) {
   });
 }
 
-// Single dots: nothing to compare a cell with is no difference of zero either.
+// Dots, so that a cell with nothing to compare it with does not look like a difference of 0.
 function dotting(context, theme) {
   return tiled(context, theme, (pen) => pen.fillRect(2, 2, 1.5, 1.5));
 }
@@ -96,4 +97,19 @@ function tiled(context, theme, draw) {
   pen.lineWidth = 1;
   draw(pen);
   return context.createPattern(tile, 'repeat');
+}
+
+// The colour map with the values at its ends, below the matrix.
+export function createScale() {
+  const canvas = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
+  const [low, high] = [element('span', {}), element('span', {})];
+  return { node: element('div', { class: 'hl-legend-row hl-soft hl-number' }, low, canvas, high), canvas, low, high };
+}
+
+export function writeScale({ canvas, low, high }, state) {
+  const grid = shownGrid(state);
+  const most = state.scale === 'row' ? 'the row’s largest' : String(Number(grid.high.toFixed(2)));
+  low.textContent = grid.mode === 'difference' ? `−${most}` : '0';
+  high.textContent = grid.mode === 'difference' ? `+${most}` : most;
+  drawScale(canvas, state.theme, mapOf(grid));
 }

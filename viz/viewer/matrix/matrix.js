@@ -1,14 +1,13 @@
-// The matrix of the chosen heads: tokens on both axes, values in the cells, the exact value written beneath.
+// The matrix of the chosen heads: tokens on both axes, values in the cells, and the exact value below.
 
 import { element, tokenText } from '../core/dom.js';
 import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
-import { drawCells, fit } from './cells.js';
-import { createScale, writeScale } from './scale.js';
+import { createScale, drawCells, fit, writeScale } from './cells.js';
 import { titleOf } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
 
-const BAR = 12; // room for a horizontal scroll bar
+const BAR = 12; // space for a horizontal scroll bar
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
@@ -44,7 +43,7 @@ export function createMatrix(store, heading, toolbar, table) {
     { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
     heading,
     toolbar,
-    element('div', {}, scroll, beneath), // the readout keeps in sight over the matrix, never over the heading
+    element('div', {}, scroll, beneath), // the readout stays visible over the matrix, never over the heading
     table,
   );
   const parts = {
@@ -114,7 +113,7 @@ function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
   if (!state.pin) scroll.scrollTo(0, 0);
 }
 
-// How much of each row lies on the tokens that are hidden, beside the row.
+// The share of each row that is on hidden tokens, to the right of the row.
 function writeHidden({ hidden, columnLabels, grid }) {
   const masses = grid.hidden ?? [];
   hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, mass.toFixed(2))));
@@ -123,7 +122,7 @@ function writeHidden({ hidden, columnLabels, grid }) {
   if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, 'hidden'));
 }
 
-// Fit the cells to the panel; returns whether the size changed, and with it the drawing.
+// Fits the cells to the panel and draws them if their size changed; returns whether it did.
 function layOut(parts, state) {
   if (!state.record || !parts.grid) return false;
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;

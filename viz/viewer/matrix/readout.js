@@ -1,34 +1,33 @@
-// The sentence beneath the matrix: the exact value of the cell, or the strongest link of a row or a column.
+// The sentence below the matrix: the exact value of the cell, or the largest value of a row or a column.
 
 import { element, tokenText } from '../core/dom.js';
-import { entropy, rankOf, strongest } from '../core/math.js';
+import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf } from '../core/store.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
-import { fourDigits, listOf, valueText } from '../core/labels.js';
-
-const NAMES = { weight: 'weight', norm: 'norm', rollout: 'rollout', difference: 'difference' };
+import { fixed, listOf, valueText } from '../core/labels.js';
 
 // Returns the pieces of the sentence: elements and strings.
 export function describe(state) {
   const grid = shownGrid(state);
   const focus = gridFocus(state);
   const { row, column } = focus;
-  if (!focusOf(state)) return [soft(`Point at a cell to read its ${NAMES[grid.mode]}; click to keep it.`)];
+  if (!focusOf(state)) return [soft(`Point at a cell to read its ${grid.mode}; click to pin it.`)];
   if (row === null && column === null) return [soft('This token is hidden.')];
   if (focus.token && row !== null) return describeRow(grid, row);
   if (row !== null && column !== null) return describeCell(state, grid, row, column);
   return row !== null ? describeRow(grid, row) : describeColumn(grid, column);
 }
 
-// What holds for the whole matrix: which heads it is made of, what it is compared with, how much is hidden.
+// Facts about the whole matrix: its heads, what it is compared with, and how much is hidden.
 export function describeView(state) {
   const { hidden, mode } = shownGrid(state);
   const facts = [];
-  if (mode === 'difference') facts.push(`less ${state.reference.label}`);
+  if (mode === 'difference') facts.push(`minus ${state.reference.label}`);
   if (mode !== 'rollout' && state.selection.length > 0) facts.push(`layer.head ${listOf(state.selection)}`);
   if (hidden?.length > 0) {
-    const mean = hidden.reduce((sum, mass) => sum + mass, 0) / hidden.length;
-    facts.push(`hidden ${mean.toFixed(4)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`);
+    facts.push(
+      `hidden ${fixed(sum(hidden) / hidden.length)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`,
+    );
   }
   return facts.join(' · ');
 }
@@ -41,18 +40,18 @@ function soft(text) {
   return element('span', { class: 'hl-soft' }, text);
 }
 
-function name(group) {
-  return tokenText(group.token);
+function strong(...groups) {
+  return element('strong', {}, ...groups.flatMap((group, place) => [place > 0 ? ' ← ' : null, tokenText(group.token)]));
 }
 
 function describeCell(state, grid, row, column) {
-  const link = element('strong', {}, name(grid.rowGroups[row]), ' ← ', name(grid.columnGroups[column]));
+  const link = strong(grid.rowGroups[row], grid.columnGroups[column]);
   const status = grid.status[row * grid.columns + column];
   if (status === FORBIDDEN) return [link, ' not allowed by the mask'];
   if (status === UNMATCHED) return [link, ` has no counterpart in ${state.reference.label}`];
   const values = rowOf(grid, row);
   const value = element('span', { class: 'hl-value' }, valueText(grid.mode, values[column]));
-  const unit = grid.mode === 'weight' ? ' ' : ` ${NAMES[grid.mode]} `;
+  const unit = grid.mode === 'weight' ? ' ' : ` ${grid.mode} `;
   return [link, unit, value, ` · rank ${rankOf(values, column)} of ${allowedIn(grid, row)}`, ...rowFacts(grid, row)];
 }
 
@@ -65,12 +64,12 @@ function allowedIn(grid, row) {
     .length;
 }
 
-// Rows of weights add up to 1, so only they have an entropy; what is hidden is always said.
+// Only rows of weights add up to 1 and have an entropy. The hidden share is always written.
 function rowFacts(grid, row) {
   const facts = [];
   if (grid.mode === 'weight' || grid.mode === 'rollout')
     facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
-  if (grid.hidden) facts.push(` · hidden ${fourDigits(grid.hidden[row])}`);
+  if (grid.hidden) facts.push(` · hidden ${fixed(grid.hidden[row])}`);
   return facts;
 }
 
@@ -78,24 +77,16 @@ function describeRow(grid, row) {
   if (grid.columns === 0) return [soft('All tokens of this row are hidden.')];
   const values = rowOf(grid, row);
   const column = strongest(values.map(Math.abs));
-  return [
-    element('strong', {}, name(grid.rowGroups[row])),
-    grid.mode === 'difference' ? ' differs most at ' : ' reads most from ',
-    element('strong', {}, name(grid.columnGroups[column])),
-    ` ${valueText(grid.mode, values[column])}`,
-    ...rowFacts(grid, row),
-  ];
+  const verb = grid.mode === 'difference' ? ' differs most at ' : ' reads most from ';
+  const value = ` ${valueText(grid.mode, values[column])}`;
+  return [strong(grid.rowGroups[row]), verb, strong(grid.columnGroups[column]), value, ...rowFacts(grid, row)];
 }
 
 function describeColumn(grid, column) {
   if (grid.rows === 0) return [soft('All tokens of this column are hidden.')];
   const values = Float64Array.from({ length: grid.rows }, (_, row) => grid.values[row * grid.columns + column]);
   const row = strongest(values.map(Math.abs));
-  const total = values.reduce((sum, value) => sum + value, 0);
-  return [
-    element('strong', {}, name(grid.columnGroups[column])),
-    grid.mode === 'difference' ? ' differs most in ' : ' is read most by ',
-    element('strong', {}, name(grid.rowGroups[row])),
-    ` ${valueText(grid.mode, values[row])} · ${total.toFixed(2).replace('-', '−')} in all rows together`,
-  ];
+  const verb = grid.mode === 'difference' ? ' differs most in ' : ' is read most by ';
+  const value = ` ${valueText(grid.mode, values[row])} · ${fixed(sum(values), 2)} in all rows together`;
+  return [strong(grid.columnGroups[column]), verb, strong(grid.rowGroups[row]), value];
 }

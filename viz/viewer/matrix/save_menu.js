@@ -1,17 +1,19 @@
-// What a person takes away of a view: a link that opens it again, and pictures of it.
+// The Save menu: a link that opens the view again, and pictures of it.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { toAddress } from '../core/permalink.js';
+import { hasLink } from '../core/store.js';
 import { pictureOf, pngOf, svgText } from './svg.js';
 
-export function createExportMenu(store) {
+export function createSaveMenu(store) {
   const note = element('span', { class: 'hl-soft', role: 'status' });
-  const item = (text, act) => element('button', { type: 'button', class: 'hl-item', onclick: act }, text);
+  const item = (text, act) => createButton('hl-item', act, {}, text);
   const items = [
     item('Copy link', async () => {
       const state = store.get();
-      const done = (await copy(linkTo(state))) ? 'The link is copied.' : 'Copy the address of this page.';
-      note.textContent = isBeyondLink(state) ? `${done} The link opens the model’s own translation.` : done;
+      const link = `${location.href.split('#')[0]}${toAddress(state)}`;
+      const done = (await copy(link)) ? 'The link is copied.' : 'Copy the address of this page.';
+      note.textContent = hasLink(state) ? done : `${done} The link opens the model’s own translation.`;
     }),
     item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
     item('SVG picture', () =>
@@ -44,16 +46,7 @@ export function openMenu(menu) {
   menu.querySelector('button').focus();
 }
 
-export function linkTo(state) {
-  return `${location.href.split('#')[0]}${toAddress(state)}`;
-}
-
-// What was given to the model, a step of its training and what a view is compared with are in no address.
-function isBeyondLink({ visit, mode }) {
-  return mode === 'difference' || (visit !== null && visit.what !== 'tour');
-}
-
-// "headlight-cross-4-7": what the picture shows, in a name that every system takes.
+// "headlight-cross-4-7": a file name without special characters that says what the picture shows.
 function nameOf({ kind, layer, head }) {
   return `headlight-${kind}-${layer + 1}-${head === null ? 'average' : head + 1}`;
 }
@@ -64,7 +57,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after this task
 }
 
-// A page that is served without TLS has no clipboard; returns whether the text was copied.
+// Returns whether the text was copied; a page without TLS has no clipboard.
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

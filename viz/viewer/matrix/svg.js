@@ -1,14 +1,14 @@
-// The view on screen as an SVG made from its data: text stays text, and nothing is loaded from anywhere.
+// The view on screen as an SVG made from its data. Text stays text, and nothing is loaded from elsewhere.
 
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
 import { mapOf, shortValue } from './cells.js';
-import { fourDigits, titleOf } from '../core/labels.js';
+import { fixed, titleOf } from '../core/labels.js';
 import { describe, plain } from './readout.js';
 
 const CELL = { width: 40, height: 28 };
-const LETTER = 7.4; // a letter's width at 13 px, taken generously: nothing must be cut off
+const LETTER = 7.4; // a generous width of a letter at 13 px, so that no text is cut off
 const MARGIN = 24;
 const INKS = {
   light: { panel: '#ffffff', ink: '#1c1b19', soft: '#6d6962', line: '#d5d0c6', accent: '#1d5fd1' },
@@ -25,13 +25,8 @@ export function pictureOf(state) {
   const top = MARGIN + 32 + slant * 0.62 + 16;
   const width = Math.ceil(Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480));
   const height = Math.ceil(top + grid.rows * CELL.height + 72 + MARGIN);
-  const svg = shape('svg', {
-    width,
-    height,
-    viewBox: `0 0 ${width} ${height}`,
-    'font-family': 'system-ui, sans-serif',
-    'font-size': 13,
-  });
+  const size = { width, height, viewBox: `0 0 ${width} ${height}` };
+  const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
     shape('title', {}, `${titleOf(state)}: ${readable(state.record.source_text)}`),
     shape('defs', {}, hatch(inks)),
@@ -48,11 +43,11 @@ export function pictureOf(state) {
 }
 
 function rowName({ reads, token }) {
-  return reads ? `${apart(visible(reads))} → ${apart(visible(token))}` : visible(token);
+  return reads ? `${isolated(visible(reads))} → ${isolated(visible(token))}` : visible(token);
 }
 
-// In isolates, so that two texts that run from right to left keep their places.
-function apart(text) {
+// Unicode isolates keep the order of two texts that are written from right to left.
+function isolated(text) {
   return `\u2068${text}\u2069`;
 }
 
@@ -81,7 +76,7 @@ function cellsOf(grid, state) {
       const [x, y] = [column * CELL.width, row * CELL.height];
       const fill = hasValue(status) ? css[step] : 'url(#hatch)';
       const opacity = status === PALED ? 0.22 : null;
-      const exact = hasValue(status) ? shape('title', {}, fourDigits(value)) : null;
+      const exact = hasValue(status) ? shape('title', {}, fixed(value)) : null;
       drawn.push(
         shape('rect', { x, y, width: CELL.width - 1, height: CELL.height - 1, fill, 'fill-opacity': opacity }, exact),
       );
@@ -101,24 +96,17 @@ function outlines(grid, state, inks) {
   if (column !== null) boxes.push([column * CELL.width, 0, CELL.width, height, 1]);
   if (row !== null && column !== null && !token)
     boxes.push([column * CELL.width, row * CELL.height, CELL.width, CELL.height, 2]);
-  return boxes.map(([x, y, across, down, stroke]) =>
-    shape('rect', {
-      x,
-      y,
-      width: across - 1,
-      height: down - 1,
-      fill: 'none',
-      stroke: inks.accent,
-      'stroke-width': stroke,
-    }),
-  );
+  return boxes.map(([x, y, across, down, stroke]) => {
+    const box = { x, y, width: across - 1, height: down - 1 };
+    return shape('rect', { ...box, fill: 'none', stroke: inks.accent, 'stroke-width': stroke });
+  });
 }
 
 function captions(state, y, inks) {
   const { record, pin } = state;
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
-    `${apart(readable(record.source_text))} → ${apart(readable(record.text))}`,
+    `${isolated(readable(record.source_text))} → ${isolated(readable(record.text))}`,
     `${record.model.title} · Headlight`,
   ];
   return lines
@@ -127,21 +115,19 @@ function captions(state, y, inks) {
 }
 
 function hatch(inks) {
-  const attributes = {
-    id: 'hatch',
-    width: 6,
-    height: 6,
-    patternUnits: 'userSpaceOnUse',
-    patternTransform: 'rotate(45)',
-  };
-  return shape('pattern', attributes, shape('rect', { width: 1, height: 6, fill: inks.line }));
+  const place = { patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' };
+  return shape(
+    'pattern',
+    { id: 'hatch', width: 6, height: 6, ...place },
+    shape('rect', { width: 1, height: 6, fill: inks.line }),
+  );
 }
 
 export function svgText(svg) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 }
 
-// The same picture as pixels, twice as fine as on screen; a data URL is all that an exported file may load.
+// The same picture as a PNG with twice the resolution. An exported file may load data URLs only.
 export async function pngOf(svg, ratio = 2) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;

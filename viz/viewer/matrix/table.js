@@ -1,22 +1,14 @@
-// The matrix as a real table, for screen readers and for reading every number. It is built when it is opened.
+// The matrix as an HTML table, for screen readers and for reading every number. It is built when it is opened.
 
 import { element, tokenText } from '../core/dom.js';
 import { gridChanged, hasValue, shownGrid } from '../core/grid.js';
 import { titleOf, valueText } from '../core/labels.js';
 
 export function createTable(store) {
-  const room = element('div', {
-    class: 'hl-scroll hl-table-room',
-    tabindex: '0',
-    role: 'region',
-    'aria-label': 'Table of values',
-  });
-  const details = element(
-    'details',
-    { class: 'hl-table' },
-    element('summary', {}, 'Read this matrix as a table'),
-    room,
-  );
+  const attributes = { tabindex: '0', role: 'region', 'aria-label': 'Table of values' };
+  const room = element('div', { class: 'hl-scroll hl-table-room', ...attributes });
+  const summary = element('summary', {}, 'Read this matrix as a table');
+  const details = element('details', { class: 'hl-table' }, summary, room);
   const draw = () => room.replaceChildren(tableOf(store.get()));
   details.addEventListener('toggle', () => (details.open && store.get().record ? draw() : room.replaceChildren()));
   store.subscribe((state, before) => {

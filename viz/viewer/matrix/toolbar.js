@@ -1,22 +1,25 @@
-// The quiet rows above the matrix: what it shows, how its values are read, and how to take it away.
+// The rows above the matrix: its title, which values it shows and how, and the Save menu.
 
-import { element } from '../core/dom.js';
+import { createButton, element } from '../core/dom.js';
 import { toggleAverage } from '../core/store.js';
 import { titleOf } from '../core/labels.js';
 import { availableModes, chooseMode } from '../core/modes.js';
-import { createExportMenu } from './save_menu.js';
+import { tabs } from '../core/widgets.js';
+import { createSaveMenu } from './save_menu.js';
 
-const MODE_NAMES = { weight: 'Weight', norm: 'Norm', rollout: 'Rollout', difference: 'Compare' };
-const MODE_MEANING = {
-  weight: 'the attention weight: each row adds up to 1',
-  norm: 'how much of a value arrives: the norm of weight times transformed value (Kobayashi et al. 2020)',
-  rollout:
-    'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); for the decoder our extension',
-  difference: 'keep this view, and show how others differ from it',
+// The name of each mode and its definition.
+const MODES = {
+  weight: ['Weight', 'the attention weight: each row adds up to 1'],
+  norm: ['Norm', 'how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'],
+  rollout: [
+    'Rollout',
+    'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); the decoder is our extension',
+  ],
+  difference: ['Compare', 'keep this view and show how the next ones differ from it'],
 };
 
 function tab(text, title, onclick) {
-  return element('button', { type: 'button', class: 'hl-tab', title, onclick }, text);
+  return createButton('hl-tab', onclick, { title }, text);
 }
 
 export function createHeading(store) {
@@ -25,9 +28,14 @@ export function createHeading(store) {
     mean: tab('Average', 'the mean over the heads (A)', () => store.change(reduceTo(store.get(), 'mean'))),
     max: tab('Max', 'the largest value over the heads', () => store.change(reduceTo(store.get(), 'max'))),
   };
-  const group = { class: 'hl-tabs', role: 'group', 'aria-label': 'Several heads as one' };
-  const menu = createExportMenu(store);
-  const node = element('div', { class: 'hl-bar' }, title, element('div', group, several.mean, several.max), menu);
+  const menu = createSaveMenu(store);
+  const node = element(
+    'div',
+    { class: 'hl-bar' },
+    title,
+    tabs('Several heads as one', several.mean, several.max),
+    menu,
+  );
   store.subscribe((state) => {
     if (!state.record) return;
     title.textContent = titleOf(state);
@@ -38,68 +46,51 @@ export function createHeading(store) {
   return node;
 }
 
-// One head becomes all of its layer; all heads go back to the one, or are reduced in the other way.
+// For one head: shows all heads of its layer. For all heads: goes back to the one, or changes how they are reduced.
 function reduceTo(state, reduce) {
   if (state.selection.length > 0) return { reduce };
   if (state.head === null && state.reduce !== reduce) return { reduce };
   return { ...toggleAverage(state), reduce };
 }
 
-export function createToolbar(store, ask) {
-  const modes = Object.entries(MODE_NAMES).map(([mode, name]) => {
-    const button = tab(name, MODE_MEANING[mode], () => store.change(chooseMode(store.get(), mode)));
-    button.dataset.mode = mode;
-    return button;
+export function createToolbar({ store, ask }) {
+  const modes = Object.entries(MODES).map(([mode, [name, title]]) => {
+    const choose = () => store.change(chooseMode(store.get(), mode));
+    return createButton('hl-tab', choose, { title, 'data-mode': mode }, name);
   });
+  const toggle = (name, on, off) => () => store.change({ [name]: store.get()[name] === on ? off : on });
+  const specials = 'leave out <s> and </s> and scale up the other weights (S)';
+  const words = 'merge sub-words: the sum over keys, the mean over queries (W)';
   const toggles = {
-    hideSpecials: tab('Hide specials', 'leave <s> and </s> out and share their weight among the rest (S)', () =>
-      toggle(store, 'hideSpecials'),
-    ),
-    words: tab('Words', 'merge sub-words: the sum over keys, the mean over queries (W)', () => toggle(store, 'words')),
-    scale: tab('By row', 'colour each row by its own largest value', () =>
-      store.change({ scale: store.get().scale === 'row' ? 'shared' : 'row' }),
-    ),
+    hideSpecials: tab('Hide specials', specials, toggle('hideSpecials', true, false)),
+    words: tab('Words', words, toggle('words', true, false)),
+    scale: tab('By row', 'colour each row by its own largest value', toggle('scale', 'row', 'shared')),
   };
   const threshold = createThreshold(store);
   const node = element(
     'div',
     { class: 'hl-toolbar', role: 'toolbar', 'aria-label': 'What the matrix shows' },
-    element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Value' }, ...modes),
-    element(
-      'div',
-      { class: 'hl-tabs', role: 'group', 'aria-label': 'View' },
-      ...Object.values(toggles),
-      threshold.node,
-    ),
+    tabs('Value', ...modes),
+    tabs('View', ...Object.values(toggles), threshold.node),
   );
-  const parts = { ask, modes, toggles, threshold };
+  const parts = { hasServer: ask !== null, modes, toggles, threshold };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
 
-function toggle(store, name) {
-  store.change({ [name]: !store.get()[name] });
-}
-
-// How much of each row is shown in full colour.
+// The share of each row that is shown in full colour.
 function createThreshold(store) {
-  const input = element('input', {
-    type: 'range',
-    min: 50,
-    max: 100,
-    step: 1,
-    value: 100,
-    'aria-label': 'Share of each row that is shown',
-  });
+  const range = { type: 'range', min: 50, max: 100, step: 1, value: 100 };
+  const input = element('input', { ...range, 'aria-label': 'Share of each row that is shown' });
   const output = element('output', { class: 'hl-number' });
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
-  const title = 'pale the smallest cells of each row, beyond this share of its sum';
+  const title = 'show the largest cells of each row up to this share of its sum; the others are pale';
   return { node: element('label', { class: 'hl-threshold', title }, 'Mass', input, output), input, output };
 }
 
-function renderToolbar({ ask, modes, toggles, threshold }, state) {
+function renderToolbar({ hasServer, modes, toggles, threshold }, state) {
   if (!state.record) return;
-  const available = availableModes(state, ask);
+  const available = availableModes(state, hasServer);
   for (const button of modes) {
     const { mode } = button.dataset;
     button.setAttribute('aria-pressed', state.mode === mode);

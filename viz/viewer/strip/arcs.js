@@ -1,11 +1,11 @@
-// The arcs of the strip: what each row of the matrix reads most, drawn between the tokens.
+// The arcs between the tokens of the strip: what each row of the matrix reads most.
 
 import { shape } from '../core/dom.js';
 import { strongest } from '../core/math.js';
 import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/store.js';
 import { gridFocus, hasValue } from '../core/grid.js';
 
-const FAINT = 0.1; // an arc is drawn from this share of the scale on, and always for the strongest of a row
+const LEAST_SHARE = 0.1; // of the scale for an arc; the strongest cell of a row always has one
 
 export function createArcs() {
   return shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
@@ -21,7 +21,7 @@ export function drawArcs(parts, grid, kind) {
     const sizes = Array.from({ length: grid.columns }, (_, column) => sizeOf(grid, row, column));
     const best = strongest(sizes);
     sizes.forEach((size, column) => {
-      if (size < FAINT && (column !== best || size === 0)) return;
+      if (size < LEAST_SHARE && (column !== best || size === 0)) return;
       parts.drawn.push({ row, column, path: arc(parts.ends, kind, row, column, size) });
     });
   }
@@ -33,7 +33,7 @@ function sizeOf(grid, row, column) {
   return hasValue(grid.status[cell]) ? Math.min(1, Math.abs(grid.values[cell]) / grid.high) : 0;
 }
 
-// Where arcs touch the tokens of each row and column: below the source, above the target, in the middle of a word.
+// The ends of arcs for each row and column: below source tokens, above target tokens, in the middle of a word.
 function endsOf({ chips, body }, grid, kind) {
   const origin = body.getBoundingClientRect();
   const boxes = {
@@ -71,7 +71,7 @@ function curve(from, to, kind) {
   return `M${left} ${from.y}C${left} ${from.y + depth} ${right} ${to.y + depth} ${right} ${to.y}`;
 }
 
-// The tokens of one side whose row or column is in focus; a merged word is lit as a whole.
+// The tokens of one side whose row or column is in focus; all tokens of a merged word are lit.
 export function litPlaces(state, grid, side) {
   const focus = focusOf(state);
   const whole = (groups, place) => groups.find(({ places }) => places.includes(place))?.places ?? [place];
@@ -92,7 +92,7 @@ export function lightArcs(parts, state, grid) {
   lightFaint(parts, state, grid, focus);
 }
 
-// A cell in focus has its arc even where the value is too small to be drawn otherwise.
+// A cell in focus has an arc even if its value is too small for one otherwise.
 function lightFaint(parts, state, grid, focus) {
   parts.faint?.remove();
   parts.faint = null;
@@ -104,7 +104,7 @@ function lightFaint(parts, state, grid, focus) {
   parts.arcs.append(parts.faint);
 }
 
-// A cell lights its own arc; a row or a column lights all of its arcs.
+// A cell lights one arc; a row or a column lights all of its arcs.
 function touches(focus, row, column) {
   const [inRow, inColumn] = [focus.row === row, focus.column === column];
   if (focus.token) return inRow || inColumn;

@@ -1,7 +1,9 @@
-// The strip: the translation, source tokens above, target tokens below, and arcs for the heads shown.
+// The strip: the translation, the source tokens above the target tokens, and arcs for the heads on screen.
 
-import { element, readable, spelt, tokenText, visible } from '../core/dom.js';
+import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
+import { fixed } from '../core/labels.js';
+import { clamp, sum } from '../core/math.js';
 import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from '../core/store.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
@@ -19,15 +21,8 @@ export function createStrip(store) {
   }
   const arcs = createArcs();
   const label = (name) => element('span', { class: 'hl-strip-label hl-soft' }, name);
-  const body = element(
-    'div',
-    { class: 'hl-strip-body' },
-    label('source'),
-    chips.source,
-    label('translation'),
-    chips.target,
-    arcs,
-  );
+  const lines = [label('source'), chips.source, label('translation'), chips.target];
+  const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const node = element(
     'section',
@@ -47,7 +42,7 @@ function renderStrip(parts, state, before) {
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
   if (gridChanged(state, before) || state.theme !== before.theme) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
-  if (state.pin !== before.pin && state.pin && !state.hover) bringIntoSight(parts, state, before.pin);
+  if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
 
 function redraw(parts, state) {
@@ -60,17 +55,16 @@ function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
   const { source, read, predicted } = record.tokens;
   text.textContent = record.text === '' ? '(nothing)' : readable(record.text);
   facts.replaceChildren(...factsOf(record));
-  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, spelt(notice))));
+  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, nameInvisible(notice))));
   chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
-    const forced = step < (record.n_prefix ?? 0);
-    return chip('target', step + 1, token, predicted[step - 1], {
-      probability,
-      forced,
-      colour: colours[stepOf(probability)],
-    });
+    const forced = step < (record.n_prefix ?? 0) && 'forced';
+    const target = chip('target', step + 1, token, predicted[step - 1], [forced, `probability ${fixed(probability)}`]);
+    target.classList.toggle('hl-forced', Boolean(forced));
+    target.style.setProperty('--hl-chance', colours[stepOf(probability)]);
+    return target;
   });
   chips.target.replaceChildren(chip('target', 0, read[0]), ...targets);
   for (const side of ['source', 'target']) {
@@ -82,9 +76,8 @@ function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
 }
 
 function factsOf(record) {
-  const total = record.log_probabilities.reduce((sum, value) => sum + value, 0);
-  const facts = [`log p ${total.toFixed(2).replace('-', '−')}`];
-  const time = Object.values(record.timings).reduce((sum, value) => sum + value, 0);
+  const facts = [`log p ${fixed(sum(record.log_probabilities), 2)}`];
+  const time = sum(Object.values(record.timings));
   if (time > 0) facts.push(`${time.toFixed(0)} ms`);
   const forced = record.n_prefix ?? 0;
   if (forced === 0) return [facts.join(' · ')];
@@ -95,66 +88,49 @@ function factsOf(record) {
   return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 
-function chip(side, place, token, before = null, { probability = null, forced = false, colour = null } = {}) {
-  const facts = [
-    visible(token),
-    forced ? 'forced' : null,
-    probability === null ? null : `probability ${probability.toFixed(4)}`,
-  ];
-  const label = facts.filter(Boolean).join(', ');
+function chip(side, place, token, before = null, facts = []) {
+  const known = facts.filter(Boolean);
   const continues = token.word !== null && token.word === before?.word;
-  const classes = [
-    'hl-chip',
-    forced && 'hl-forced',
-    continues && 'hl-continues',
-    side === 'target' && place === 0 && 'hl-chip-start',
-  ];
-  const button = element(
-    'button',
-    {
-      type: 'button',
-      class: classes.filter(Boolean).join(' '),
-      tabindex: '-1',
-      'data-side': side,
-      'data-place': place,
-      'aria-label': label,
-      title: facts.slice(1).filter(Boolean).join(', ') || null,
-    },
-    tokenText(token),
-  );
-  if (colour) button.style.setProperty('--hl-chance', colour);
-  return button;
+  const attributes = {
+    tabindex: '-1',
+    'data-side': side,
+    'data-place': place,
+    'aria-label': [visible(token), ...known].join(', '),
+    title: known.join(', ') || null,
+  };
+  const classes = ['hl-chip', continues && 'hl-continues', side === 'target' && place === 0 && 'hl-chip-start'];
+  return createButton(classes.filter(Boolean).join(' '), null, attributes, tokenText(token));
 }
 
 function listen({ store, body }) {
   const chipOf = (event) => event.target.closest('.hl-chip');
-  const spotOf = (button) => spotOfToken(store.get(), button.dataset.side, Number(button.dataset.place));
+  const spotOf = ({ dataset }) => spotOfToken(store.get(), dataset.side, Number(dataset.place));
   body.addEventListener('pointerover', (event) => {
-    const button = chipOf(event);
-    if (event.pointerType !== 'touch' && store.get().record) store.change({ hover: button && spotOf(button) });
+    const target = chipOf(event);
+    if (event.pointerType !== 'touch' && store.get().record) store.change({ hover: target && spotOf(target) });
   });
   body.addEventListener('pointerleave', () => store.change({ hover: null }));
   body.addEventListener('click', (event) => {
-    const button = chipOf(event);
-    const spot = button && spotOf(button);
-    if (spot) store.change(pinToken(store.get(), spot, button.dataset.side));
+    const target = chipOf(event);
+    const spot = target && spotOf(target);
+    if (spot) store.change(pinToken(store.get(), spot, target.dataset.side));
   });
-  body.addEventListener('keydown', (event) => walk(event, chipOf(event)));
+  body.addEventListener('keydown', (event) => moveFocus(event, chipOf(event)));
 }
 
-// A pinned target token shows the words that the model weighed at its step.
+// Pinning a target token opens the panel with the likeliest words of its step.
 function pinToken(state, spot, side) {
   const changes = togglePin(state, spot);
   return changes.pin && side === 'target' ? { ...changes, panel: 'step' } : changes;
 }
 
-// Inside a line of tokens the arrows go from token to token, in the direction in which it is read.
-function walk(event, button) {
+// The left and right arrows move between tokens, in the reading direction of the line.
+function moveFocus(event, button) {
   if (!button || event.shiftKey || !['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(event.key)) return;
   const line = [...button.parentElement.children];
   const forwards = (event.key === 'ArrowRight') === (button.parentElement.dir === 'ltr');
   const place = { Home: 0, End: line.length - 1 }[event.key] ?? line.indexOf(button) + (forwards ? 1 : -1);
-  const next = line[Math.min(line.length - 1, Math.max(0, place))];
+  const next = line[clamp(place, line.length)];
   button.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
@@ -165,15 +141,14 @@ function light(parts, state) {
   const grid = shownGrid(state);
   for (const button of parts.lit) button.classList.remove('hl-lit');
   parts.lit = ['source', 'target'].flatMap((side) => {
-    const buttons = parts.chips[side].children;
-    return [...litPlaces(state, grid, side)].map((place) => buttons[place]);
+    return [...litPlaces(state, grid, side)].map((place) => parts.chips[side].children[place]);
   });
   for (const button of parts.lit) button.classList.add('hl-lit');
   lightArcs(parts, state, grid);
 }
 
-// The token whose row or column was pinned last comes into sight along the strip; the page itself stays where it is.
-function bringIntoSight({ scroll, chips }, { kind, pin }, before) {
+// Scrolls the strip, but not the page, to the token whose row or column was pinned last.
+function scrollToPin({ scroll, chips }, { kind, pin }, before) {
   const moved = pin.column !== null && pin.column !== before?.column;
   const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(kind, pin.row ?? 0);
   const frame = scroll.getBoundingClientRect();

@@ -1,0 +1,164 @@
+// Everything that needs the server. Panels call these functions or change the state; the answers go into the state.
+
+import { decode, targetIds, unpackKinds } from './payload.js';
+import { plural } from './labels.js';
+import { SERVER_MODES } from './modes.js';
+import { request, whyNot } from './requests.js';
+import { changeView, closeView, differs, isExplained, openView, pinnedCell, sourceView } from './store.js';
+
+const LEAST_BEAM = 4; // a greedy search has no tree to draw
+
+// Requests that follow from a change of the state.
+export function startEffects(server) {
+  server.store.subscribe((state, before) => {
+    if (!state.record) return;
+    followMutes(server, state, before);
+    followMode(server, state, before);
+    followPin(server, state, before);
+    followTraining(server, state, before);
+  });
+}
+
+// Muted heads: what they change is asked again for each new record. While the translation with muted heads is on
+// screen, other muted heads lead back to the model's own translation.
+function followMutes(server, state, before) {
+  if (!differs(state, before, ['record', 'mutes'])) return;
+  const { store } = server;
+  if (state.shown?.type === 'muted') {
+    if (state.mutes !== state.home.mutes) store.change({ ...closeView(state), mutes: state.mutes });
+  } else if (state.mutes.length === 0) {
+    if (state.muted) store.change({ muted: null });
+  } else if (state.muted?.heads !== state.mutes && !whyNot(server, 'mute')) {
+    askMuted(server);
+  }
+}
+
+// Without an answer, the heads of the last answer are muted again, so that the marks on the heads agree with it.
+async function askMuted(server) {
+  const { store } = server;
+  const { mutes, record } = store.get();
+  const read = async (answer) => ({ ...answer, heads: mutes, record: await decode(answer.payload) });
+  const muted = await request(server, 'mute', { do: 'mute', ids: targetIds(record), heads: mutes }, read);
+  const state = store.get();
+  if (muted === undefined || state.mutes !== mutes || state.record !== record) return;
+  store.change(muted ? { muted } : { mutes: state.muted?.heads ?? [] });
+}
+
+// Norms and rollouts: asked once per record; without an answer, the mode goes back to weights.
+async function followMode(server, state, before) {
+  const { record, mode, values } = state;
+  if (!SERVER_MODES.includes(mode) || values[mode] || !differs(state, before, ['record', 'mode'])) return;
+  const question = { do: 'values', ids: targetIds(record), mode };
+  const decoded = await request(server, 'values', question, unpackKinds);
+  const { store } = server;
+  const now = store.get();
+  if (decoded === undefined || now.record !== record) return;
+  if (decoded) store.change({ values: { ...now.values, [mode]: decoded } });
+  else if (now.mode === mode) store.change({ mode: 'weight' });
+}
+
+// The pinned cell is explained while the panel Cell is open.
+function followPin(server, state, before) {
+  const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin']);
+  if (moved && state.panel === 'cell' && pinnedCell(state) && !isExplained(state) && !whyNot(server, 'cell'))
+    askCell(server);
+}
+
+export async function askCell(server) {
+  const { store } = server;
+  const place = pinnedCell(store.get());
+  const question = { do: 'cell', ids: targetIds(store.get().record), ...place };
+  const answer = await request(server, 'cell', question);
+  if (answer) store.change({ cell: { ...answer, ...place } });
+}
+
+// The training of a model is read when its panel is open.
+function followTraining(server, { panel, record, trainings }, before) {
+  const { name } = record.model;
+  const moved = panel !== before.panel || name !== before.record?.model.name;
+  if (moved && panel === 'training' && !trainings[name] && !whyNot(server, 'training')) askTraining(server);
+}
+
+export async function askTraining(server) {
+  const { store } = server;
+  const { name } = store.get().record.model;
+  const training = await request(server, 'training', { do: 'training' });
+  const records = new Map(); // of the steps that were shown
+  if (training) store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records } } });
+}
+
+// Shows one sentence at one saved step; returns whether it is on screen.
+export async function showTrainingStep(server, step, sentence) {
+  const { store } = server;
+  const { record, trainings } = store.get();
+  const { records } = trainings[record.model.name];
+  const key = `${sentence}/${step}`;
+  const question = { do: 'training_step', step, sentence };
+  if (!records.has(key)) {
+    const answer = await request(server, 'training_step', question, decode);
+    if (!answer) return false;
+    records.set(key, answer);
+  }
+  open(store, records.get(key), { type: 'training', label: `training, step ${step}`, step, sentence });
+  return true;
+}
+
+export async function askImportance(server) {
+  const { store } = server;
+  const ids = targetIds(sourceView(store.get()).record);
+  const importance = await request(server, 'importance', { do: 'importance', ids });
+  const state = store.get();
+  if (importance) store.change(changeView(state, sourceView(state), { importance }));
+}
+
+// The translation with muted heads is part of the answer that says what they change.
+export function showMuted({ store }, { record, heads }) {
+  open(store, record, { type: 'muted', label: `with ${plural(heads.length, 'head')} muted` });
+}
+
+export async function forceToken(server, step, id, label) {
+  const prefix = [...targetIds(server.store.get().record).slice(0, step), id];
+  const record = await request(server, 'force', { do: 'translate', prefix }, decode);
+  if (record) open(server.store, record, { type: 'forced', label });
+}
+
+export async function askBeams(server) {
+  const { store } = server;
+  const { beam_size: size } = store.get().home.record.options;
+  const beams = await request(server, 'beams', { do: 'beams', beam_size: Math.max(LEAST_BEAM, size) });
+  const state = store.get();
+  if (beams) store.change(changeView(state, state.home, { beams }));
+}
+
+// Shows exactly these tokens; those of the model's own translation are already there.
+export async function showHypothesis(server, ids, label) {
+  const { store } = server;
+  const state = store.get();
+  if (targetIds(state.home.record).join() === ids.join()) return store.change(closeView(state));
+  const record = await request(server, 'target', { do: 'target', ids }, decode);
+  if (record) open(store, record, { type: 'hypothesis', label });
+  return undefined;
+}
+
+// Scores a translation that the person typed; returns whether there is a result.
+export async function scoreTranslation(server, text) {
+  const { store } = server;
+  const scored = await request(server, 'score', { do: 'score', target: text }, decode);
+  const state = store.get();
+  if (scored) store.change(changeView(state, state.home, { scored }));
+  return Boolean(scored);
+}
+
+// Opens a word of another model, whichever model is chosen in the page; returns its record or nothing.
+export async function openTour(server, model, word) {
+  const { store } = server;
+  const question = { do: 'translate', prefix: [], model, text: word, beam_size: 1, length_penalty: 1 };
+  const record = await request(server, 'tour', question, decode);
+  if (!record) return null;
+  open(store, record, { type: 'tour', label: 'the tour' });
+  return record;
+}
+
+function open(store, record, details) {
+  store.change(openView(store.get(), record, details));
+}

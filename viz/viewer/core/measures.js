@@ -1,0 +1,56 @@
+// Measures and roles of heads. Their definitions come with the record, from the lists in model/analysis/measures.py.
+
+import { element, shape } from './dom.js';
+import { largest } from './math.js';
+
+// Importance is known only after the server has computed it.
+const IMPORTANCE = { name: 'importance', label: 'importance' };
+
+export function measuresOf(record) {
+  return record.definitions.measures;
+}
+
+// The measures that heads can be sorted by.
+export function sortsOf(record) {
+  return [...measuresOf(record), IMPORTANCE];
+}
+
+// The value of a head for sorting; null where the measure has no meaning or is not known yet.
+export function measureOf({ record, kind, importance }, name, layer, head) {
+  if (name !== 'importance') return record.measures[kind][name][layer][head];
+  return importance && -importance[kind][layer][head]; // a head is important if the log-probability falls without it
+}
+
+export function canSort(state, name) {
+  return measureOf(state, name, 0, 0) !== null;
+}
+
+// All heads of the kind, [layer, head] each, by the chosen measure, the largest first; null without a measure.
+export function sortedHeads(state) {
+  if (state.sort === null || !canSort(state, state.sort)) return null;
+  const { layers, heads } = state.record.attention[state.kind];
+  const all = Array.from({ length: layers * heads }, (_, place) => [Math.floor(place / heads), place % heads]);
+  const value = ([layer, head]) => measureOf(state, state.sort, layer, head);
+  return all.sort((one, other) => value(other) - value(one));
+}
+
+// The importance of a head from 0 to 1: its change as a share of the largest change by any head.
+export function importanceShare({ kind, importance }, layer, head) {
+  return Math.abs(importance[kind][layer][head]) / largest(Object.values(importance).flat(2));
+}
+
+export function roleDefinition(record, role) {
+  return record.definitions.roles[role].definition;
+}
+
+export function roleSymbol(record, role) {
+  const path = shape('path', { d: record.definitions.roles[role].symbol });
+  return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
+}
+
+// The roles that heads of this kind have, in the order of the definitions.
+export function roleLegend(record, kind) {
+  const present = new Set(record.roles[kind].flat());
+  const roles = Object.keys(record.definitions.roles).filter((role) => present.has(role));
+  return roles.map((role) => element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role));
+}

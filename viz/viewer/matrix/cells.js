@@ -4,7 +4,7 @@ import { sizeCanvas } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, UNMATCHED, hasValue, shares } from '../core/grid.js';
 
-const CELL = { width: [16, 44], height: [18, 30] };
+const CELL = { width: [16, 72], height: [18, 44] };
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into a cell of this size
 const STEEP = 26; // cells narrower than this have steeper names
 

@@ -5,10 +5,11 @@ import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js'
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { drawCells, fit } from './cells.js';
 import { createScale, writeScale } from './scale.js';
+import { createThreshold } from './toolbar.js';
 import { titleOf } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
 
-const BAR = 12; // room for a horizontal scroll bar
+const BAR = 8; // room for a scroll bar on either side
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
@@ -33,18 +34,15 @@ export function createMatrix(store, heading, toolbar, table) {
   const readout = element('p', { class: 'hl-readout' });
   const facts = element('p', { class: 'hl-facts hl-soft' });
   const scale = createScale();
-  const beneath = element(
-    'div',
-    { class: 'hl-beneath' },
-    readout,
-    element('div', { class: 'hl-bottom' }, facts, scale.node),
-  );
+  const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
+  const beneath = element('div', { class: 'hl-beneath' }, element('div', {}, readout, facts), colours);
   const node = element(
     'section',
     { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
     heading,
     toolbar,
-    element('div', {}, scroll, beneath), // the readout keeps in sight over the matrix, never over the heading
+    // The readout keeps in sight over the matrix, never over the heading.
+    element('div', { class: 'hl-matrix-part' }, scroll, beneath),
     table,
   );
   const parts = {
@@ -129,8 +127,8 @@ function layOut(parts, state) {
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
   const names = [...columnLabels.querySelectorAll('.hl-name')];
   const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
-  const height = parseFloat(getComputedStyle(scroll).maxHeight) - BAR;
-  const size = fit(grid, longest, { width: scroll.clientWidth - rowLabels.offsetWidth, height }, hidden.offsetWidth);
+  const room = { width: scroll.offsetWidth - rowLabels.offsetWidth - BAR, height: scroll.offsetHeight - BAR };
+  const size = fit(grid, longest, room, hidden.offsetWidth);
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;
   Object.assign(parts, { key, size });

@@ -13,7 +13,7 @@ export function createScale() {
 
 export function writeScale({ canvas, low, high }, state) {
   const grid = shownGrid(state);
-  const most = state.scale === 'row' ? 'the row’s largest' : String(Number(grid.high.toFixed(2)));
+  const most = state.scale === 'row' ? 'row max' : String(Number(grid.high.toFixed(2)));
   low.textContent = grid.mode === 'difference' ? `−${most}` : '0';
   high.textContent = grid.mode === 'difference' ? `+${most}` : most;
   drawScale(canvas, state.theme, mapOf(grid));

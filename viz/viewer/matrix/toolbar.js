@@ -60,19 +60,13 @@ export function createToolbar(store, ask) {
       store.change({ scale: store.get().scale === 'row' ? 'shared' : 'row' }),
     ),
   };
-  const threshold = createThreshold(store);
   const node = element(
     'div',
     { class: 'hl-toolbar', role: 'toolbar', 'aria-label': 'What the matrix shows' },
     element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'Value' }, ...modes),
-    element(
-      'div',
-      { class: 'hl-tabs', role: 'group', 'aria-label': 'View' },
-      ...Object.values(toggles),
-      threshold.node,
-    ),
+    element('div', { class: 'hl-tabs', role: 'group', 'aria-label': 'View' }, ...Object.values(toggles)),
   );
-  const parts = { ask, modes, toggles, threshold };
+  const parts = { ask, modes, toggles };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
@@ -82,7 +76,7 @@ function toggle(store, name) {
 }
 
 // How much of each row is shown in full colour.
-function createThreshold(store) {
+export function createThreshold(store) {
   const input = element('input', {
     type: 'range',
     min: 50,
@@ -93,11 +87,16 @@ function createThreshold(store) {
   });
   const output = element('output', { class: 'hl-number' });
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
+  store.subscribe(({ threshold }) => {
+    const percent = Math.round(100 * threshold);
+    if (input.value !== String(percent)) input.value = percent;
+    output.textContent = `${percent} %`;
+  });
   const title = 'pale the smallest cells of each row, beyond this share of its sum';
-  return { node: element('label', { class: 'hl-threshold', title }, 'Mass', input, output), input, output };
+  return element('label', { class: 'hl-threshold hl-soft', title }, 'Mass', input, output);
 }
 
-function renderToolbar({ ask, modes, toggles, threshold }, state) {
+function renderToolbar({ ask, modes, toggles }, state) {
   if (!state.record) return;
   const available = availableModes(state, ask);
   for (const button of modes) {
@@ -108,7 +107,4 @@ function renderToolbar({ ask, modes, toggles, threshold }, state) {
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);
   toggles.scale.setAttribute('aria-pressed', state.scale === 'row');
-  const percent = Math.round(100 * state.threshold);
-  if (threshold.input.value !== String(percent)) threshold.input.value = percent;
-  threshold.output.textContent = `${percent} %`;
 }

@@ -1,4 +1,4 @@
-"""The box of every panel follows from the window alone: not from the sentence, the head, the tab or the font."""
+"""The box of every panel follows from the window alone, not from the sentence, the tab or the font."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ SENTENCES = ["Ja!", FIRST, " ".join(f"Wort{number}" for number in range(45))]
 
 # Two fonts of different widths and heights. Letter spacing and metrics make them differ on a machine that has
 # neither family.
+FAMILY = ":root, .dark { --hl-font: %s, sans-serif !important; --font: var(--hl-font) !important; }"
 FONTS = {
-    "wide": """:root, .dark { --hl-font: "DejaVu Sans", sans-serif !important; --font: var(--hl-font) !important; }""",
-    "narrow": """
+    "wide": FAMILY % '"DejaVu Sans"',
+    "narrow": FAMILY % "Narrow"
+    + """
       @font-face {
-        font-family: Narrow; src: local("Liberation Sans Narrow"), local("Liberation Sans"), local("DejaVu Sans");
-        ascent-override: 120%; descent-override: 40%;
+        font-family: Narrow;
+        src: local("Liberation Sans Narrow"), local("Liberation Sans"), local("DejaVu Sans");
+        ascent-override: 120%;
+        descent-override: 40%;
       }
-      :root, .dark { --hl-font: Narrow, sans-serif !important; --font: var(--hl-font) !important; }
       * { letter-spacing: -0.06em; }""",
 }
 SET_FONT = """async (css) => {
@@ -60,7 +63,8 @@ LOOK = """async ([panels, steps]) => {
     const outside = [...document.querySelectorAll('.hl-columns > .hl-panel, .hl-strip, .hl-tab')]
       .filter((one) => one.checkVisibility() && !fits(one))
       .map((one) => `${one.className} ${one.textContent.slice(0, 20)}`);
-    seen.push({ after: selector, boxes: Object.fromEntries(panels.map((panel) => [panel, boxOf(panel)])), outside });
+    const boxes = Object.fromEntries(panels.map((panel) => [panel, boxOf(panel)]));
+    seen.push({ after: selector, boxes, outside });
   }
   return seen;
 }"""

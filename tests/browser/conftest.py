@@ -42,7 +42,10 @@ def browser() -> Iterator[Browser]:
         if path is None and not Path(playwright.chromium.executable_path).exists():
             reason = "there is no Chromium: install one or set HEADLIGHT_CHROMIUM to its path"
             pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-        opened = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        # Scroll bars take room, as they do for a person.
+        opened = playwright.chromium.launch(
+            executable_path=path, args=FLAGS, ignore_default_args=["--hide-scrollbars"]
+        )
         yield opened
         opened.close()
 

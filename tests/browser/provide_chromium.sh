@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints the path of a Chromium that starts, and installs one where there is none.
 # Looks at HEADLIGHT_CHROMIUM, then on PATH; else installs Debian's package (as root), else Playwright's own.
+# Installs the fonts that the tests use where apt-get can; the tests also pass without them.
 # Usage: provide_chromium.sh [PYTHON], a Python that has Playwright. Only the path goes to standard output.
 set -euo pipefail
 python=${1:-.venv/bin/python}
@@ -19,15 +20,27 @@ found_on_path() {
 }
 
 # Chromium brings no fonts of its own. DejaVu is 1 MB and covers what the tests type: Latin with every
-# accent, Greek, Cyrillic, Hebrew, Arabic, arrows and the common emoji.
-install_debian_package() {
+# accent, Greek, Cyrillic, Hebrew, Arabic, arrows and the common emoji. Liberation is narrower: the layout
+# is tested with both.
+fonts=(fonts-dejavu-core fonts-liberation)
+
+install_debian_packages() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
-    say "Installing Chromium for the browser tests with apt-get ..."
+    say "Installing $* for the browser tests with apt-get ..."
     export DEBIAN_FRONTEND=noninteractive
-    local apt=(apt-get -qq -o DPkg::Lock::Timeout=120)
-    # A source that cannot be reached need not be the one that has Chromium, so go on after a failed update.
+    local apt=(apt-get -qq -o DPkg::Lock::Timeout=120 -o Acquire::Retries=0 -o Acquire::http::Timeout=20)
+    # A source that cannot be reached need not be the one that has the package, so go on after a failed update.
     "${apt[@]}" update >&2 || say "apt-get update failed; trying with the lists at hand."
-    "${apt[@]}" install -y --no-install-recommends chromium fonts-dejavu-core >&2
+    "${apt[@]}" install -y --no-install-recommends "$@" >&2
+}
+
+install_missing_fonts() {
+    local font missing=()
+    command -v dpkg-query >/dev/null || return 0
+    for font in "${fonts[@]}"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$font" 2>/dev/null)" = installed ] || missing+=("$font")
+    done
+    [ ${#missing[@]} = 0 ] || install_debian_packages "${missing[@]}" || say "Going on without ${missing[*]}."
 }
 
 playwrights_own() {
@@ -40,12 +53,12 @@ with start() as p: print(p.chromium.executable_path)') || return 1
 }
 
 if [ -n "${HEADLIGHT_CHROMIUM:-}" ]; then
-    starts "$HEADLIGHT_CHROMIUM" && printf '%s\n' "$HEADLIGHT_CHROMIUM" && exit 0
+    starts "$HEADLIGHT_CHROMIUM" && install_missing_fonts && printf '%s\n' "$HEADLIGHT_CHROMIUM" && exit 0
     say "HEADLIGHT_CHROMIUM is $HEADLIGHT_CHROMIUM, which does not start: correct it or unset it."
     exit 1
 fi
-found_on_path && exit 0
-install_debian_package && found_on_path && exit 0
+found_on_path && install_missing_fonts && exit 0
+install_debian_packages chromium "${fonts[@]}" && found_on_path && exit 0
 playwrights_own && exit 0
 say "The browser tests need Chromium and none could be installed: install Chromium or Google Chrome," \
     "or set HEADLIGHT_CHROMIUM to the path of one, and run make test again."

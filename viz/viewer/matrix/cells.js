@@ -5,7 +5,7 @@ import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, UNMATCHED, hasValue, shares, shownGrid } from '../core/grid.js';
 import { drawScale } from '../heads/thumbnails.js';
 
-const CELL = { width: [16, 44], height: [18, 30] };
+const CELL = { width: [16, 72], height: [18, 44] };
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into cells of at least this size
 const STEEP = 26; // below this width of a cell, column names are steeper
 
@@ -108,7 +108,7 @@ export function createScale() {
 
 export function writeScale({ canvas, low, high }, state) {
   const grid = shownGrid(state);
-  const most = state.scale === 'row' ? 'the row’s largest' : String(Number(grid.high.toFixed(2)));
+  const most = state.scale === 'row' ? 'row max' : String(Number(grid.high.toFixed(2)));
   low.textContent = grid.mode === 'difference' ? `−${most}` : '0';
   high.textContent = grid.mode === 'difference' ? `+${most}` : most;
   drawScale(canvas, state.theme, mapOf(grid));

@@ -4,10 +4,11 @@ import { element, tokenText } from '../core/dom.js';
 import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, writeScale } from './cells.js';
+import { createThreshold } from './toolbar.js';
 import { titleOf } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
 
-const BAR = 12; // space for a horizontal scroll bar
+const BAR = 8; // space for a scroll bar on each side
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
@@ -32,18 +33,15 @@ export function createMatrix(store, heading, toolbar, table) {
   const readout = element('p', { class: 'hl-readout' });
   const facts = element('p', { class: 'hl-facts hl-soft' });
   const scale = createScale();
-  const beneath = element(
-    'div',
-    { class: 'hl-beneath' },
-    readout,
-    element('div', { class: 'hl-bottom' }, facts, scale.node),
-  );
+  const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
+  const beneath = element('div', { class: 'hl-beneath' }, element('div', {}, readout, facts), colours);
   const node = element(
     'section',
     { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
     heading,
     toolbar,
-    element('div', {}, scroll, beneath), // the readout stays visible over the matrix, never over the heading
+    // The readout stays visible over the matrix, never over the heading.
+    element('div', { class: 'hl-matrix-part' }, scroll, beneath),
     table,
   );
   const parts = {
@@ -128,8 +126,8 @@ function layOut(parts, state) {
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
   const names = [...columnLabels.querySelectorAll('.hl-name')];
   const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
-  const height = parseFloat(getComputedStyle(scroll).maxHeight) - BAR;
-  const size = fit(grid, longest, { width: scroll.clientWidth - rowLabels.offsetWidth, height }, hidden.offsetWidth);
+  const room = { width: scroll.offsetWidth - rowLabels.offsetWidth - BAR, height: scroll.offsetHeight - BAR };
+  const size = fit(grid, longest, room, hidden.offsetWidth);
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;
   Object.assign(parts, { key, size });

@@ -66,29 +66,33 @@ export function createToolbar({ store, ask }) {
     words: tab('Words', words, toggle('words', true, false)),
     scale: tab('By row', 'colour each row by its own largest value', toggle('scale', 'row', 'shared')),
   };
-  const threshold = createThreshold(store);
   const node = element(
     'div',
     { class: 'hl-toolbar', role: 'toolbar', 'aria-label': 'What the matrix shows' },
     tabs('Value', ...modes),
-    tabs('View', ...Object.values(toggles), threshold.node),
+    tabs('View', ...Object.values(toggles)),
   );
-  const parts = { hasServer: ask !== null, modes, toggles, threshold };
+  const parts = { hasServer: ask !== null, modes, toggles };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
 
 // The share of each row that is shown in full colour.
-function createThreshold(store) {
+export function createThreshold(store) {
   const range = { type: 'range', min: 50, max: 100, step: 1, value: 100 };
   const input = element('input', { ...range, 'aria-label': 'Share of each row that is shown' });
   const output = element('output', { class: 'hl-number' });
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
+  store.subscribe(({ threshold }) => {
+    const percent = Math.round(100 * threshold);
+    if (input.value !== String(percent)) input.value = percent;
+    output.textContent = `${percent} %`;
+  });
   const title = 'show the largest cells of each row up to this share of its sum; the others are pale';
-  return { node: element('label', { class: 'hl-threshold', title }, 'Mass', input, output), input, output };
+  return element('label', { class: 'hl-threshold hl-soft', title }, 'Mass', input, output);
 }
 
-function renderToolbar({ hasServer, modes, toggles, threshold }, state) {
+function renderToolbar({ hasServer, modes, toggles }, state) {
   if (!state.record) return;
   const available = availableModes(state, hasServer);
   for (const button of modes) {
@@ -99,7 +103,4 @@ function renderToolbar({ hasServer, modes, toggles, threshold }, state) {
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);
   toggles.scale.setAttribute('aria-pressed', state.scale === 'row');
-  const percent = Math.round(100 * state.threshold);
-  if (threshold.input.value !== String(percent)) threshold.input.value = percent;
-  threshold.output.textContent = `${percent} %`;
 }

@@ -27,7 +27,7 @@ export function createStrip(store) {
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': 'Tokens' },
-    element('div', { class: 'hl-result' }, element('div', { class: 'hl-result-text' }, text, notices), facts),
+    element('div', { class: 'hl-result' }, text, element('div', { class: 'hl-result-side' }, facts, notices)),
     scroll,
   );
   const parts = { store, text, facts, notices, chips, arcs, body, scroll, drawn: [], lit: [] };

@@ -1,0 +1,124 @@
+"""The box of every panel follows from the window alone, not from the sentence, the tab or the font."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import TRANSLATORS
+from tests.browser.screen import FIRST, submit, translate
+
+pytestmark = pytest.mark.browser
+
+PANELS = [
+    *("#hl-top", "#hl-sentence-row", "#hl-examples", "#hl-message"),
+    *(".hl-strip", ".hl-result", ".hl-strip-scroll"),
+    *(".hl-heads", ".hl-heads > .hl-bar"),
+    *(".hl-centre", ".hl-centre > .hl-bar", ".hl-toolbar", ".hl-beneath"),
+    *(".hl-inspector", ".hl-panel-tabs", ".hl-status", ".hl-panel-body:not([hidden])"),
+    ".hl-keys",
+]
+WINDOWS = [(1280, 720), (1440, 900), (1920, 1080), (390, 844)]
+SENTENCES = ["Ja!", FIRST, " ".join(f"Wort{number}" for number in range(45))]
+
+# Two fonts of different widths and heights. Letter spacing and metrics make them differ on a machine that has
+# neither family.
+FAMILY = ":root, .dark { --hl-font: %s, sans-serif !important; --font: var(--hl-font) !important; }"
+FONTS = {
+    "wide": FAMILY % '"DejaVu Sans"',
+    "narrow": FAMILY % "Narrow"
+    + """
+      @font-face {
+        font-family: Narrow;
+        src: local("Liberation Sans Narrow"), local("Liberation Sans"), local("DejaVu Sans");
+        ascent-override: 120%;
+        descent-override: 40%;
+      }
+      * { letter-spacing: -0.06em; }""",
+}
+SET_FONT = """async (css) => {
+  document.querySelector('#font')?.remove();
+  const style = Object.assign(document.createElement('style'), { id: 'font', textContent: css });
+  document.head.append(style);
+  document.body.getBoundingClientRect(); // asks for the font
+  await document.fonts.ready;
+  return document.querySelector('#hl-brand').getBoundingClientRect().width;
+}"""
+# After each click: the box of each panel, and what sticks out of its panel or is cut off in a button.
+LOOK = """async ([panels, steps]) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  const fits = (one) => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight;
+  const boxOf = (panel) => {
+    const { x, y, width, height } = document.querySelector(panel).getBoundingClientRect();
+    return [x, y + scrollY, width, height];
+  };
+  const seen = [];
+  for (const selector of steps) {
+    if (selector) document.querySelector(selector).click();
+    await frame();
+    await frame(); // what follows the size of an element is drawn
+    const outside = [...document.querySelectorAll('.hl-columns > .hl-panel, .hl-strip, .hl-tab')]
+      .filter((one) => one.checkVisibility() && !fits(one))
+      .map((one) => `${one.className} ${one.textContent.slice(0, 20)}`);
+    const boxes = Object.fromEntries(panels.map((panel) => [panel, boxOf(panel)]));
+    seen.push({ after: selector, boxes, outside });
+  }
+  return seen;
+}"""
+KINDS = [f"[data-kind={kind}]" for kind in ("encoder", "decoder", "cross")]
+TABS = [f"[role=tab][id$={tab}-tab]" for tab in ("cell", "step", "mute", "training", "head")]
+PIN, LAYER, SPECIALS = ".hl-row-label", ".hl-line[data-layer]", ".hl-toolbar [title*=leave]"
+COMPARE, WEIGHT, TABLE = "[data-mode=difference]", "[data-mode=weight]", ".hl-table > summary"
+VIEWS = [*TABS, PIN, LAYER, SPECIALS, COMPARE, TABLE, TABLE, WEIGHT, SPECIALS, PIN, ".hl-thumbnail"]
+
+
+@pytest.mark.parametrize(("width", "height"), WINDOWS)
+def test_no_result_view_or_font_moves_a_panel(browser: Browser, address: str, width: int, height: int):
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
+    page.set_default_timeout(10_000)
+    before = empty(page, address)
+    widths = set()
+    for name, css in FONTS.items():
+        widths.add(page.evaluate(SET_FONT, css))
+        for sentence in SENTENCES:
+            translate(page, sentence)
+            for seen in look(page, KINDS if sentence != SENTENCES[-1] else KINDS + VIEWS):
+                assert (seen["boxes"], seen["outside"]) == (before, []), (name, sentence, seen["after"])
+        submit(page, "")
+        expect(page.get_by_role("alert").filter(visible=True)).to_have_count(1)
+        assert look(page)[0]["boxes"] == before, (name, "error")
+    assert len(widths) == len(FONTS), "the fonts have the same width, so they test nothing"
+    page.close()
+
+
+def empty(page: Page, address: str) -> dict[str, list[float]]:
+    """Open the page; return its boxes before the first result, which is held back until then."""
+    page.route("**/component_server**", lambda _: None)
+    with page.expect_request("**/component_server**"):
+        page.goto(address)
+    page.locator(".headlight.hl-empty .hl-centre").wait_for()
+    before = look(page)[0]["boxes"]
+    page.unroute("**/component_server**")  # the request that waits is sent
+    page.locator(".hl-thumbnail").first.wait_for()
+    return before
+
+
+def look(page: Page, steps: Sequence[str | None] = (None,)) -> list[dict[str, Any]]:
+    """Click one thing after the other; return what LOOK sees after each."""
+    return page.evaluate(LOOK, [PANELS, list(steps)])
+
+
+@pytest.mark.parametrize("model", ["large", "smallest"])
+def test_no_size_of_model_moves_a_panel(browser: Browser, address: str, model: str):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    before = empty(page, address)
+    page.get_by_label("Model").click()
+    page.get_by_role("option", name=TRANSLATORS[model].title).click()
+    page.wait_for_function("name => Headlight.viewer.state().record.model.name === name", arg=model)
+    seen = look(page)[0]
+    assert (seen["boxes"], seen["outside"]) == (before, [])
+    page.close()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from model.results import HeadValues, Translation
-from model.storage.training_log import TrainingLog
 
 LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
 # A loss, no change, a gain: on any background no change is the background itself.
@@ -19,8 +18,6 @@ LINE = "rgba(140, 135, 125, 0.35)"
 INK = {"light": "#1c1b19", "dark": "#f0ede6"}
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 SERIES = [ACCENT, "#9a4a00", "#6d6962"]
-LOSSES = {"train/loss": "training", "validation/loss": "validation"}
-SCORES = {"validation/bleu": "BLEU", "validation/chrf": "chrF", "validation/exact_match": "exact match, %"}
 
 
 def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Chart:
@@ -91,33 +88,4 @@ def step_probabilities(translation: Translation) -> alt.Chart:
             tooltip=["step:O", "token:N", alt.Tooltip("probability:Q", format=".4f")],
         )
         .properties(width=alt.Step(40), height=160)
-    )
-
-
-def training_curves(curves: TrainingLog) -> alt.VConcatChart:
-    """Return losses and greedy validation scores of a model's own training over its steps."""
-    panels = _lines(curves, LOSSES, "loss, nats per token"), _lines(curves, SCORES, "validation score")
-    chart = alt.vconcat(*panels).resolve_scale(color="independent")
-    if curves.skipped:
-        chart = chart.properties(title=f"broken lines of the log, left out: {curves.skipped}")
-    return chart
-
-
-def _lines(curves: TrainingLog, names: Mapping[str, str], title: str) -> alt.Chart:
-    rows = [
-        {"step": step, "curve": label, "value": value}
-        for name, label in names.items()
-        for step, value in curves.points(name)
-    ]
-    colours = alt.Scale(domain=list(names.values()), range=SERIES[: len(names)])
-    return (
-        alt.Chart(alt.Data(values=rows))
-        .mark_line(point=alt.OverlayMarkDef(size=12))  # a run's first validation is a point without a line
-        .encode(
-            x=alt.X("step:Q", title="training step"),
-            y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
-            color=alt.Color("curve:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
-            tooltip=["step:Q", "curve:N", alt.Tooltip("value:Q", format=".4f")],
-        )
-        .properties(width=420, height=160)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -79,9 +80,8 @@ class Tokenizer:
         aborts on some settings, and a regular expression can take exponential time.
         """
         settings = read_json(path)
-        if _rules(settings) not in [
-            _rules(json.loads(cls.train((), kind).to_json())) for kind in TOKENIZER_KINDS
-        ]:
+        ours = (json.loads(cls.train((), kind).to_json()) for kind in TOKENIZER_KINDS)
+        if _rules(settings) not in map(_rules, ours):
             raise UserError(f"{path} is not a tokenizer file of Headlight; write it with Tokenizer.save.")
         _check_vocabulary(settings["model"]["vocab"], path)
         try:
@@ -123,21 +123,12 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of the ids up to </s>, without special tokens."""
-        pieces = []
-        for index in ids:
-            if index == EOS_ID:
-                break
-            if index not in (PAD_ID, BOS_ID, UNK_ID):
-                pieces.append(self.piece(index))
-        return "".join(pieces).replace(SPACE, " ").strip()
-
-    def piece(self, index: int) -> str:
-        """The vocabulary entry of one id."""
-        return str(self._backend.id_to_token(index))
+        known = (index for index in takewhile(EOS_ID.__ne__, ids) if index not in (PAD_ID, BOS_ID, UNK_ID))
+        return "".join(self.pieces(known)).replace(SPACE, " ").strip()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary entries of the ids."""
-        return [self.piece(index) for index in ids]
+        return [str(self._backend.id_to_token(index)) for index in ids]
 
     def source_tokens(self, text: str) -> tuple[Token, ...]:
         """Tokens of a source sentence, </s> last; <unk> keeps the text that it replaces."""

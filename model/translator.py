@@ -234,16 +234,6 @@ class Translator(OnHub):
             for place, found in zip(places, batch, strict=True):
                 yield place, tuple(map(self._hypothesis, found))
 
-    def record(
-        self, text: str, target: Sequence[int], gates: HeadGates | None = None
-    ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
-        """All weights and next-token log-probabilities while the model reads a given target.
-
-        `target` is what the model should predict, without <s>. One pass on the explicit path in eval mode
-        gives the same as cached decoding step by step.
-        """
-        return self._record(self._encode(text, gates), target, gates)
-
     def notices(self, source: Sequence[Token], hypothesis: Hypothesis) -> tuple[str, ...]:
         """Warnings about a translation that the model chose: unknown characters, low probability, a cut."""
         found = []
@@ -279,6 +269,7 @@ class Translator(OnHub):
     def _record(
         self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None
     ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
+        """All weights and next-token log-probabilities of one explicit pass, the same as step by step."""
         read = (BOS_ID, *target[:-1])
         reading = torch.tensor([read], device=self.device)
         decoded = self._model.decode(reading, source.encoded, gates, explicit=True)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +88,9 @@ class Study:
 
     def save(self, path: Path) -> None:
         """Write JSON with rounded numbers."""
-        text = json.dumps(_rounded(asdict(self)), ensure_ascii=False, separators=(",", ":")) + "\n"
+        exact = json.dumps(asdict(self))
+        rounded = json.loads(exact, parse_float=lambda number: round(float(number), DECIMALS))
+        text = json.dumps(rounded, ensure_ascii=False, separators=(",", ":")) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
@@ -121,13 +122,3 @@ def load_studies(directory: Path) -> list[Study]:
 def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
     """The values of a JSON object, with tuples instead of lists."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
-
-
-def _rounded(value: object) -> object:
-    if isinstance(value, float):
-        return round(value, DECIMALS)
-    if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_rounded(each) for each in value]
-    return value

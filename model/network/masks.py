@@ -16,6 +16,6 @@ def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> 
     """Keys at or before each query (section 3.2.3).
 
     The queries are the last `queries` of the `keys` positions, so the same function serves a
-    whole sentence and the new positions behind a cache.
+    whole sentence and for new positions after a cache.
     """
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

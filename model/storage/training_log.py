@@ -34,14 +34,6 @@ class TrainingLog:
             raise UserError(f"{directory} has no {METRICS}; copy it from the training run.") from error
         return cls(tuple(row for row in rows if row is not None), rows.count(None))
 
-    def points(self, name: str) -> list[tuple[int, float]]:
-        """Step and value of each time that this number was logged."""
-        return [
-            (int(row["step"]), float(row[name]))
-            for row in self.rows
-            if isinstance(row.get(name), int | float)
-        ]
-
 
 def _row(line: bytes) -> Row | None:
     """The values of a line; None if it is not valid."""

@@ -17,7 +17,7 @@ PANELS = [
     *("#hl-top", "#hl-sentence-row", "#hl-examples", "#hl-message"),
     *(".hl-strip", ".hl-result", ".hl-strip-scroll"),
     *(".hl-heads", ".hl-heads > .hl-bar"),
-    *(".hl-centre", ".hl-centre > .hl-bar", ".hl-toolbar", ".hl-beneath"),
+    *(".hl-centre", ".hl-centre > .hl-bar", ".hl-toolbar", ".hl-matrix-footer"),
     *(".hl-inspector", ".hl-panel-tabs", ".hl-status", ".hl-panel-body:not([hidden])"),
     ".hl-keys",
 ]

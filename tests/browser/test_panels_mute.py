@@ -47,7 +47,7 @@ def head_that_matters() -> Head:
     for kind, layers in (("cross", 4), ("decoder", 4), ("encoder", 2)):
         for layer in range(layers):
             for head in range(3):
-                if tiny().mute(TEXT, [Head(kind, layer, head)]).translation.text != RESULT.text:
+                if tiny().mute(TEXT, [Head(kind, layer, head)]).ablated.text != RESULT.text:
                     return Head(kind, layer, head)
     raise AssertionError("no head changes the words")
 
@@ -114,7 +114,7 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(panel.locator("ins").first).to_be_visible()
     page.evaluate(KEEP)
     panel.get_by_role("button", name="Show its attention").click()
-    muted = tiny().mute(TEXT, [head]).translation
+    muted = tiny().mute(TEXT, [head]).ablated
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(muted.ids) + 1)
     expect(status(page)).to_contain_text("with 1 head muted")
     expect(panel.locator("ins").first).to_be_visible()

@@ -109,7 +109,7 @@ def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):
     page.set_viewport_size({"width": 380, "height": 600})
     overlaps = page.evaluate(
         """() => {
-          const all = ['.hl-centre > .hl-bar', '.hl-beneath'];
+          const all = ['.hl-centre > .hl-bar', '.hl-matrix-footer'];
           const [heading, readout] = all.map((one) => document.querySelector(one));
           const top = heading.getBoundingClientRect().top + scrollY;
           return [-599, -560, -500, -400, 0, 200].map((from) => {

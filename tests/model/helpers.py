@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -13,9 +14,11 @@ from torch import Tensor, nn
 from model.config import ModelConfig
 from model.decoding.search import SearchOptions
 from model.errors import UserError
-from model.network.transformer import Transformer
+from model.network.transformer import HeadGates, Transformer
+from model.results import AttentionRecord
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import Tokenizer, TokenizerKind
+from model.translator import Translator
 
 SENTENCES = (
     "Ein kleiner Hund läuft durch den Schnee.",
@@ -105,3 +108,10 @@ def assert_sentence(error: UserError) -> None:
 def pharaoh_links(line: str) -> frozenset[tuple[int, int]]:
     """The links of a line in Pharaoh format."""
     return frozenset((int(source), int(target)) for source, target in re.findall(r"([0-9]+)-([0-9]+)", line))
+
+
+def read_target(
+    translator: Translator, text: str, target: Sequence[int], gates: HeadGates | None = None
+) -> tuple[AttentionRecord, Tensor]:
+    """The weights of the pass over a given target, and the log-probabilities [T, V] of all next tokens."""
+    return translator._record(translator._encode(text, gates), target, gates)

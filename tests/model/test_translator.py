@@ -12,7 +12,7 @@ from model.network.transformer import HeadGates
 from model.storage.checkpoint import save
 from model.tokenizer import BOS_ID, EOS_ID, pad
 from model.translator import BATCH_TOKENS
-from tests.model.helpers import INFO, set_logits, tiny_checkpoint
+from tests.model.helpers import INFO, read_target, set_logits, tiny_checkpoint
 
 TEXT = "Ein kleiner Hund läuft."
 
@@ -27,11 +27,10 @@ def fixed(logits: dict[int, float]) -> Translator:
 def words_of_one_token(translator: Translator, count: int) -> str:
     """A sentence of exactly `count` tokens."""
     tokenizer = translator.checkpoint.source_tokenizer
-    index = next(
-        i for i in range(len(tokenizer)) if tokenizer.piece(i).startswith("▁") and len(tokenizer.piece(i)) > 1
-    )
-    text = " ".join([tokenizer.piece(index)[1:]] * count)
-    assert tokenizer.encode(text) == [index] * count
+    pieces = tokenizer.pieces(range(len(tokenizer)))
+    piece = next(piece for piece in pieces if piece.startswith("▁") and len(piece) > 1)
+    text = " ".join([piece[1:]] * count)
+    assert tokenizer.pieces(tokenizer.encode(text)) == [piece] * count
     return text
 
 
@@ -86,9 +85,9 @@ def test_record_equals_the_weights_seen_step_by_step(
 
 def test_record_of_a_model_left_in_train_mode_is_free_of_dropout(joint: Translator) -> None:
     target = found_by_search(joint, TEXT).ids
-    expected, scores = joint.record(TEXT, target)
+    expected, scores = read_target(joint, TEXT, target)
     joint.checkpoint.model.train()
-    record, again = joint.record(TEXT, target)
+    record, again = read_target(joint, TEXT, target)
     assert torch.equal(record.encoder, expected.encoder)
     assert torch.equal(record.decoder, expected.decoder)
     assert torch.equal(record.cross, expected.cross)
@@ -111,8 +110,8 @@ def test_muting_a_head_leaves_its_own_first_weights_and_changes_what_follows(joi
     target = found_by_search(joint, TEXT).ids
     gates = HeadGates.open(joint.checkpoint.model.config)
     gates.encoder[0, 1] = 0.0
-    plain, plain_scores = joint.record(TEXT, target)
-    muted, muted_scores = joint.record(TEXT, target, gates)
+    plain, plain_scores = read_target(joint, TEXT, target)
+    muted, muted_scores = read_target(joint, TEXT, target, gates)
     assert torch.equal(muted.encoder[0], plain.encoder[0])
     assert not torch.equal(muted.encoder[1], plain.encoder[1])
     assert not torch.equal(muted_scores, plain_scores)
@@ -125,7 +124,7 @@ def test_muting_a_head_leaves_its_own_first_weights_and_changes_what_follows(joi
 def test_log_probabilities_are_those_of_the_chosen_tokens(translator: Translator, beam_size: int) -> None:
     result = translator.translate(TEXT, beam_size=beam_size)
     ids = found_by_search(translator, TEXT, beam_size).ids
-    _, scores = translator.record(TEXT, ids)
+    _, scores = read_target(translator, TEXT, ids)
     torch.testing.assert_close(scores.exp().sum(-1), torch.ones(len(ids)))
     assert result.log_probabilities == tuple(float(row[i]) for row, i in zip(scores, ids, strict=True))
     assert sum(result.log_probabilities) == pytest.approx(result.hypotheses[0].log_probability, abs=1e-4)
@@ -133,7 +132,7 @@ def test_log_probabilities_are_those_of_the_chosen_tokens(translator: Translator
 
 def test_alternatives_are_the_likeliest_tokens_in_order(translator: Translator) -> None:
     result = translator.translate(TEXT)
-    _, scores = translator.record(TEXT, found_by_search(translator, TEXT).ids)
+    _, scores = read_target(translator, TEXT, found_by_search(translator, TEXT).ids)
     assert len(result.alternatives) == len(result.log_probabilities)
     for row, alternatives in zip(scores, result.alternatives, strict=True):
         values = [alternative.log_probability for alternative in alternatives]

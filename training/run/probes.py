@@ -11,10 +11,9 @@ from pathlib import Path
 import torch
 
 from model.errors import UserError
-from model.inputs import source_ids, target_ids
+from model.inputs import source_ids
 from model.results import KINDS
 from model.storage.probes import PROBES, Probe, ProbePair, Probes, weights_to_codes
-from model.tokenizer import EOS_ID
 from model.translator import Translator
 
 # Written for this purpose; short, because a file grows with the square of the number of tokens. In the
@@ -90,7 +89,6 @@ def readable_sentences(translator: Translator) -> tuple[ProbePair, ...]:
 
 def measure(translator: Translator, pair: ProbePair) -> Probe:
     """Probe the model in eval mode. Raises UserError if it cannot read the pair."""
-    ids = [*target_ids(translator.checkpoint, pair.target), EOS_ID]
-    record, scores = translator.record(pair.source, ids)
-    encoder, decoder, cross = (weights_to_codes(getattr(record, kind)) for kind in KINDS)
-    return Probe(encoder, decoder, cross, scores[torch.arange(len(ids)), torch.tensor(ids)])
+    result = translator.score(pair.source, pair.target)
+    encoder, decoder, cross = (weights_to_codes(getattr(result.attention, kind)) for kind in KINDS)
+    return Probe(encoder, decoder, cross, torch.tensor(result.log_probabilities))

@@ -22,7 +22,7 @@ from model.storage.checkpoint import save_tokenizers
 from model.storage.probes import LEVELS, PROBES, ProbePair, Probes, weights_to_codes
 from model.tokenizer import EOS_ID
 from model.translator import Translator
-from tests.model.helpers import tiny_checkpoint
+from tests.model.helpers import read_target, tiny_checkpoint
 from training.run.probes import measure
 
 PAIRS = (
@@ -63,7 +63,7 @@ def test_records_are_the_models_weights_within_a_level_and_their_rows_sum_to_1(
     assert (found.steps, found.sentences) == ((0, 3), PAIRS)
     for place, pair in enumerate(PAIRS):
         ids = [*translator.checkpoint.target_tokenizer.encode(pair.target), EOS_ID]
-        wanted, scores = translator.record(pair.source, ids)
+        wanted, scores = read_target(translator, pair.source, ids)
         record, earlier = found.record(3, place), found.record(0, place)
         for kind in KINDS:
             weights, own = getattr(record, kind), getattr(wanted, kind)

@@ -46,9 +46,6 @@ def test_rows_come_back_in_order(tmp_path: Path) -> None:
     write(tmp_path, [json.dumps(row).encode() for row in ROWS])
     curves = TrainingLog.load(tmp_path)
     assert curves == TrainingLog(ROWS, 0)
-    assert curves.points("train/loss") == [(50, 5.25), (100, 4.75)]
-    assert curves.points("validation/bleu") == [(100, 1.0)]
-    assert curves.points("validation/bleu_signature") == curves.points("unheard of") == []
 
 
 @pytest.mark.parametrize("line", BROKEN, ids=lambda line: line[:40].decode(errors="replace"))

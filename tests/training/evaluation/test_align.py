@@ -17,7 +17,7 @@ from model.inputs import MAX_TOKENS
 from model.storage.checkpoint import save
 from model.tokenizer import EOS_ID, TokenizerKind, normalise
 from model.translator import Translator
-from tests.model.helpers import SENTENCES, pharaoh_links, tiny_checkpoint, tiny_config, trained
+from tests.model.helpers import SENTENCES, pharaoh_links, read_target, tiny_checkpoint, tiny_config, trained
 from tests.training.tiny import write_lines
 from training.__main__ import main
 from training.evaluation.align import (
@@ -103,7 +103,7 @@ def test_weights_of_a_padded_batch_are_those_of_each_pair_alone(translator):
         for source, target in zip(SOURCES[:4], TARGETS[:4], strict=True)
     ]
     for text, (_, target), cross in zip(SOURCES, pairs, cross_weights(checkpoint.model, pairs), strict=False):
-        record, _ = translator.record(text, target.ids)
+        record, _ = read_target(translator, text, target.ids)
         torch.testing.assert_close(cross, record.cross, atol=1e-5, rtol=1e-5)
 
 
@@ -112,7 +112,7 @@ def test_alignment_is_that_of_the_record(translator):
     aligned = align_pairs(translator, SOURCES, TARGETS)
     for place in range(4):
         ids = [*translator.checkpoint.target_tokenizer.encode(TARGETS[place]), EOS_ID]
-        record, _ = translator.record(SOURCES[place], ids)
+        record, _ = read_target(translator, SOURCES[place], ids)
         assert aligned[place].sources.tolist() == [
             strongest_words(
                 record.cross, [token.word for token in queries], [token.word for token in record.source]

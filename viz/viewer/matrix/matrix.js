@@ -34,14 +34,14 @@ export function createMatrix(store, heading, toolbar, table) {
   const facts = element('p', { class: 'hl-facts hl-soft' });
   const scale = createScale();
   const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
-  const beneath = element('div', { class: 'hl-beneath' }, element('div', {}, readout, facts), colours);
+  const footer = element('div', { class: 'hl-matrix-footer' }, element('div', {}, readout, facts), colours);
   const node = element(
     'section',
     { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.
-    element('div', { class: 'hl-matrix-part' }, scroll, beneath),
+    element('div', { class: 'hl-matrix-part' }, scroll, footer),
     table,
   );
   const parts = {

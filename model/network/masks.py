@@ -15,7 +15,6 @@ def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1
 def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Bool[Tensor, "queries keys"]:
     """Keys at or before each query (section 3.2.3).
 
-    The queries are the last `queries` of the `keys` positions, so the same function serves a
-    whole sentence and for new positions after a cache.
+    The queries are the last `queries` of the `keys` positions: all of them for a whole sentence.
     """
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 from model.errors import UserError, quote_untrusted
 
@@ -36,7 +36,7 @@ class ModelConfig:
     n_encoder_layers: int = 4
     n_decoder_layers: int = 4
     dropout: float = 0.1
-    norm: Literal["pre", "post"] = "pre"
+    norm: str = "pre"  # or "post", which __post_init__ checks
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
 

@@ -141,6 +141,7 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     "dropout as null": (shape(dropout=None), "dropout is None; it must be float"),
     "dropout as a whole number": (shape(dropout=-24562), "dropout is -24562; it must be float"),
     "norm as a list": (shape(norm=[[]]), "norm is .*; it must be str"),
+    "norm of another name": (shape(norm="x"), "norm is 'x'; it must be 'pre' or 'post'"),
     "shape as a list": (config(model=[]), "not a Headlight model's config"),
     "format as text": (config(format="1"), "not a Headlight model's config"),
     "format of 4000 digits": (config(format=10**4000), "format 1000.*update"),

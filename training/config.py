@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
-
-import torch
 
 from model.config import ModelConfig
 from model.decoding.search import SearchOptions
 from model.errors import UserError
 from model.tokenizer import TokenizerKind
-from training.schedule import Schedule, learning_rate
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
 AT_LEAST_ONE = (
@@ -52,7 +48,7 @@ class TrainConfig:
     max_steps: int = 10_000
     peak_learning_rate: float = 1.5e-3
     warmup_steps: int = 1200
-    schedule: Schedule = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "step", "constant"] = "inverse_sqrt"
     decay_every: int = 1000  # steps; only for the schedule "step"
     decay_factor: float = 0.9
     label_smoothing: float = 0.1
@@ -75,21 +71,3 @@ class TrainConfig:
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; give at least 1.")
         SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step
-
-    def learning_rate(self, step: int) -> float:
-        """The rate of a step; steps count from 1."""
-        return learning_rate(
-            step,
-            peak=self.peak_learning_rate,
-            warmup_steps=self.warmup_steps,
-            max_steps=self.max_steps,
-            schedule=self.schedule,
-            decay_every=self.decay_every,
-            decay_factor=self.decay_factor,
-        )
-
-    def optimizer(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.AdamW:
-        """AdamW over these parameters; the learning rate is set at each step."""
-        return torch.optim.AdamW(
-            parameters, betas=self.betas, eps=self.epsilon, weight_decay=self.weight_decay, fused=True
-        )

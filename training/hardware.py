@@ -27,7 +27,6 @@ from model.errors import UserError
 # The other processes wait while the first one prepares the corpus. The default limit, ten minutes
 # on GPUs, would end them before millions of pairs are tokenised for the first time.
 LONGEST_WAIT = timedelta(hours=12)
-TOKENIZER_THREADS = "TOKENIZERS_PARALLELISM"  # environment variable of the tokenizers library
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 ROWS_PER_PROCESS = 100_000  # fewer rows take less time than starting another process
 MADV_DONTNEED = 4  # of Linux's mman-common.h
@@ -94,22 +93,6 @@ def start_accelerator(precision: str | None) -> Accelerator:
     choice = [precision or ("bf16" if bfloat16_pays() else "no")]
     broadcast_object_list(choice)
     return Accelerator(mixed_precision=choice[0], cpu=cpu)
-
-
-@contextmanager
-def single_threaded_tokenizers() -> Iterator[None]:
-    """Make tokenizers in forked processes use one thread each.
-
-    The processes already share the work, and the tokenizers' threads deadlock after a fork.
-    """
-    before = os.environ.get(TOKENIZER_THREADS)
-    os.environ[TOKENIZER_THREADS] = "false"
-    try:
-        yield
-    finally:
-        del os.environ[TOKENIZER_THREADS]
-        if before is not None:
-            os.environ[TOKENIZER_THREADS] = before
 
 
 @contextmanager

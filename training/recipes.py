@@ -164,7 +164,6 @@ REVERSE_WORDS = TrainConfig(
     reverse_words=True,
     tokenizer="character",
     model=replace(STANDARD, d_ff=1024, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, norm="post"),
-    validation_rows=2000,
     test_rows=5000,
     max_tokens=21,
     pairs_per_batch=32,

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
-Schedule = Literal["inverse_sqrt", "cosine", "step", "constant"]
+from training.config import TrainConfig
 
 
-def learning_rate(
-    step: int,
-    *,
-    peak: float,
-    warmup_steps: int,
-    max_steps: int,
-    schedule: Schedule,
-    decay_every: int = 1,
-    decay_factor: float = 1.0,
-) -> float:
-    """The rate of a step, counted from 1: linear warm-up to `peak`, then the schedule's decay.
+def learning_rate(config: TrainConfig, step: int) -> float:
+    """The rate of a step, counted from 1: linear warm-up to the peak, then the schedule's decay.
 
-    `inverse_sqrt` is section 5.3 of Vaswani et al. 2017 scaled to reach `peak`; `cosine` falls
+    `inverse_sqrt` is section 5.3 of Vaswani et al. 2017 scaled to reach the peak; `cosine` falls
     to 0 at `max_steps` (Loshchilov and Hutter 2017, without restarts); `step` multiplies by
-    `decay_factor` after every `decay_every` steps; `constant` stays at `peak`.
+    `decay_factor` after every `decay_every` steps; `constant` stays at the peak.
     """
-    if step < warmup_steps:
-        return peak * step / warmup_steps
-    after = step - warmup_steps
-    if schedule == "inverse_sqrt":
-        return peak * math.sqrt(max(warmup_steps, 1) / step)
-    if schedule == "step":
-        return float(peak * decay_factor ** (after // decay_every))
-    if schedule == "constant":
+    peak, warmup = config.peak_learning_rate, config.warmup_steps
+    if step < warmup:
+        return peak * step / warmup
+    after = step - warmup
+    if config.schedule == "inverse_sqrt":
+        return peak * math.sqrt(max(warmup, 1) / step)
+    if config.schedule == "step":
+        return float(peak * config.decay_factor ** (after // config.decay_every))
+    if config.schedule == "constant":
         return peak
-    done = after / max(max_steps - warmup_steps, 1)
+    done = after / max(config.max_steps - warmup, 1)
     return peak * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))

@@ -47,6 +47,7 @@ from training.run.directory import (
 )
 from training.run.probes import ProbeRecorder
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
+from training.schedule import learning_rate
 
 LOG_EVERY = 50  # steps
 DIVERGENCE_FACTOR = 3  # times ln V, the loss of a uniform distribution over the vocabulary
@@ -76,7 +77,13 @@ class Trainer:
         source, target = map(len, self.tokenizers)
         self.uniform_loss = math.log(target)  # nats per token
         self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
-        self.optimizer = config.optimizer(self.model.parameters())
+        self.optimizer = torch.optim.AdamW(  # each step sets the learning rate
+            self.model.parameters(),
+            betas=config.betas,
+            eps=config.epsilon,
+            weight_decay=config.weight_decay,
+            fused=True,
+        )
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
         self.progress = load_state(output / STATE, self.model, self.optimizer) if self.resume else Progress()
         self.recorder = ProbeRecorder(
@@ -204,7 +211,7 @@ class Trainer:
         started = time.monotonic()
         self.loss.train()
         seed_step(self.config.seed, progress.step, accelerator.process_index)
-        rate = self.config.learning_rate(progress.step + 1)
+        rate = learning_rate(self.config, progress.step + 1)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         tokens = sum(int(self.target_lengths[rows].sum()) for rows in batches)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from datetime import timedelta
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 from accelerate.state import AcceleratorState
 
-from training.hardware import TOKENIZER_THREADS, single_threaded_tokenizers, start_accelerator, stop_requests
+from training.hardware import start_accelerator, stop_requests
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM)
 
@@ -47,22 +46,6 @@ def test_the_handlers_are_restored_after_a_run(own_handlers):
     with stop_requests():
         pass
     assert [signal.getsignal(number) for number in REQUESTS] == [own_handlers, own_handlers]
-
-
-@single_threaded_tokenizers()
-def fail_with_single_threaded_tokenizers() -> None:
-    assert os.environ[TOKENIZER_THREADS] == "false"
-    raise OSError("full")
-
-
-@pytest.mark.parametrize("before", [None, "true"])
-def test_the_threads_of_tokenizers_are_restored(monkeypatch, before):
-    monkeypatch.delenv(TOKENIZER_THREADS, raising=False)
-    if before:
-        monkeypatch.setenv(TOKENIZER_THREADS, before)
-    with pytest.raises(OSError, match="full"):
-        fail_with_single_threaded_tokenizers()
-    assert os.environ.get(TOKENIZER_THREADS) == before
 
 
 class MetError(Exception):

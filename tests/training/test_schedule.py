@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.training.tiny import REVERSE
 from training.schedule import learning_rate
 
 PEAK, WARMUP, STEPS = 2e-3, 40, 400
 FALLING = ["inverse_sqrt", "cosine"]
 SCHEDULES = [*FALLING, "step", "constant"]
+CONFIG = replace(
+    REVERSE,
+    peak_learning_rate=PEAK,
+    warmup_steps=WARMUP,
+    max_steps=STEPS,
+    decay_every=50,
+    decay_factor=0.5,
+)
 
 
 def rate(step: int, schedule: str) -> float:
-    return learning_rate(
-        step,
-        peak=PEAK,
-        warmup_steps=WARMUP,
-        max_steps=STEPS,
-        schedule=schedule,
-        decay_every=50,
-        decay_factor=0.5,
-    )
+    return learning_rate(replace(CONFIG, schedule=schedule), step)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -64,12 +65,13 @@ def test_inverse_square_root_is_the_papers_formula(step, d_model):
     """Equation 3: d_model^-0.5 min(step^-0.5, step warmup^-1.5), which peaks at (d_model warmup)^-0.5."""
     wanted = d_model**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
     peak = (d_model * WARMUP) ** -0.5
-    found = learning_rate(step, peak=peak, warmup_steps=WARMUP, max_steps=STEPS, schedule="inverse_sqrt")
+    found = learning_rate(replace(CONFIG, peak_learning_rate=peak, schedule="inverse_sqrt"), step)
     assert found == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("warmup", [0, 1, 10])
 def test_short_runs_have_a_rate_at_every_step(schedule, warmup):
-    at = partial(learning_rate, peak=PEAK, warmup_steps=warmup, max_steps=10, schedule=schedule)
-    assert all(math.isfinite(at(step)) and 0 <= at(step) <= PEAK for step in range(1, 12))
+    config = replace(CONFIG, warmup_steps=warmup, max_steps=10, schedule=schedule)
+    rates = [learning_rate(config, step) for step in range(1, 12)]
+    assert all(math.isfinite(rate) and 0 <= rate <= PEAK for rate in rates)

@@ -45,6 +45,7 @@ from training.run.directory import (
     SPLIT,
     STATE,
 )
+from training.schedule import learning_rate
 
 # A whole run
 
@@ -257,7 +258,7 @@ def test_the_trainer_applies_its_configuration(tmp_path, data):
     (rate,) = [
         line["train/learning_rate"] for line in metrics(tmp_path / "run") if "train/learning_rate" in line
     ]
-    assert rate == settings["lr"] == config.learning_rate(50) < config.peak_learning_rate
+    assert rate == settings["lr"] == learning_rate(config, 50) < config.peak_learning_rate
     batches = len(trainer.batches.epoch(0))
     assert trainer.progress.epoch * batches + trainer.progress.batch == 100
 

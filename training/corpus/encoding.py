@@ -8,12 +8,13 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+from accelerate.utils import patch_environment
 from datasets import Dataset
 
 from model.tokenizer import Tokenizer
 from training.config import TrainConfig
 from training.corpus.batching import Lengths
-from training.hardware import forget_mapped_pages, single_threaded_tokenizers, worker_processes
+from training.hardware import forget_mapped_pages, worker_processes
 
 TOKENIZER_PAIRS = 1_000_000  # more pairs hardly change a vocabulary and take long
 BLOCK = 1000  # pairs
@@ -67,7 +68,8 @@ def encode_pairs(
         return pa.table(columns)
 
     processes = worker_processes(len(pairs))
-    with single_threaded_tokenizers() if processes else nullcontext():
+    # One thread each: the processes already share the work, and tokenizers' threads deadlock after a fork.
+    with patch_environment(tokenizers_parallelism="false") if processes else nullcontext():
         encoded = pairs.with_format("arrow").map(
             to_ids, batched=True, remove_columns=pairs.column_names, num_proc=processes
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -149,13 +150,8 @@ def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> lis
 
 def all_heads(config: ModelConfig) -> list[AlignmentHead]:
     """Every cross-attention head, unshifted first, then shifted."""
-    axes = range(config.n_decoder_layers), range(config.n_heads)
-    return [
-        AlignmentHead(layer, head, shifted)
-        for shifted in (False, True)
-        for layer in axes[0]
-        for head in axes[1]
-    ]
+    places = product((False, True), range(config.n_decoder_layers), range(config.n_heads))
+    return [AlignmentHead(layer, head, shifted) for shifted, layer, head in places]
 
 
 def best_head(

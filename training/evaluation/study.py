@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -48,6 +48,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 WORDS = (REVERSE_WORDS_SMALL.source_language, REVERSE_WORDS_SMALL.target_language)
 GOLD_LANGUAGES = ("de", "en")
 MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends
+
+POOLED = ("entropy", "confidence", "sink_mass", "rare_share", "source_focus")  # fields of HeadMeasures
 
 SentencePair = tuple[str, str]
 
@@ -162,7 +164,7 @@ def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
     each = [pair.measures[kind] for pair in measured]
     rows = torch.tensor([measures.queries for measures in each])
 
-    def mean(name: str) -> Float[Tensor, "L H"] | None:
+    def mean(name: str) -> Any:
         values = [getattr(measures, name) for measures in each]
         if values[0] is None:
             return None
@@ -171,12 +173,8 @@ def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
     return HeadMeasures(
         kind=kind,
         queries=int(rows.sum()),
-        entropy=cast(Tensor, mean("entropy")),
-        confidence=cast(Tensor, mean("confidence")),
         positional=pool_positional(kind, [pair.record for pair in measured]),
-        sink_mass=cast(Tensor, mean("sink_mass")),
-        rare_share=mean("rare_share"),
-        source_focus=mean("source_focus"),
+        **{name: mean(name) for name in POOLED},
     )
 
 

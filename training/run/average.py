@@ -10,7 +10,7 @@ import torch
 from model.errors import UserError
 from model.storage.checkpoint import CARD, Checkpoint, load, save
 from training.run.directory import SNAPSHOTS, STATE, copy_curves_and_probes, kept_snapshots, read_run
-from training.run.resume import Snapshot, load_progress
+from training.run.resume import Snapshot, read_state
 
 
 def select_snapshots(run: Path, last: int, best: int) -> list[Snapshot]:
@@ -28,7 +28,7 @@ def select_snapshots(run: Path, last: int, best: int) -> list[Snapshot]:
             f"{run} keeps its last {config['keep_last']} and its best {config['keep_best']} snapshots; "
             "give at most these numbers."
         )
-    snapshots = kept_snapshots(load_progress(run / STATE).snapshots, last, best)
+    snapshots = kept_snapshots(read_state(run / STATE)[0].snapshots, last, best)
     if len(snapshots) < max(last, best):
         raise UserError(f"{run} has only {len(snapshots)} snapshots; give at most this number.")
     return snapshots

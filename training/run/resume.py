@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -46,11 +45,6 @@ class Progress:
     seconds: float = 0.0  # spent in training, over all sessions
     snapshots: list[Snapshot] = field(default_factory=list)
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Progress:
-        """The progress from its `asdict` values. Raises TypeError on other names."""
-        return cls(**values | {"snapshots": [Snapshot(**each) for each in values["snapshots"]]})
-
 
 def seed_step(seed: int, step: int, process: int) -> None:
     """Make the random numbers of a step depend only on the run's seed, the step and the process.
@@ -72,14 +66,9 @@ def save_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer,
     write_atomically(path, lambda part: save_file(tensors, part, metadata))
 
 
-def load_progress(path: Path) -> Progress:
-    """Read only the position. Raises UserError on a missing or broken file."""
-    return _read(path)[0]
-
-
 def load_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer) -> Progress:
     """Load what `save_state` wrote. Raises UserError on a broken file."""
-    progress, tensors = _read(path)
+    progress, tensors = read_state(path)
     weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
     load_weights(model, weights, path)
     keys = {name.split(".")[1] for name in tensors if name.startswith("optimizer.")}
@@ -91,10 +80,12 @@ def load_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer)
     return progress
 
 
-def _read(path: Path) -> tuple[Progress, dict[str, Tensor]]:
+def read_state(path: Path) -> tuple[Progress, dict[str, Tensor]]:
+    """The position and the tensors of a run. Raises UserError on a missing or broken file."""
     try:
         with safe_open(path, framework="pt") as stream:
-            progress = Progress.from_json(json.loads(stream.metadata()["progress"]))
-            return progress, {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+            values = json.loads(stream.metadata()["progress"])
+            values["snapshots"] = [Snapshot(**each) for each in values["snapshots"]]
+            return Progress(**values), {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is broken ({error}); start the run again in another folder.") from error

@@ -38,7 +38,6 @@ from training.corpus.encoding import (
 )
 from training.corpus.sources import read_hub, read_parallel
 from training.corpus.splits import read_corpus
-from training.hardware import TOKENIZER_THREADS
 
 LANGUAGES = ("de", "en")
 OWN_VALIDATION = dataclasses.replace(PARALLEL, test_rows=0)
@@ -255,15 +254,34 @@ def test_tokenizers_use_one_thread_each_where_several_processes_encode(monkeypat
     whole_map, found = datasets.Dataset.map, []
 
     def noted_map(*arguments, num_proc, **options):
-        found.append((num_proc, os.environ.get(TOKENIZER_THREADS)))
+        found.append((num_proc, os.environ.get("TOKENIZERS_PARALLELISM")))
         return whole_map(*arguments, **options)
 
-    monkeypatch.delenv(TOKENIZER_THREADS, raising=False)
+    monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
     monkeypatch.setattr("training.corpus.encoding.worker_processes", lambda rows: processes)
     monkeypatch.setattr(datasets.Dataset, "map", noted_map)
     data = as_dataset(sentences(20))
     assert len(encode_pairs(data, train_tokenizers(PARALLEL, data), 100)[0]) == 20
     assert found == [(processes, threads)]
+    assert os.environ.get("TOKENIZERS_PARALLELISM") is None
+
+
+@pytest.mark.parametrize("before", [None, "true"])
+def test_the_threads_of_tokenizers_are_restored(monkeypatch, before):
+    def failing_map(*_, **__):
+        assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
+        raise OSError("full")
+
+    monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
+    if before:
+        monkeypatch.setenv("TOKENIZERS_PARALLELISM", before)
+    monkeypatch.setattr("training.corpus.encoding.worker_processes", lambda rows: 2)
+    data = as_dataset(sentences(20))
+    tokenizers = train_tokenizers(PARALLEL, data)
+    monkeypatch.setattr(datasets.Dataset, "map", failing_map)
+    with pytest.raises(OSError, match="full"):
+        encode_pairs(data, tokenizers, 100)
+    assert os.environ.get("TOKENIZERS_PARALLELISM") == before
 
 
 def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_returned():

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -268,23 +268,7 @@ def _connect_export(backend: Backend, scheduler: Scheduler, menu: ExportMenu, me
 def _add_endpoints(served: Api) -> None:
     """Add the named endpoints of the HTTP API. The scheduler limits how many run at once, not Gradio."""
     for endpoint in (served.translate, served.attention, served.score, served.mute):
-        api(_with_api_errors(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
-
-
-Endpoint = Callable[..., Awaitable[dict[str, Any]]]
-
-
-def _with_api_errors(endpoint: Endpoint) -> Endpoint:
-    """Turn a UserError into the error whose sentence Gradio sends to the client."""
-
-    @functools.wraps(endpoint)
-    async def wrapped(*arguments: Any) -> dict[str, Any]:
-        try:
-            return await endpoint(*arguments)
-        except UserError as error:
-            raise gr.Error(str(error), print_exception=False) from error
-
-    return wrapped
+        api(endpoint, api_name=endpoint.__name__, concurrency_limit=None)
 
 
 def _choose_model(model: object) -> list[Any]:

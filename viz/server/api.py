@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from model.errors import UserError
+import gradio as gr
+
 from viz.server.scheduler import Scheduler
 
 
 class Api:
-    """The endpoints, one method each. They raise UserError with one sentence about a wrong argument."""
+    """The endpoints, one method each. Gradio sends their errors, one sentence, to the client."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -72,7 +73,7 @@ class Api:
         request = {"do": do, "text": text, "model": model, **options, **more}
         answered: dict[str, Any] = json.loads(await self.scheduler.ask(request))
         if "error" in answered:
-            raise UserError(answered["error"])
+            raise gr.Error(answered["error"], print_exception=False)
         answer: dict[str, Any] = answered["answer"]
         return answer
 

@@ -16,8 +16,6 @@ COLOURS = {
         "body_text_color_subdued": "var(--hl-soft)",
         "block_background_fill": "transparent",
         "block_border_width": "0px",
-        "block_shadow": "none",
-        "block_info_text_color": "var(--hl-soft)",
         "block_label_text_color": "var(--hl-soft)",
         "block_title_text_color": "var(--hl-ink)",
         "background_fill_primary": "var(--hl-panel)",
@@ -27,12 +25,8 @@ COLOURS = {
         "color_accent_soft": "var(--hl-raised)",
         "slider_color": "var(--hl-accent)",
         "input_background_fill": "var(--hl-panel)",
-        "input_background_fill_focus": "var(--hl-panel)",
-        "input_border_color": "var(--hl-line)",
         "input_border_color_focus": "var(--hl-accent)",
         "input_border_width": "1px",
-        "input_shadow": "none",
-        "input_shadow_focus": "none",
         "input_placeholder_color": "var(--hl-soft)",
         "button_primary_background_fill": "var(--hl-accent)",
         "button_primary_background_fill_hover": "var(--hl-accent)",
@@ -42,9 +36,6 @@ COLOURS = {
         "button_secondary_background_fill_hover": "var(--hl-raised)",
         "button_secondary_text_color": "var(--hl-ink)",
         "button_secondary_border_color": "var(--hl-line)",
-        "button_border_width": "1px",
-        "button_primary_shadow": "none",
-        "button_secondary_shadow": "none",
     }.items()
 }
 

@@ -121,7 +121,11 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
                 "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
             )
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
-            gr.HTML(html_template='<div role="status"></div>', elem_id="hl-place", apply_default_css=False)
+            gr.HTML(
+                html_template='<div role="status"></div>',
+                elem_id="hl-queue-position",
+                apply_default_css=False,
+            )
         inputs = Inputs(sentence, model, *_options())
         if problems:
             gr.HTML(_paragraphs(problems), elem_id="hl-problems", apply_default_css=False)
@@ -196,7 +200,7 @@ def _options() -> tuple[gr.Slider, gr.Slider]:
 
 
 def _export_menu() -> ExportMenu:
-    with gr.Column(elem_id="hl-export-place"):
+    with gr.Column(elem_id="hl-export-box"):
         button = gr.Button("Export", elem_id="hl-export", size="sm", interactive=False)
         with gr.Column(elem_id="hl-export-menu"):
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")

@@ -97,7 +97,7 @@ def test_the_beam_tree_holds_everything_that_was_considered(page: Page, asked: l
     node = TREE.beam_tree[place]
     nodes.nth(place).hover()
     facts = f"step 3, pruned: {node.reason}. log p {number(node.log_probability)}, score {number(node.score)}"
-    expect(panel.locator(".hl-fate")).to_contain_text(facts)
+    expect(panel.locator(".hl-reason")).to_contain_text(facts)
     found = [f"score {number(one.score)}" for one in TREE.hypotheses]
     scores = panel.locator(".hl-hypotheses .hl-number")
     expect(scores).to_have_text(found)

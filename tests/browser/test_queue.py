@@ -50,7 +50,7 @@ def test_who_waits_sees_the_place_in_the_queue(
     monkeypatch.setattr(
         TRANSLATORS["de-en"], "translate", lambda *a, **k: released.wait(60) and whole(*a, **k)
     )
-    place = opened.locator("#hl-place")
+    place = opened.locator("#hl-queue-position")
     try:
         for page, texts in ((opened, ["eins", "zwei", "drei"]), (other, ["vier"])):
             page.evaluate(

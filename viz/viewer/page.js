@@ -77,7 +77,7 @@ export function cancel() {
 }
 
 function showWaiting(text) {
-  document.querySelector('#hl-place [role="status"]').textContent = text;
+  document.querySelector('#hl-queue-position [role="status"]').textContent = text;
 }
 
 function escaped(text) {

@@ -30,7 +30,7 @@ export function createOverview(store) {
   const kinds = KINDS.map((kind) => createButton('hl-tab', () => choose(kind), { 'data-kind': kind }, kindName(kind)));
   const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' });
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
-  const grid = element('div', { class: 'hl-atlas', role: 'grid', 'aria-label': 'Heads by layer' });
+  const grid = element('div', { class: 'hl-overview', role: 'grid', 'aria-label': 'Heads by layer' });
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
   const roles = element('ul', { class: 'hl-roles', 'aria-label': 'Roles of heads' });
   const [meaning, tint] = [element('p'), element('p', { hidden: true })];
@@ -105,7 +105,7 @@ function sortedRows(parts, state, sorted) {
     cell.append(element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, `${layer + 1}.${head + 1}`));
     return cell;
   });
-  return [element('div', { role: 'row', class: 'hl-atlas-row' }, ...cells)];
+  return [element('div', { role: 'row', class: 'hl-overview-row' }, ...cells)];
 }
 
 // Rows are layers, columns are heads; the average of a layer comes after its last head.
@@ -113,10 +113,10 @@ function layerRows(parts, state) {
   const { layers, heads } = state.record.attention[state.kind];
   const places = [...Array(heads).keys(), null];
   const names = places.map((head) => (head === null ? element('span', {}, 'avg') : line('column', head)));
-  const header = element('div', { class: 'hl-atlas-row hl-atlas-names' }, element('span'), ...names);
+  const header = element('div', { class: 'hl-overview-row hl-overview-names' }, element('span'), ...names);
   const rows = Array.from({ length: layers }, (_, layer) => {
     const cells = places.map((head) => drawHead(parts, state, layer, head));
-    return element('div', { role: 'row', class: 'hl-atlas-row' }, line('layer', layer), ...cells);
+    return element('div', { role: 'row', class: 'hl-overview-row' }, line('layer', layer), ...cells);
   });
   return [header, ...rows];
 }

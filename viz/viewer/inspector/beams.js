@@ -63,7 +63,7 @@ function treeOf(server, { nodes }) {
   const steps = Math.max(...nodes.map(({ step }) => step)) + 1;
   const lines = Math.max(...places.map(({ line }) => line)) + 1;
   const best = bestPath(nodes);
-  const readout = element('p', { class: 'hl-soft hl-fate' }, TREE_HINT);
+  const readout = element('p', { class: 'hl-soft hl-reason' }, TREE_HINT);
   const buttons = nodes.map((one, index) => nodeOf(server, nodes, index, places[index], best, readout));
   addRovingFocus(buttons, (place, key) => neighbour(nodes, places, place, key));
   const name = `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}`;

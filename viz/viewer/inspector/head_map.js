@@ -62,7 +62,7 @@ function cellOf(store, state, one, value, most, readout) {
     value,
     most,
   );
-  cell.classList.toggle('hl-is-silent', isMuted(state, one));
+  cell.classList.toggle('hl-is-muted', isMuted(state, one));
   return cell;
 }
 

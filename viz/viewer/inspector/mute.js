@@ -55,7 +55,7 @@ function drawChoices(server, node, state) {
   );
   const muted = state.mutes.map((each) => {
     const name = `${kindName(each[0])} ${listOf([each])}`;
-    const attributes = { class: 'hl-act hl-silent', 'aria-label': `Unmute ${name}` };
+    const attributes = { class: 'hl-act hl-muted-head', 'aria-label': `Unmute ${name}` };
     return actionButton(`${name} ×`, () => toggle([each]), attributes);
   });
   const clear = actionButton('Clear all', () => store.change({ mutes: [] }), { disabled: state.mutes.length === 0 });
@@ -63,7 +63,7 @@ function drawChoices(server, node, state) {
     element('h3', {}, 'Mute'),
     note(titleOf(state)),
     actions(...buttons),
-    element('div', { class: 'hl-actions hl-silent-heads' }, ...muted, clear),
+    element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
   );
   if (reason) node.append(note(reason));
 }

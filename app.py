@@ -128,7 +128,8 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             )
         inputs = Inputs(sentence, model, *_options())
         if problems:
-            gr.HTML(_paragraphs(problems), elem_id="hl-problems", apply_default_css=False)
+            paragraphs = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
+            gr.HTML(paragraphs, elem_id="hl-problems", apply_default_css=False)
         message = gr.HTML(
             "" if names else NO_MODELS,
             html_template='<div role="alert">${value}</div>',
@@ -210,10 +211,6 @@ def _export_menu() -> ExportMenu:
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
             ]
     return ExportMenu(button, files, calls)
-
-
-def _paragraphs(sentences: Sequence[str]) -> str:
-    return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
 def _examples(model: object) -> list[str]:

@@ -21,7 +21,7 @@ from viz.charts.head_maps import FONT, INK, LAMP
 def head(record: AttentionRecord, kind: str, layer: int, head: int) -> go.Figure:
     """Return one head's matrix with its tokens on both axes."""
     rows, columns = labels(record, kind)
-    figure = go.Figure(_heatmap(record, kind, layer, head, coloraxis="coloraxis"))
+    figure = go.Figure(_heatmap(record, kind, layer, head))
     figure.update_xaxes(title="to", side="top", tickangle=-40, **_ticks(columns))
     figure.update_yaxes(title="from", autorange="reversed", **_ticks(rows))
     title = f"{kind.capitalize()} · layer {layer + 1} · head {head + 1}"
@@ -36,7 +36,7 @@ def layer_grid(record: AttentionRecord, kind: str, layer: int) -> go.Figure:
     names = [f"head {number + 1}" for number in range(heads)]
     figure = make_subplots(rows=down, cols=across, subplot_titles=names, horizontal_spacing=0.03)
     for number in range(heads):
-        trace = _heatmap(record, kind, layer, number, coloraxis="coloraxis")
+        trace = _heatmap(record, kind, layer, number)
         figure.add_trace(trace, row=number // across + 1, col=number % across + 1)
     figure.update_xaxes(showticklabels=False)
     figure.update_yaxes(showticklabels=False, autorange="reversed")
@@ -57,7 +57,7 @@ def _texts(tokens: Sequence[Token]) -> list[str]:
     return [html.escape(token.text) for token in tokens]
 
 
-def _heatmap(record: AttentionRecord, kind: str, layer: int, head: int, **options: Any) -> go.Heatmap:
+def _heatmap(record: AttentionRecord, kind: str, layer: int, head: int) -> go.Heatmap:
     rows, columns = labels(record, kind)
     weights = getattr(record, kind)[layer, head].detach().cpu().numpy()
     if kind == "decoder":  # cells that the mask forbids are empty, not 0
@@ -71,7 +71,7 @@ def _heatmap(record: AttentionRecord, kind: str, layer: int, head: int, **option
         hoverongaps=False,
         xgap=1,
         ygap=1,
-        **options,
+        coloraxis="coloraxis",
     )
 
 
@@ -90,5 +90,4 @@ def _finish(figure: go.Figure, title: str, width: int, height: int) -> go.Figure
         height=height,
     )
     figure.update_xaxes(showgrid=False, zeroline=False)
-    figure.update_yaxes(showgrid=False, zeroline=False)
-    return figure
+    return figure.update_yaxes(showgrid=False, zeroline=False)

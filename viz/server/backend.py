@@ -10,7 +10,7 @@ from model import Translator
 from model.errors import UserError, quote_untrusted
 from viz.export import files
 from viz.server import validation
-from viz.server.handlers import HANDLERS, handler_name, payload_of, run_translation
+from viz.server.handlers import HANDLERS, find_handler, payload_of, run_translation
 from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import ExportRequest
 
@@ -38,10 +38,9 @@ class Backend:
     def answer(self, request: object) -> dict[str, Any]:
         """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence}."""
         try:
-            name = handler_name(request)
-            if name is None:
+            handler = find_handler(request)
+            if handler is None:
                 raise UserError(f"“do” must be one of: {', '.join(HANDLERS)}.")
-            handler = HANDLERS[name]
             return {"answer": handler.work(*self._read(handler.request, request))}
         except UserError as error:
             return {"error": str(error)}

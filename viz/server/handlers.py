@@ -7,7 +7,7 @@ on screen: it names the model, the sentence and the options of its translation, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch
 from model import Translation, Translator
 from model.analysis.attribution import rollout
 from model.errors import UserError
-from model.results import KINDS, Head, Word
+from model.results import KINDS, Head
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import Row, TrainingLog
 from viz.payload import encode, encode_hypothesis, encode_values
@@ -47,6 +47,7 @@ Work = Callable[[Translator, Any], dict[str, Any]]
 class Handler:
     """How requests of one kind are answered."""
 
+    name: str  # in the protocol
     request: type[Request]
     work: Work
     slow: bool  # takes as long as many translations, so it waits in a queue of its own
@@ -62,16 +63,16 @@ def handler(
     """Register the decorated function for requests whose `do` is `name`."""
 
     def register(work: Work) -> Work:
-        HANDLERS[name] = Handler(request, work, slow, from_files)
+        HANDLERS[name] = Handler(name, request, work, slow, from_files)
         return work
 
     return register
 
 
-def handler_name(request: object) -> str | None:
-    """Return the `do` of an unchecked request, None unless it names a handler."""
+def find_handler(request: object) -> Handler | None:
+    """Return the handler that the `do` of an unchecked request names, None unless there is one."""
     name = request.get("do") if isinstance(request, dict) else None
-    return name if isinstance(name, str) and name in HANDLERS else None
+    return HANDLERS.get(name) if isinstance(name, str) else None
 
 
 def run_translation(translator: Translator, request: Request, **options: Any) -> Translation:
@@ -110,8 +111,8 @@ def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     )
     return {
         "text": result.ablated.text,
-        "words": _words(result.ablated_words),
-        "original_words": _words(result.original_words),
+        "words": result.ablated_words,
+        "original_words": result.original_words,
         "differences": [round(value, 6) for value in result.differences],
         "payload": payload_of(translator, request, result.ablated),
     }
@@ -230,10 +231,6 @@ def _probes(translator: Translator) -> tuple[Path, Probes]:
 def _load_probes(directory: Path) -> Probes:
     """Read a file of some megabytes once for all steps of the slider; a changed file needs a restart."""
     return Probes.load(directory)
-
-
-def _words(words: Sequence[Word]) -> list[list[Any]]:
-    return [list(word) for word in words]
 
 
 def _rounded(numbers: torch.Tensor) -> list[Any]:

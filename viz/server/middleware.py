@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from viz.server.handlers import handler_name
+from viz.server.handlers import find_handler
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
 # the server send requests. Only these routes are served; all others return 404. * matches one part of a path,
@@ -75,14 +75,6 @@ TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sen
 logger = logging.getLogger("headlight.requests")
 
 
-class RefusalError(Exception):
-    """A request that is refused, with the status and the sentence of the response."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 class Workload:
     """The number of requests in progress, and whether new ones are refused. Used by the event loop alone."""
 
@@ -120,8 +112,8 @@ class RequestFilter:
                 await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
         except ClientDisconnect:
             pass
-        except RefusalError as refusal:
-            await context.respond(refusal.status, str(refusal))
+        except HTTPException as refusal:
+            await context.respond(refusal.status_code, refusal.detail)
         except Exception as error:
             if not isinstance(error.__cause__, HTTPException):  # Gradio raises that for an unknown session
                 context.note_failure(error)
@@ -130,13 +122,13 @@ class RequestFilter:
             context.log()
 
     async def _check(self, context: RequestContext) -> None:
-        """Read the body of a POST. Raises RefusalError for a request that must not reach Gradio."""
+        """Read the body of a POST. Raises HTTPException for a request that must not reach Gradio."""
         if context.route is None:
-            raise RefusalError(404, NOT_FOUND)
+            raise HTTPException(404, NOT_FOUND)
         if not context.route.startswith("POST "):
             return
         if self.workload.stopping and context.is_work:
-            raise RefusalError(503, "The server is stopping; try again in a moment.")
+            raise HTTPException(503, "The server is stopping; try again in a moment.")
         await context.read_body()
 
 
@@ -178,23 +170,23 @@ class RequestContext:
             await self.send({"type": "http.response.body", "body": b""})
 
     async def read_body(self) -> None:
-        """Read and check the JSON of the body. Raises RefusalError."""
+        """Read and check the JSON of the body. Raises HTTPException."""
         headers = Headers(scope=self._scope)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise RefusalError(415, "Send JSON, with the header Content-Type: application/json.")
+            raise HTTPException(415, "Send JSON, with the header Content-Type: application/json.")
         if int(headers.get("content-length", 0)) > MAX_BODY:
-            raise RefusalError(413, TOO_LARGE)
+            raise HTTPException(413, TOO_LARGE)
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 self._body = await _read_all(self._scope, self._receive)
         except TimeoutError as error:
-            raise RefusalError(408, "The request took too long to arrive; send it again.") from error
+            raise HTTPException(408, "The request took too long to arrive; send it again.") from error
         value = _parse(self._body)
         call = value if isinstance(value, dict) else {}
         if self.route == VIEWER_ROUTE and call.get("fn_name") == "queue_position":
             self.is_work = False  # sent every other second by each waiting page
-        if kind := handler_name(call.get("data")):
-            self._fields["kind"] = kind
+        if handler := find_handler(call.get("data")):
+            self._fields["kind"] = handler.name
 
     def note_failure(self, error: Exception) -> None:
         """Log where the server failed, without the error's message, which may repeat a person's words."""
@@ -251,26 +243,26 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _read_all(scope: Scope, receive: Receive) -> bytes:
-    """The whole body, whatever length the header announces. Raises RefusalError."""
+    """The whole body, whatever length the header announces. Raises HTTPException."""
     body = bytearray()
     async for part in Request(scope, receive).stream():
         body += part
         if len(body) > MAX_BODY:
-            raise RefusalError(413, TOO_LARGE)
+            raise HTTPException(413, TOO_LARGE)
     return bytes(body)
 
 
 def _parse(body: bytes) -> Any:
-    """The JSON of a body. Raises RefusalError for invalid or deeply nested JSON and for NaN."""
+    """The JSON of a body. Raises HTTPException for invalid or deeply nested JSON and for NaN."""
     try:
         value = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise RefusalError(400, "The body is not valid JSON; check it.") from error
+        raise HTTPException(400, "The body is not valid JSON; check it.") from error
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [child for parent in level for child in _children(parent)]
     if level:
-        raise RefusalError(400, f"The JSON is nested deeper than {MAX_DEPTH} levels; make it flatter.")
+        raise HTTPException(400, f"The JSON is nested deeper than {MAX_DEPTH} levels; make it flatter.")
     return value
 
 

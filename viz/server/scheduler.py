@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 
 from viz.payload import to_json
-from viz.server.handlers import HANDLERS, handler_name
+from viz.server.handlers import find_handler
 
 Answer = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one sentence}
 T = TypeVar("T")
@@ -115,8 +115,8 @@ class Scheduler:
         return waiting.index(key) + 1 if key in waiting else None
 
     def _queue_of(self, request: object) -> WorkQueue:
-        name = handler_name(request)
-        return self.slow_queue if name and HANDLERS[name].slow else self.quick_queue
+        handler = find_handler(request)
+        return self.slow_queue if handler and handler.slow else self.quick_queue
 
     async def _run(self, key: str, queue: WorkQueue, request: object) -> bytes:
         def work() -> tuple[bytes, bool]:
@@ -130,8 +130,8 @@ class Scheduler:
         finally:
             if self.running.get(key) is asyncio.current_task():  # else the same request was started again
                 del self.running[key]
-        name = handler_name(request)
-        if is_answer and not (name and HANDLERS[name].from_files):
+        handler = find_handler(request)
+        if is_answer and not (handler and handler.from_files):
             self.cache.put(key, response)
         return response
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 import altair as alt
 
-from model.analysis.measures import Kind, Role
+from model.analysis.measures import Role
 from model.analysis.study import HeadFindings, Study
+from model.results import KINDS
 from viz.charts.head_maps import LAMP, SERIES
 
 Cell = dict[str, int | float | str]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 # A role in the cell of a head.
 LABELS: dict[Role, str] = {
     "previous token": "prev",

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from model.analysis.measures import ALIGNED, POSITIONAL, RARE, ROLES, SINK, Role
 from model.analysis.study import THRESHOLDS, HeadFindings, Study
 from model.files import write_atomically, write_json
-from viz.study.charts import KINDS, figures
+from model.results import KINDS
+from viz.study.charts import figures
 
 # The measure that a role is decided by.
 EVIDENCE: dict[Role, str] = {

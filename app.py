@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from model import Translator, list_models  # isort: skip  # before gradio: model/tempdir.py says why
-from viz.server import environment  # isort: skip  # before gradio: it says why
+from viz.server import port as port_setting  # isort: skip  # before gradio: it says why
 import gradio as gr
 import tyro
 from gradio.events import api
@@ -302,7 +302,7 @@ def main(host: str | None = None, port: int | None = None, models: Path = MODELS
     configure_logging()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     try:
-        port = environment.port() if port is None else port
+        port = port_setting.port() if port is None else port
         check_address(host, port)
     except UserError as error:
         sys.exit(str(error))

@@ -17,7 +17,7 @@ import pytest
 import app
 from model.errors import UserError
 from tests.visitor import ROOT, TEXT, Server, Visitor, completed, serving
-from viz.server import environment
+from viz.server import port as port_setting
 from viz.server.lifecycle import check_address
 from viz.server.middleware import CLIENT_GONE
 
@@ -86,9 +86,9 @@ def test_an_invalid_port_in_the_environment_is_one_sentence():
 
 @pytest.mark.parametrize("port", ["eight", "1e3", "-1", "99999", "0", ""])
 def test_an_invalid_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(environment, "PORT", port)
+    monkeypatch.setattr(port_setting, "PORT", port)
     with pytest.raises(UserError, match="from 1 to 65535"):
-        check_address("127.0.0.1", environment.port())
+        check_address("127.0.0.1", port_setting.port())
 
 
 # Without a network, a disk or a steady clock

@@ -23,7 +23,7 @@ def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tenso
     """Change of the target's log-probability when one head is ablated, for each head.
 
     In nats, summed over the target; negative if the head helps. The decoder runs all ablations as one
-    batch. Those of decoder heads share one encoder output, which they do not change.
+    batch. Ablating a decoder head does not change the encoder's output, so these rows share one.
     """
     config = model.config
     encoder_heads = config.n_encoder_layers * config.n_heads
@@ -82,7 +82,7 @@ def gradient_importance(
     tokens, while the model reads `read` in eval mode. So I_h is the first-order estimate of what
     ablating the head changes.
     """
-    # The caller may have disabled gradients; tensors made in inference mode need a copy to have any.
+    # The caller may have disabled gradients. A tensor made in inference mode has none; its copy can.
     with torch.inference_mode(False), torch.enable_grad(), eval_mode(model):
         source, read, predicted = source.clone(), read.clone(), predicted.clone()
         device = model.output.weight.device

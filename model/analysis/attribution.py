@@ -35,7 +35,7 @@ class Rollout(NamedTuple):
 
 
 def head_vectors(attention: MultiHeadAttention, value: Float[Tensor, "B H S K"]) -> Float[Tensor, "B H S D"]:
-    """f(x_j) = (x_j W_V + b_V) W_O of each head, which a key adds to the output at a weight of 1.
+    """f(x_j) = (x_j W_V + b_V) W_O of each head: what key j would add at weight 1.
 
     `value` is x_j W_V + b_V. Kobayashi et al. 2020, "Attention is Not Only a Weight". The weighted sum
     over keys and heads is the output of the attention without the bias of W_O.
@@ -84,8 +84,8 @@ def rollout(
     The paper has encoders only; the decoder is our extension, with source and prefix propagated
     together. A position starts as its own input. Masked self-attention mixes the positions' shares of
     prefix and source, then cross-attention adds shares of the source by the encoder's last R, each
-    with half for the residual. Feed-forward networks and norms are ignored. Rows sum to 1 where those
-    of the weights do.
+    with half for the residual. Feed-forward networks and norms are ignored. A row sums to 1 if the same
+    row of the weights does.
     """
     encoded = _self_rollout(encoder)
     source_length, target_length = cross.shape[-1], cross.shape[-2]

@@ -3,7 +3,8 @@
 Axis letters: L any leading axes (layer, head), Q queries, S keys, T target length, H heads. Every
 function measures all heads of a kind in one call. Argmax takes the first of equal weights.
 
-The payload carries MEASURES and ROLE_DEFINITIONS, so a new measure or role is added in this file alone.
+The payload carries MEASURES and ROLE_DEFINITIONS, so a new measure is added in this file alone; a
+new role also needs its threshold in study.py.
 """
 
 from __future__ import annotations
@@ -107,9 +108,8 @@ MEASURES = (
     Measure(
         "focus",
         "source focus",
-        "How close the head comes to giving each source token a row of its own: the largest weight of each "
-        "column, summed and divided by the largest possible sum. Heads that align words score high. This is "
-        "Headlight's own measure.",
+        "For each source token the largest weight that any row gives it; summed, and divided by the largest "
+        "possible sum. Heads that align words score high. This is Headlight's own measure.",
     ),
 )
 
@@ -168,14 +168,14 @@ def confidence(
 
 
 def positional(weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | None = None) -> Positional:
-    """The offset from query to strongest key that most queries share, and the share of those who do.
+    """The most common offset from a query to its strongest key, and the share of queries that have it.
 
     Voita et al. 2019, section 5.1: a head is positional when the share is at least 0.9. `mask` is
     True where a query may attend. Only queries that can have the offset count: the first token
     has no previous one, and a row with a single permitted key (the decoder's first) has no choice.
-    Offsets that few queries can have are left out: fewer than half as many as can have the most widely
-    possible offset. A share of one or two queries would say nothing. Of equally common offsets, the one
-    that more queries can have is taken.
+    An offset is left out if fewer than half as many queries can have it as can have the most possible
+    offset, because a share of one or two queries means little. Of equally common offsets, the one that
+    more queries can have is taken.
     """
     counts, able = offset_counts(weights, mask)
     n_queries = weights.shape[-2]
@@ -189,7 +189,7 @@ def positional(weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | Non
 def offset_counts(
     weights: Float[Tensor, "*L Q S"], mask: Bool[Tensor, "Q S"] | None = None
 ) -> tuple[Int[Tensor, "*L O"], Int[Tensor, " O"]]:
-    """For each offset the queries whose strongest key is there, and the queries that can have it.
+    """For each offset: how many queries have their strongest key there, and how many could.
 
     Entry d of the last axis is the offset d - (Q - 1). See `positional`.
     """
@@ -241,10 +241,10 @@ def rare_word_share(weights: Float[Tensor, "*L Q S"], rarity: Int[Tensor, " S"])
 
 
 def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Float[Tensor, "*L"]:
-    """How close a head comes to giving each source token a row of its own, 0 to 1: high for aligning heads.
+    """How strongly some row looks at each source token, 0 to 1: high for heads that align words.
 
-    Our own measure: the largest weight in each source token's column, summed and divided by
-    min(T, tokens), the largest possible sum. A head that spreads its weight scores low, and so
+    Our own measure: for each source token the largest weight that any row gives it, summed and divided
+    by min(T, tokens), the largest possible sum. A head that spreads its weight scores low, and so
     does a head whose rows all look at one token. Rows shifted by one do not change the value.
     `words` is False at special tokens.
     """

@@ -33,9 +33,9 @@ class HeadFindings:
     layer: int
     head: int
     role: Role  # by its measures over all sentences
-    nearest_role: Role  # the same, but for a mixed head the role whose threshold it comes nearest to
+    nearest_role: Role  # the role; for a mixed head, the role that it almost has
     evidence: float  # the measure of the nearest role, 0 to 1
-    agreement: float  # share of the sentences each of which alone gives the same role
+    agreement: float  # share of sentences in which the head has this role
     entropy: float  # bits, mean over rows
     cost: float  # nats that a reference loses when the head is ablated, mean over sentences
     gradient: float  # |dL / d gate| in nats, mean over sentences (Michel et al. 2019)
@@ -56,7 +56,7 @@ class AblationCurve:
     scores: tuple[float, ...]  # 0 to 100, with the first 0, 1, 2, ... heads ablated; ends after a large drop
 
     def redundant_heads(self, points: float = 1.0) -> int:
-        """How many heads can be ablated before the score has first fallen by so many points."""
+        """The largest number of heads that can be ablated before the score is `points` lower."""
         least = self.scores[0] - points
         fallen = (count for count, score in enumerate(self.scores) if score <= least)
         return next(fallen, len(self.scores)) - 1

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from model.results import BeamNode, NodeStatus, Token
 
-PREFIX, IN_BEAM = "given by the prefix", "among the best of its step"
+PREFIX, IN_BEAM = "given by the prefix", "one of the best of its step"
 ENDED, CUT = "ended", "cut at the length limit"
-OUTSCORED, NARROWED, HOPELESS = "outscored", "the beam had narrowed", "could no longer win"
+OUTSCORED, NARROWED = "others had better scores", "fewer places were left in the beam"
+HOPELESS = "its score could not become the best"
 
 
 class BeamTree:

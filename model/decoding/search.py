@@ -22,9 +22,12 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 MAX_BEAM, MAX_LENGTH_PENALTY = 100, 10.0
 PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY = 8, 2.0  # of the page and its HTTP API
 NEVER_PREDICTED = [PAD_ID, UNK_ID, BOS_ID]
-DROP_SHARE = 0.75  # share of unfinished sentences below which dropping the others pays for copying the cache
+# If at most this share of the sentences is unfinished, the finished ones are removed: this saves more time
+# than copying the cache costs.
+DROP_SHARE = 0.75
 NO_HYPOTHESIS = float("-inf")  # log-probability of an empty place in the beam
-BFLOAT16_TOLERANCE = 0.1  # nats a token; of 1,000 captions 93 % came out the same, BLEU within 0.2
+# Nats per token. Of 1,000 captions, 93 % had the same translation, and BLEU differed by at most 0.2.
+BFLOAT16_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,14 @@ def search(
 ) -> list[list[Candidate]]:
     """The translations found for each sentence, at most `beam_size`, the best first.
 
-    A finished hypothesis leaves the beam, which narrows by one (Sutskever et al. 2014), so a beam of 1
-    is greedy decoding. Padding of `source` must be on the right. Every translation begins with
-    `prefix`, whose log-probability counts like that of other tokens. The prefix has no </s>, and at
-    least one token follows it even at the length limit. `gates` have no batch dimension. `encoded` is the
-    encoder's output with these gates, if it is already known. `tree` records the search of a single
-    sentence. `dtype` is that of the matrix products: log-probabilities differ from those of a
-    teacher-forced pass by at most 1e-4 nats a token in float32, and BFLOAT16_TOLERANCE in bfloat16.
+    A finished hypothesis leaves the beam, and the beam becomes one smaller (Sutskever et al. 2014). A beam
+    of 1 therefore stops at the first </s>: this is greedy decoding. Padding of `source` must be on the
+    right. Every translation begins with `prefix`, whose log-probability counts like that of other tokens.
+    The prefix has no </s>, and at least one token follows it even at the length limit. `gates` have no
+    batch dimension. `encoded` is the encoder's output with these gates, if it is already known. `tree`
+    records the search of a single sentence. `dtype` is that of the matrix products: log-probabilities
+    differ from those of a teacher-forced pass by at most 1e-4 nats a token in float32, and
+    BFLOAT16_TOLERANCE in bfloat16.
     """
     options = options or SearchOptions()
     if encoded is None:

@@ -1,8 +1,8 @@
 """The decoder for search: reads one token at a time with a key-value cache.
 
 Its results equal those of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
-values are written into a preallocated cache, the hypotheses of a sentence attend to the source as
-queries of one product, and no module is called.
+values are written into a preallocated cache, one matrix product serves all hypotheses of a sentence in
+cross-attention, and weights are used without calling modules.
 
 Matrix products may run in bfloat16, which is several times faster for many rows on a processor with
 bfloat16 instructions; everything else stays in float32.

@@ -100,7 +100,9 @@ def test_the_head_card_shows_what_muting_changes(page: Page):
     change = sum(tiny().mute(TEXT, [Head("cross", 0, 0)]).differences)
     before = sum(RESULT.log_probabilities)
     expect(panel.locator("strong")).to_have_text(signed(change))
-    expect(panel).to_contain_text(f"log p of “before”{number(before, 2)} → {number(before + change, 2)}")
+    expect(panel).to_contain_text(
+        f"log p of the translation before{number(before, 2)} → {number(before + change, 2)}"
+    )
     page.keyboard.press("m")
     expect(panel.locator("strong")).to_have_count(0)
     assert mutes(page) == []
@@ -118,7 +120,7 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(muted.ids) + 1)
     expect(status(page)).to_contain_text("with 1 head muted")
     expect(panel.locator("ins").first).to_be_visible()
-    panel.get_by_role("button", name="Show the model’s own").click()
+    panel.get_by_role("button", name="Show the model’s translation").click()
     assert page.evaluate(DIFFERENT) == []
     panel.get_by_role("button", name="Show its attention").click()
     panel.get_by_role("button", name="Clear all").click()
@@ -197,4 +199,4 @@ def test_the_head_map_chooses_a_head(page: Page):
     expect(
         panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)
     ).to_have_count(1)
-    expect(open_panel(page, "Head")).to_contain_text("importance, rank")
+    expect(open_panel(page, "Head")).to_contain_text("rank by importance")

@@ -68,7 +68,7 @@ def test_forcing_a_token_continues_from_there_and_back_restores_everything(page:
     point(page, 1, 1)
     expect(page.locator(".hl-value")).to_have_text(number(float(forced.attention.cross[1, 2, 1, 1])))
     page.mouse.move(0, 0)
-    page.get_by_role("button", name="Back to the model’s own").click()
+    page.get_by_role("button", name="Back to the model’s translation").click()
     expect_chips(page, RESULT.attention.predicted)
     assert page.evaluate(DIFFERENT) == []
 
@@ -121,7 +121,7 @@ def test_each_hypothesis_shows_its_own_attention(page: Page):
     expect(page.locator(".hl-value")).to_have_text(number(float(shown.attention.decoder[0, 0, 2, 1])))
     expect(panel.locator(".hl-node")).to_have_count(len(TREE.beam_tree))
     page.mouse.move(0, 0)
-    page.get_by_role("button", name="Back to the model’s own").click()
+    page.get_by_role("button", name="Back to the model’s translation").click()
     assert page.evaluate(DIFFERENT) == []
 
 
@@ -158,7 +158,7 @@ def test_an_own_translation_is_compared_with_the_models(page: Page):
     page.evaluate(KEEP)
     scored.get_by_role("button", name="Show its attention").click()
     expect_chips(page, own.attention.predicted)
-    page.get_by_role("button", name="Back to the model’s own").click()
+    page.get_by_role("button", name="Back to the model’s translation").click()
     assert page.evaluate(DIFFERENT) == []
 
 

@@ -91,7 +91,7 @@ def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(pag
     assert [each["step"] for each in asked[1:]] == [1, 100], "a step that was shown is not asked for again"
     page.mouse.move(0, 0)
     expect(status(page)).to_contain_text("training, step 1")
-    page.get_by_role("button", name="Back to the model’s own").click()
+    page.get_by_role("button", name="Back to the model’s translation").click()
     assert page.evaluate(DIFFERENT) == []
     expect(panel).to_contain_text("Step 1000 of 1000")
 

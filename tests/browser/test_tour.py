@@ -71,7 +71,7 @@ def test_the_page_stays_usable_and_escape_ends_the_tour(page: Page):
 
 def test_leaving_the_record_ends_the_tour(page: Page):
     start(page)
-    page.get_by_role("button", name="Back to the model’s own").click()
+    page.get_by_role("button", name="Back to the model’s translation").click()
     expect(page.get_by_label("Tour")).to_be_hidden()
 
 

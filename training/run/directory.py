@@ -56,7 +56,7 @@ def read_run(output: Path) -> dict[str, Any]:
 def check_config(output: Path, config: TrainConfig) -> list[str]:
     """Raise UserError if a setting differs from that of the run and must not change.
 
-    Returns a sentence for each setting that may change and did, because it may be a mistake.
+    Returns one sentence for each allowed change, because the change may be a mistake.
     """
     before = read_run(output)["config"]
     now = json.loads(json.dumps(asdict(config)))

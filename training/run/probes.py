@@ -58,8 +58,8 @@ class ProbeRecorder:
     def __init__(self, translator: Translator, output: Path, step: int, main: bool = True) -> None:
         """Prepare to probe the run in `output`, which continues after `step`; only the main process writes.
 
-        Two kinds of existing probes are dropped: those of later steps, which the resumed run takes again,
-        and the one of a step that was only the last of an earlier session.
+        Drops existing probes of later steps, because the resumed run measures them again, and a probe that
+        was made only because an earlier session ended there.
         """
         self.translator, self.output, self.main = translator, output, main
         checkpoint = translator.checkpoint

@@ -14,7 +14,7 @@ from viz.server.handlers import HANDLERS, find_handler, payload_of, run_translat
 from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import ExportRequest
 
-UNEXPECTED = "Something went wrong inside the page; the last result is kept. The server's log says more."
+UNEXPECTED = "This is an error of the server, and its log says more. The last result is kept; try again."
 
 logger = logging.getLogger("headlight")
 

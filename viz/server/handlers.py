@@ -1,4 +1,4 @@
-"""The work behind the page: one function for each kind of request of the viewer.
+"""Answers each kind of request: translate, target, score, mute, importance, values, cell, beams, training.
 
 Each is registered under its name in the protocol, the field `do` of a request. A request is about the record
 on screen: it names the model, the sentence and the options of its translation, and says what else is wanted.
@@ -51,7 +51,7 @@ class Handler:
     request: type[Request]
     work: Work
     slow: bool  # takes as long as many translations, so it waits in a queue of its own
-    from_files: bool  # reads files that can change while the server runs, so its response is not cached
+    from_files: bool  # reads files of a training, which can change while the server runs: never cached
 
 
 HANDLERS: dict[str, Handler] = {}
@@ -172,7 +172,7 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
     try:
         directory, probes = _probes(translator)
-    except UserError as error:  # an answer and not an error, after which the viewer would offer to ask again
+    except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
         return {"curves": [], "steps": [], "sentences": [], "notice": str(error)}
     curves, notice = _curves(directory)
     return {
@@ -221,16 +221,20 @@ def _probes(translator: Translator) -> tuple[Path, Probes]:
     if directory is None:
         raise UserError(NO_TRAINING)
     try:
-        return directory, _load_probes(directory)
+        return directory, _load_probes(directory, _changed_at(directory / PROBES))
     except UserError as error:  # only logged, because its message names a path of the server
         logger.info("training: %s", error)
         raise UserError(BROKEN_TRAINING if (directory / PROBES).exists() else NO_TRAINING) from error
 
 
 @lru_cache(maxsize=4)
-def _load_probes(directory: Path) -> Probes:
-    """Read a file of some megabytes once for all steps of the slider; a changed file needs a restart."""
+def _load_probes(directory: Path, changed_at: int) -> Probes:
+    """Read a file of some megabytes once for all steps of the slider, and again when it has changed."""
     return Probes.load(directory)
+
+
+def _changed_at(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def _rounded(numbers: torch.Tensor) -> list[Any]:

@@ -23,7 +23,7 @@ from viz.server.handlers import find_handler
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
 # the server send requests. Only these routes are served; all others return 404. * matches one part of a path,
-# ** the rest. Work is logged, and refused once the server stops.
+# ** the rest. Work is logged. Once the server stops, new work (POST) is refused; results can still be read.
 PAGE_ROUTES = (
     "GET /",
     "GET /healthz",
@@ -214,8 +214,8 @@ def _route(scope: Scope) -> str | None:
 def _response_to(error: Exception, is_work: bool) -> tuple[int, str]:
     """Map an exception to 400 (bad request) or 500 (our bug).
 
-    Gradio uses the fields of a body unchecked, so that a wrong one raises nearly anything. Our own callbacks
-    catch their errors.
+    Gradio does not check the fields of a body, and a wrong field can raise almost any exception. Our own
+    callbacks catch their errors.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return 404, NOT_FOUND  # no file has such a name

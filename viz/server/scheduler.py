@@ -23,9 +23,9 @@ Answer = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one 
 T = TypeVar("T")
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
-# Torch's threads for one computation: together at most the number of cores, or one each where cores are few.
-# With more, the threads that share a computation sleep while they wait for each other, and it takes four
-# times as long.
+# Torch's threads for one computation. All computations together use at most one thread for each core; with
+# few cores, each computation uses one thread. With more, the threads that share a computation sleep while
+# they wait for each other, and it takes four times as long.
 QUICK_THREADS, SLOW_THREADS = 1, max(1, torch.get_num_threads() - QUICK_AT_ONCE)
 MAX_WAITING = 256  # in one queue; further requests are refused
 MAX_CACHED = 32 * 2**20  # bytes of responses: some hundred translations

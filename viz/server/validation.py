@@ -16,7 +16,7 @@ from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 
-MAX_CHARACTERS = 10_000  # far above what fits a model, so that the model's own message names its limit
+MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
 

@@ -85,7 +85,7 @@ function escaped(text) {
 }
 
 // The widgets' values from the link, or their default values. `examples` has a sentence for each loaded model. If the
-// sentence, model or options in the address change, the page reloads; the viewer's own part does not reload it.
+// sentence, model or options in the address change, the page reloads. Changes of head, pin or tab do not reload it.
 export function readAddress({ examples, most, captions: known }, [sentence, model, beam, penalty]) {
   captions = known;
   window.addEventListener('hashchange', ({ oldURL, newURL }) => {

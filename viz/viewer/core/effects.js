@@ -19,8 +19,8 @@ export function startEffects(server) {
   });
 }
 
-// Muted heads: what they change is asked again for each new record. While the translation with muted heads is on
-// screen, other muted heads lead back to the model's own translation.
+// Asks what the muted heads change, again for each new record. If the translation with muted heads is on screen and
+// the muted heads change, the model's own translation is shown again.
 function followMutes(server, state, before) {
   if (!differs(state, before, ['record', 'mutes'])) return;
   const { store } = server;
@@ -33,7 +33,7 @@ function followMutes(server, state, before) {
   }
 }
 
-// Without an answer, the heads of the last answer are muted again, so that the marks on the heads agree with it.
+// If the request fails, restores the muted heads of the last answer, so that the marks on the heads agree with it.
 async function askMuted(server) {
   const { store } = server;
   const { mutes, record } = store.get();

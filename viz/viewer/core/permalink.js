@@ -13,7 +13,7 @@ const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel']; // choices whose value is one of a list
 
-// Leaves out the choices that a new page has anyway.
+// Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
   const parameters = { ...taskParameters(state.record), kind: state.kind, layer: state.layer + 1 };
   parameters.head = state.head === null ? 'all' : state.head + 1;

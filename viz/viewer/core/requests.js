@@ -5,7 +5,7 @@ import { trainingStep } from './store.js';
 
 const DOING = {
   beams: 'Searching with a beam',
-  cell: 'Reading the cell',
+  cell: 'Explaining the cell',
   force: 'Translating from the forced word',
   importance: 'Muting each head in turn',
   mute: 'Translating with heads muted',

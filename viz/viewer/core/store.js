@@ -1,5 +1,5 @@
 // The one state of the viewer, the one function that changes it, and questions about it. The panels draw from the
-// state and send changes back; nothing else keeps state.
+// state and send changes back; no panel keeps a copy of it.
 // Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
 // words are merged or special tokens are hidden.
 
@@ -37,7 +37,7 @@ export const CHOICES = Object.freeze({
 const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
-  muted: null, // what muting `heads` changes, with the `record` of the translation without them
+  muted: null, // what muting `heads` changes; its `record` is the translation with these heads muted
   values: Object.freeze({ norm: null, rollout: null }),
   importance: null,
   cell: null,

@@ -32,7 +32,7 @@ function drawCell(server, node, state) {
   else if (!state.busy)
     node.replaceChildren(
       note(
-        'This cell has not been read. ',
+        'This cell is not explained yet. ',
         actionButton('Explain it', () => askCell(server)),
       ),
     );
@@ -139,8 +139,8 @@ function softmax({ scores, weights, column }, columns) {
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    fact('its norm, ‖weight × f(x)‖', fixed(norm)),
-    fact(`of ${fixed(total)} in the row`, `${fixed((100 * norm) / (total || 1), 1)} %`),
+    fact('norm of weight × f(x)', fixed(norm)),
+    fact(`share of the row’s total, ${fixed(total)}`, `${fixed((100 * norm) / (total || 1), 1)} %`),
     note('f(x) is the value vector at ', tokenText(column), ' after the output projection (Kobayashi et al. 2020).'),
   ];
 }

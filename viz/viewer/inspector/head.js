@@ -69,7 +69,7 @@ function cardOf(state, open) {
     element('section', { class: 'hl-part' }, ...roleOf(state, heads)),
     section(
       cardTitle(state, heads),
-      note(`Over the ${plural(rows.length, 'row')} of this sentence. The ticks are all heads of this kind.`),
+      note(`Over the ${plural(rows.length, 'row')} of this sentence. Each tick is one head of this kind.`),
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
       ...importanceOf(state, heads),
     ),
@@ -143,5 +143,5 @@ function importanceOf({ importance }, heads) {
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);
   const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // heads that cost more
-  return [fact('importance, rank', `${rank} of ${all.length}`)];
+  return [fact('rank by importance', `${rank} of ${all.length}`)];
 }

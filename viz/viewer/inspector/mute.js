@@ -86,7 +86,7 @@ function drawOutcome(server, node, state) {
 function showButton(server, state, muted) {
   const { store } = server;
   if (state.record === muted.record)
-    return actionButton('Show the model’s own', () => store.change(closeView(store.get())));
+    return actionButton('Show the model’s translation', () => store.change(closeView(store.get())));
   return actionButton('Show its attention', () => showMuted(server, muted));
 }
 

@@ -28,7 +28,7 @@ export function changeOf(record, { differences }) {
   const before = sum(record.log_probabilities);
   const change = sum(differences);
   return [
-    fact('log p of “before”', `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
+    fact('log p of the translation before', `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
     element(
       'p',
       { class: 'hl-fact' },

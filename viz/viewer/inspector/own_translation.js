@@ -54,7 +54,7 @@ function drawResult(store, node, { record, scored }) {
     note(
       isDisjoint
         ? 'The two translations have no token in common, so there is no difference to show.'
-        : 'The difference is the model’s weight minus the weight in yours, for tokens that are in both translations.',
+        : 'The difference is the model’s weight minus the weight in your translation, for tokens that are in both translations.',
     ),
   );
   return undefined;

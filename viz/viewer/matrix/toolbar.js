@@ -8,7 +8,7 @@ import { tabs } from '../core/widgets.js';
 import { createSaveMenu } from './save_menu.js';
 
 // The name of each mode and its definition.
-const MODES = {
+const MODE_LABELS = {
   weight: ['Weight', 'the attention weight: each row adds up to 1'],
   norm: ['Norm', 'how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'],
   rollout: [
@@ -54,7 +54,7 @@ function reduceTo(state, reduce) {
 }
 
 export function createToolbar({ store, ask }) {
-  const modes = Object.entries(MODES).map(([mode, [name, title]]) => {
+  const modes = Object.entries(MODE_LABELS).map(([mode, [name, title]]) => {
     const choose = () => store.change(chooseMode(store.get(), mode));
     return createButton('hl-tab', choose, { title, 'data-mode': mode }, name);
   });

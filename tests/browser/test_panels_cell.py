@@ -47,7 +47,9 @@ def test_the_numbers_are_the_models(page: Page, kind: str, layer: int, head: int
     expect(panel.locator(".hl-softmax .hl-this .hl-number").last).to_have_text(number(weight))
     norm, norms = float(real.norms[column]), float(real.norms.sum())
     expect(panel).to_contain_text(f"norm of weight × f(x){number(norm)}")
-    expect(panel).to_contain_text(f"share of the row’s total, {number(norms)}{number(100 * norm / norms, 1)} %")
+    expect(panel).to_contain_text(
+        f"share of the row’s total, {number(norms)}{number(100 * norm / norms, 1)} %"
+    )
     panel.get_by_text("All numbers").click()
     triples = zip(real.query.tolist(), real.key.tolist(), real.products.tolist(), strict=True)
     texts = [f"{number(query)} × {number(key)} = {number(product)}" for query, key, product in triples]

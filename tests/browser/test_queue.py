@@ -40,25 +40,31 @@ def test_slow_questions_do_not_hold_up_quick_ones_or_a_translation(
 IN_QUEUE = {"model": "de-en", "beam_size": 1, "length_penalty": 1, "do": "translate", "prefix": []}
 
 
+def ask_to_translate(page: Page, text: str):
+    page.evaluate("(request) => void Headlight.viewer.ask(request)", {**IN_QUEUE, "text": text})
+
+
 def test_who_waits_sees_the_place_in_the_queue(
     opened: Page, browser: Browser, address: str, monkeypatch: pytest.MonkeyPatch
 ):
     other = browser.new_page()
     other.goto(address)
     other.locator(".hl-thumbnail").first.wait_for()
-    released, whole = threading.Event(), TRANSLATORS["de-en"].translate
-    monkeypatch.setattr(
-        TRANSLATORS["de-en"], "translate", lambda *a, **k: released.wait(60) and whole(*a, **k)
-    )
+    begun, released = threading.Semaphore(0), threading.Event()
+    whole = TRANSLATORS["de-en"].translate
+
+    def wait_and_translate(*args, **options):
+        begun.release()
+        return released.wait(60) and whole(*args, **options)
+
+    monkeypatch.setattr(TRANSLATORS["de-en"], "translate", wait_and_translate)
     place = opened.locator("#hl-queue-position")
     try:
-        for page, texts in ((opened, ["eins", "zwei", "drei"]), (other, ["vier"])):
-            page.evaluate(
-                """([request, texts]) => {
-                  for (const text of texts) Headlight.viewer.ask({ ...request, text });
-                }""",
-                [IN_QUEUE, texts],
-            )
+        for text in ("eins", "zwei"):  # one for each worker
+            ask_to_translate(opened, text)
+            assert begun.acquire(timeout=30)
+        ask_to_translate(opened, "drei")
+        ask_to_translate(other, "vier")
         submit(opened, "Wer wartet noch?")
         expect(place).to_have_text("number 3 in the queue")
         other.close()  # and with it goes what it had asked

@@ -1,4 +1,4 @@
-"""Command line: python -m model translate."""
+"""Command line: python -m model translate, and python -m model import."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from model.decoding.search import SearchOptions
 from model.errors import UserError
 from model.results import Hypothesis
 from model.storage.checkpoint import find_model
+from model.storage.marian import Bits, import_model
 from model.translator import Translator
 
 
@@ -62,6 +63,24 @@ def translate(
         sys.exit(1)
 
 
+def import_checkpoint(
+    model: Annotated[str, tyro.conf.Positional], output: Path | None = None, bits: Bits = 8
+) -> None:
+    """Import a MarianMT model, such as one of OPUS-MT, so that the page and every command can open it.
+
+    Args:
+        model: A folder with a MarianMT checkpoint, or its name on the Hugging Face hub.
+        output: The model directory to write; assets/models/NAME if not given.
+        bits: Bits of each number in a matrix; 8 have a scale per row.
+    """
+    name = Path(model).resolve().name if Path(model).is_dir() else model.rsplit("/", 1)[-1]
+    output = output or Path("assets/models") / name
+    info = import_model(model, output, bits).info
+    print(f"Wrote {output}: {info.title}. Try: python -m model translate --model {output}")
+    if codes := info.target_languages:
+        print(f"Begin each sentence with one of {len(codes)} codes, such as {codes[0]}.")
+
+
 def _lines_of_standard_input() -> list[str]:
     """Split at line feeds only; a sentence may contain other line separators."""
     try:
@@ -95,7 +114,9 @@ def _to_json(translator: Translator, sentence: str, hypotheses: Sequence[Hypothe
 def main() -> None:
     """Run one command; a UserError is printed and gives exit status 1."""
     try:
-        tyro.extras.subcommand_cli_from_dict({"translate": translate}, prog="python -m model")
+        tyro.extras.subcommand_cli_from_dict(
+            {"translate": translate, "import": import_checkpoint}, prog="python -m model"
+        )
     except UserError as error:
         sys.exit(str(error))
 

@@ -39,6 +39,8 @@ class ModelConfig:
     norm: str = "pre"  # or "post", which __post_init__ checks
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
+    activation: str = "relu"  # of the feed-forward networks; or "silu", "gelu"
+    output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
 
     def __post_init__(self) -> None:
         for name, largest in LARGEST.items():
@@ -54,6 +56,10 @@ class ModelConfig:
             raise UserError(f"dropout {self.dropout} must be at least 0 and below 1.")
         if self.norm not in ("pre", "post"):
             raise UserError(f"norm is {quote_untrusted(self.norm)}; it must be 'pre' or 'post'.")
+        if self.activation not in ("relu", "silu", "gelu"):
+            raise UserError(
+                f"activation is {quote_untrusted(self.activation)}; it must be 'relu', 'silu' or 'gelu'."
+            )
         if self.tied and self.source_vocabulary != self.target_vocabulary:
             raise UserError("Tied weights need one vocabulary for both languages; set tied to false.")
 
@@ -80,7 +86,8 @@ class ModelConfig:
             vocabularies += self.target_vocabulary
         if not self.tied or self.separate_output:
             vocabularies += self.target_vocabulary
-        return encoder + decoder + final + vocabularies * d
+        bias = self.target_vocabulary if self.output_bias else 0
+        return encoder + decoder + final + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError, quote_untrusted
+from model.languages import language_name
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
@@ -13,12 +14,11 @@ MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
 BATCH_TOKENS = 4096  # of one side of a batch
-LANGUAGES = {"de": "German", "en": "English", "fr": "French", "it": "Italian", "word": "lower-case letters"}
 
 
 def language(info: ModelInfo) -> str:
     """The name of the language that the model reads."""
-    return LANGUAGES.get(info.source_language, info.source_language)
+    return language_name(info.source_language)
 
 
 def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) -> list[list[int] | UserError]:

@@ -241,6 +241,9 @@ class Translator(OnHub):
         if unknown:
             listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
             found.append(f"The model does not know {listed} and reads it as <unk>.")
+        codes = self.checkpoint.info.target_languages
+        if codes and source[0].piece not in codes:
+            found.append(f"Begin the sentence with the code of a target language, such as {codes[0]}.")
         if hypothesis.log_probability / len(hypothesis.ids) < UNSURE:
             found.append(
                 f"The model is unsure of this translation; it reads {language(self.checkpoint.info)}."

@@ -105,4 +105,8 @@ class SequenceLoss(nn.Module):
         decoded = self.model.decode(batch.read, self.model.encode(source, mask))
         real = batch.labels != PAD_ID
         smoothing = self.smoothing if self.training else 0.0
-        return token_loss(decoded.hidden[real], self.model.output.weight, batch.labels[real], smoothing)
+        hidden, weight, bias = decoded.hidden[real], self.model.output.weight, self.model.output.bias
+        if bias is not None:  # as one more column of the matrix, whose input is always 1
+            hidden = torch.cat((hidden, hidden.new_ones(len(hidden), 1)), 1)
+            weight = torch.cat((weight, bias[:, None]), 1)
+        return token_loss(hidden, weight, batch.labels[real], smoothing)

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.network.layers import DecoderLayer
+from model.network.layers import ACTIVATIONS, DecoderLayer
 from model.network.transformer import Encoded, HeadGates, Transformer
 
 FIRST_CAPACITY = 32
@@ -103,6 +103,8 @@ class IncrementalDecoder:
         vocabulary = model.output.weight.t().to(dtype)
         # From two rows on, this layout saves more time than the copy takes.
         self.vocabulary = vocabulary.contiguous() if rows > 1 else vocabulary
+        self.vocabulary_bias = model.output.bias
+        self.activation = ACTIVATIONS[config.activation]
         self.zero = model.output.weight.new_zeros(1, 1, 1)
         self.cross_kv = [
             CrossKeyValue(
@@ -130,11 +132,12 @@ class IncrementalDecoder:
         for place, layer in enumerate(self.layers):
             x = layer.self_norm.post(x, self._self_attend(place, layer.self_norm.pre(x)))
             x = layer.cross_norm.post(x, self._cross_attend(place, layer.cross_norm.pre(x)))
-            hidden = layer.inner(layer.feed_forward_norm.pre(x)).relu_()
+            hidden = self.activation(layer.inner(layer.feed_forward_norm.pre(x)))
             x = layer.feed_forward_norm.post(x, layer.outer(hidden))
         self.length += 1
         hidden = self.final.normalise(x) if self.final else x
-        return (hidden.to(self.vocabulary.dtype) @ self.vocabulary).to(x.dtype)
+        logits = (hidden.to(self.vocabulary.dtype) @ self.vocabulary).to(x.dtype)
+        return logits if self.vocabulary_bias is None else logits.add_(self.vocabulary_bias)
 
     def select(self, rows: Int[Tensor, " r"], sentences: Int[Tensor, " n"] | None = None) -> None:
         """Let row i continue what row `rows[i]` has read; keep only these `sentences`, or all if None."""

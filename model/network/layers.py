@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -13,19 +14,23 @@ from torch import Tensor, nn
 from model.config import ModelConfig
 from model.network.attention import KeyValue, MultiHeadAttention
 
+# ReLU works in place, which saves memory. The gradients of the others need their input.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "silu": F.silu, "gelu": F.gelu}
+
 
 class FeedForward(nn.Module):
-    """Position-wise feed-forward network, section 3.3, equation 2."""
+    """Position-wise feed-forward network, section 3.3, equation 2, with any of three activations."""
 
-    def __init__(self, d_model: int, d_ff: int) -> None:
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.inner = nn.Linear(d_model, d_ff)
         self.outer = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
-        """Two projections with a ReLU between them."""
+        """Two projections with the activation between them."""
         # Flattened, because autograd copies the gradient of a view that relu_ changes in place.
-        hidden: Tensor = self.inner(x.flatten(0, -2)).relu_()
+        hidden = self.activation(self.inner(x.flatten(0, -2)))
         output: Tensor = self.outer(hidden)
         return output.view_as(x)
 
@@ -119,7 +124,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = MultiHeadAttention(config.d_model, config.n_heads)
         self.self_residual = Residual(config)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
         self.feed_forward_residual = Residual(config)
 
     def forward(
@@ -155,7 +160,7 @@ class DecoderLayer(nn.Module):
         self.self_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config.d_model, config.n_heads)
         self.cross_residual = Residual(config)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
         self.feed_forward_residual = Residual(config)
 
     def forward(

@@ -100,7 +100,7 @@ class Transformer(nn.Module):
         # With pre-norm the sum of all sub-layers is not normalised, so a LayerNorm follows the last layer.
         final = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = final(d), final(d)
-        self.output = nn.Linear(d, config.target_vocabulary, bias=False)
+        self.output = nn.Linear(d, config.target_vocabulary, bias=config.output_bias)
         if config.tied and not config.separate_output:
             self.output.weight = target.weight
         self.initialise()
@@ -116,6 +116,8 @@ class Transformer(nn.Module):
             if isinstance(module, nn.Linear) and module is not self.output:
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
+        if self.output.bias is not None:
+            nn.init.zeros_(self.output.bias)
         for module in self.modules():
             if isinstance(module, MultiHeadAttention):
                 for block in module.project.weight.chunk(3):

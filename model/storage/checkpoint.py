@@ -19,18 +19,20 @@ from safetensors.torch import save_file
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import check_file, read_json, read_text, write_atomically, write_json
-from model.network.transformer import Transformer
+from model.network.transformer import Transformer, check_head
+from model.results import Head
+from model.sentencepiece import load_tokenizer
 from model.storage.hub import OnHub
 from model.tokenizer import Tokenizer
 
-FORMAT = 2  # 2 added weights in 8 bits; 1 can still be read
+FORMAT = 3  # 2 added weights in 8 bits, 3 imported models; 1 and 2 can still be read
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 MAX_HEADER_BYTES = 2 << 20  # names and shapes, which precede the weights; 16 kB for the default model
 MAX_PARAMETERS = 250_000_000  # 1 GB in memory; the shipped models have under 10 million
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
 SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
 STORED_TYPES = {"F16", "BF16", "F32", "I8"}
-MAX_LABEL, MAX_SCORES = 100, 20  # what fits into the page's list of models
+MAX_LABEL, MAX_SCORES, MAX_CODES = 100, 20, 1000  # what fits into the page's list of models
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 
 
@@ -42,6 +44,9 @@ class ModelInfo:
     target_language: str
     title: str
     scores: Mapping[str, float] = field(default_factory=dict)
+    origin: str = ""  # where an imported model comes from; empty when it was trained here
+    target_languages: tuple[str, ...] = ()  # codes such as >>fra<<, one of which must begin each source
+    aligned_head: Head | None = None  # the head that was taught to align, where the origin says so
 
 
 @dataclass(frozen=True)
@@ -64,9 +69,14 @@ class Checkpoint(OnHub):
 
 
 def save(
-    checkpoint: Checkpoint, directory: Path, card: str | None = None, *, eight_bit: bool = False
+    checkpoint: Checkpoint,
+    directory: Path,
+    card: str | None = None,
+    *,
+    eight_bit: bool = False,
+    dtype: torch.dtype = torch.float16,
 ) -> None:
-    """Write a model directory with weights in 16 bits, each file atomically, the weights last.
+    """Write a model directory with weights in `dtype`, each file atomically, the weights last.
 
     With `eight_bit` matrices have 8 bits and one scale per row, which is half the size. While a newer
     state of the same model is saved, the directory can be loaded at any time.
@@ -79,7 +89,7 @@ def save(
         write_atomically(directory / CARD, lambda part: part.write_text(card, encoding="utf-8"))
     # named_parameters has a tied weight only once.
     weights = {name: parameter.detach().cpu() for name, parameter in checkpoint.model.named_parameters()}
-    stored = {name: weight.to(torch.float16).contiguous() for name, weight in weights.items()}
+    stored = {name: weight.to(dtype).contiguous() for name, weight in weights.items()}
     if eight_bit:
         stored |= quantise_rows(weights)
     write_atomically(directory / WEIGHTS, lambda part: save_file(stored, part))
@@ -125,11 +135,14 @@ def save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> No
 
 
 def load_tokenizers(directory: Path, joint: bool) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer, the same object if they share one file."""
-    if joint or (directory / JOINT).is_file():
+    """Source and target tokenizer, the same object if they share one file.
+
+    An imported model may have one vocabulary for both languages and yet a tokenizer for each.
+    """
+    if (directory / JOINT).is_file() or (joint and not (directory / SOURCE).is_file()):
         tokenizer = Tokenizer.load(directory / JOINT)
         return tokenizer, tokenizer
-    return Tokenizer.load(directory / SOURCE), Tokenizer.load(directory / TARGET)
+    return load_tokenizer(directory / SOURCE), load_tokenizer(directory / TARGET)
 
 
 def load(directory: Path) -> Checkpoint:
@@ -142,7 +155,7 @@ def load(directory: Path) -> Checkpoint:
         raise UserError(f"There is no model directory {directory}; check the path.")
     settings = _read_config(directory / CONFIG)
     config = ModelConfig.from_json(settings["model"])
-    info = _info(settings, directory / CONFIG)
+    info = _info(settings, config, directory / CONFIG)
     source, target = load_tokenizers(directory, config.tied)
     sizes = (config.source_vocabulary, config.target_vocabulary)
     if (len(source), len(target)) != sizes:
@@ -211,9 +224,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     raise UserError(f"{path} is not a Headlight model's config; write it again.")
 
 
-def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
+def _info(settings: Mapping[str, Any], config: ModelConfig, path: Path) -> ModelInfo:
     values = {}
-    for name in ModelInfo.__dataclass_fields__:
+    for name in ("source_language", "target_language", "title", "scores"):
         if name not in settings:
             raise UserError(f"{path} has no {name!r}; copy it from the run again.")
         values[name] = settings[name]
@@ -227,7 +240,29 @@ def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
             raise UserError(
                 f"The score {quote_untrusted(name)} in {path} is not a valid number; write it again."
             )
-    return ModelInfo(**values | {"scores": {name: float(value) for name, value in scores.items()}})
+    values["scores"] = {name: float(value) for name, value in scores.items()}
+    return ModelInfo(**values, **_origin(settings, config, path))
+
+
+def _origin(settings: Mapping[str, Any], config: ModelConfig, path: Path) -> dict[str, Any]:
+    """What only the settings of an imported model say."""
+    origin, codes, head = (settings.get(name) for name in ("origin", "target_languages", "aligned_head"))
+    if not (origin in (None, "") or _is_label(origin)):
+        raise UserError(f"origin in {path} is not a short line of visible text; import the model again.")
+    if not (codes is None or (isinstance(codes, list) and all(map(_is_label, codes[:MAX_CODES])))):
+        raise UserError(f"target_languages in {path} are not codes of languages; import the model again.")
+    match head:
+        case [str(kind), int(layer), int(place)] if bool not in map(type, head):
+            check_head(config, Head(kind, layer, place))
+        case None:
+            pass
+        case _:
+            raise UserError(f"aligned_head in {path} is not a kind, a layer and a head; import it again.")
+    return {
+        "origin": origin or "",
+        "target_languages": tuple(codes or ())[:MAX_CODES],
+        "aligned_head": Head(*head) if head else None,
+    }
 
 
 def _is_label(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,13 +61,14 @@ class OnHub(
         # The mixin's own reads config.json unchecked and passes its entries to the constructor.
         directory = Path(pretrained_model_name_or_path)
         if not directory.is_dir():
-            directory = _fetched(str(pretrained_model_name_or_path), **options)
+            directory = fetch(str(pretrained_model_name_or_path), **options)
         return cls.load(directory)
 
 
-def _fetched(name: str, **options: Any) -> Path:
+def fetch(name: str, files: Sequence[str] = FILES, **options: Any) -> Path:
+    """The folder of the hub's cache with these files of a model. Raises UserError if there is none."""
     try:
-        return Path(snapshot_download(name, allow_patterns=list(FILES), **options))
+        return Path(snapshot_download(name, allow_patterns=list(files), **options))
     except Exception as error:  # errors of network, name and cache have no common class
         raise UserError(
             f"There is no directory {quote_untrusted(name)}, and the Hugging Face hub gives no such model "

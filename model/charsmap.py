@@ -1,0 +1,55 @@
+"""The table of replacements of a SentencePiece normaliser, as its model file holds it.
+
+It is the size of a trie in bytes, the trie itself as a double array in units of 32 bits (as the library
+Darts-clone writes it), and the values, each ended by a zero byte. That of the usual rule nmt_nfkc has 225,000
+entries in 0.3 MB, so the table is looked up as it is and never spelt out.
+"""
+
+from __future__ import annotations
+
+import struct
+
+MAX_TABLE = 4 << 20  # bytes
+MAX_VALUE = 128  # bytes that one replacement can have; those of nmt_nfkc have at most 33
+
+
+class Charsmap:
+    """Replaces the longest match at each place of a text."""
+
+    def __init__(self, table: bytes) -> None:
+        """Raises ValueError if the table is too long or not one; every lookup stays inside it."""
+        self.table = table
+        self._units: tuple[int, ...] = ()
+        self._values = b""
+        if table:
+            size = int.from_bytes(table[:4], "little")
+            if len(table) > MAX_TABLE or size % 4 or size == 0 or size + 4 > len(table):
+                raise ValueError("the table is too long or cut short")
+            self._units = struct.unpack_from(f"<{size // 4}I", table, 4)
+            self._values = table[4 + size :]
+
+    def replace(self, text: str, start: int) -> tuple[str, int]:
+        """What the longest match at `start` becomes, and where it ends; without one, the character itself."""
+        units, values = self._units, self._values
+        found, end = text[start], start + 1
+        if not units:
+            return found, end
+        node = _offset(units[0])
+        for place in range(start, len(text)):
+            for byte in text[place].encode():
+                node ^= byte
+                # The lowest byte of a unit is the label of the edge to it; the highest bit marks a value.
+                if node >= len(units) or units[node] & 0x800000FF != byte:
+                    return found, end
+                unit = units[node]
+                node ^= _offset(unit)
+            if unit >> 8 & 1 and node < len(units):
+                first = units[node] & 0x7FFFFFFF
+                value, _, _ = values[first : first + MAX_VALUE].partition(b"\0")
+                found, end = value.decode("utf-8", "replace"), place + 1
+        return found, end
+
+
+def _offset(unit: int) -> int:
+    """From a unit to those of its children."""
+    return (unit >> 10) << ((unit & 1 << 9) >> 6)

@@ -1,0 +1,103 @@
+"""What an imported model says about itself: languages, origin, licence, and its card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from model.config import ModelConfig
+from model.languages import language_name
+from model.results import Head
+from model.storage.checkpoint import MAX_LABEL, ModelInfo
+
+LANGUAGE = re.compile(r"[A-Za-z][\w+-]{1,79}")
+NAMED = re.compile(r"opus(?:-tatoeba)?-mt(?:-tc-(?:big|base|bible-big|bible))?-([\w+]+)-([\w+]+)$")
+LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})", re.MULTILINE)
+# In their cards: a model trained with guided alignment (Garg et al. 2019), as most of OPUS-MT are.
+GUIDED_ALIGNMENT = "transformer-align"
+
+OPUS_MT = """
+OPUS-MT models are made by the Language Technology Research Group at the University of Helsinki from the
+data of [OPUS](https://opus.nlpl.eu). Please cite J. Tiedemann and S. Thottingal, "OPUS-MT: Building open
+translation services for the World", EAMT 2020.
+"""
+
+
+def model_info(
+    origin: str, tokenizer: Mapping[str, Any], readme: str, codes: Sequence[str], config: ModelConfig
+) -> ModelInfo:
+    """Languages of a checkpoint, from its tokenizer's settings or else its name, and its aligned head."""
+    name = origin.rsplit("/", 1)[-1]
+    match = NAMED.search(name)
+    languages = []
+    for side, place in (("source", 1), ("target", 2)):
+        given = tokenizer.get(f"{side}_lang")
+        if isinstance(given, str) and LANGUAGE.fullmatch(given) and not given.startswith("opus"):
+            languages.append(given)
+        else:
+            languages.append(match.group(place) if match else side)
+    # Marian guides the first head of the last decoder layer by default.
+    aligned = Head("cross", config.n_decoder_layers - 1, 0) if GUIDED_ALIGNMENT in readme else None
+    source, target = languages
+    title = f"{language_name(source)} → {language_name(target)} ({name})"
+    return ModelInfo(
+        source,
+        target,
+        _label(title),
+        origin=_label(origin),
+        target_languages=tuple(codes),
+        aligned_head=aligned,
+    )
+
+
+def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
+    """The card, which says where the model comes from. Nothing of the origin's own text is copied."""
+    found = LICENCE.search(readme)
+    licence = found.group(1) if found else "unknown"
+    name = info.origin.rsplit("/", 1)[-1]
+    on_hub = "/" in info.origin
+    where = f"[{info.origin}](https://huggingface.co/{info.origin})" if on_hub else f"the folder `{name}`"
+    targets = ", ".join(info.target_languages)
+    facts = [
+        ("origin", where),
+        (
+            "licence",
+            f"{licence}, as its origin says" if found else "not stated in the checkpoint; ask its origin",
+        ),
+        ("languages", f"{language_name(info.source_language)} to {language_name(info.target_language)}"),
+        *([("target codes", f"begin each sentence with one of: {targets}")] if targets else []),
+        (
+            "shape",
+            f"{config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder layers, width "
+            f"{config.d_model:,}, {config.n_heads} heads each, feed-forward {config.d_ff:,} with "
+            f"{config.activation}, post-norm",
+        ),
+        ("tokens", f"{config.source_vocabulary:,} source and {config.target_vocabulary:,} target entries"),
+    ]
+    if info.aligned_head:
+        layer = info.aligned_head.layer + 1
+        facts.append(("taught to align", f"cross-attention, head 1 of decoder layer {layer}"))
+    lines = "\n".join(f"| {name} | {value} |" for name, value in facts)
+    front = [
+        f"license: {licence if found else 'other'}",
+        "pipeline_tag: translation",
+        "library_name: headlight",
+    ]
+    if on_hub:
+        front.append(f"base_model: {info.origin}")
+    front += ["tags:", "  - headlight", "  - marian", "  - imported"]
+    helsinki = OPUS_MT if "Helsinki" in info.origin or "Helsinki" in readme else ""
+    return (
+        "---\n" + "\n".join(front) + f"\n---\n\n# {info.title}\n\n"
+        "Imported by Headlight from a MarianMT checkpoint. **Headlight's project did not train this model** "
+        "and has not measured how good it is. Names, order and storage of the weights were changed, nothing "
+        "else.\n"
+        f"{helsinki}\n| | |\n|---|---|\n{lines}\n"
+    )
+
+
+def _label(text: str) -> str:
+    """Text that the list of models can show."""
+    visible = "".join(character if character.isprintable() else " " for character in text).strip()
+    return visible[:MAX_LABEL] or "imported"

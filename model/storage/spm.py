@@ -1,0 +1,114 @@
+"""Reads SentencePiece model files (.spm), protocol buffers as in sentencepiece_model.proto."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from model.charsmap import Charsmap
+from model.errors import UserError
+from model.files import check_file
+from model.sentencepiece import Algorithm, SentencePiece, check_scores
+
+MAX_BYTES = 16 << 20  # those of OPUS-MT have 0.8 MB
+# Fields of the messages.
+PIECES, TRAINER, NORMALIZER, DENORMALIZER = 1, 2, 3, 5
+PIECE, SCORE, TYPE = 1, 2, 3
+MODEL_TYPE, SPACE_IS_SUFFIX, BYTE_FALLBACK = 3, 24, 35
+TABLE, ADD_SPACE, MERGE_SPACES, ESCAPE_SPACES = 2, 3, 4, 5
+# Types of pieces.
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+ALGORITHMS: dict[int, Algorithm] = {1: "unigram", 2: "bpe"}
+
+
+def read_spm(path: Path) -> SentencePiece:
+    """The segmenter of a .spm file. Raises UserError for a broken file and for what `SentencePiece` lacks."""
+    check_file(path, MAX_BYTES)
+    try:
+        message = _message(memoryview(path.read_bytes()))
+        trainer, normalizer = (_message(_last(message, name, b"")) for name in (TRAINER, NORMALIZER))
+        denormalizer = _message(_last(message, DENORMALIZER, b""))
+        pieces = [_piece(_message(data)) for data in message.get(PIECES, ())]
+        charsmap = Charsmap(bytes(_last(normalizer, TABLE, b"")))
+    except (ValueError, IndexError, struct.error, OSError) as error:
+        raise UserError(f"{path} is not a SentencePiece model, or it is cut short; copy it again.") from error
+    algorithm = ALGORITHMS.get(_last(trainer, MODEL_TYPE, 1))
+    types = {piece.type for piece in pieces}
+    for found, what in (
+        (algorithm is None, "is of words or characters"),
+        (_last(trainer, SPACE_IS_SUFFIX, 0), "marks spaces at the end of a piece"),
+        (not _last(normalizer, ESCAPE_SPACES, 1), "does not mark spaces"),
+        (_last(denormalizer, TABLE, b""), "changes the text that it decodes"),
+        (USER_DEFINED in types, "has pieces that its user defined"),
+        (UNUSED in types, "has pieces that are not used"),
+    ):
+        if found:
+            raise UserError(f"The SentencePiece model {path} {what}, which Headlight cannot do.")
+    scores = {piece.text: piece.score for piece in pieces if piece.type == NORMAL}
+    check_scores(scores, path)
+    if not scores:
+        raise UserError(f"{path} is not a SentencePiece model: it has no pieces; copy it again.")
+    return SentencePiece(
+        algorithm or "unigram",
+        scores,
+        charsmap,
+        add_space=bool(_last(normalizer, ADD_SPACE, 1)),
+        merge_spaces=bool(_last(normalizer, MERGE_SPACES, 1)),
+        byte_fallback=bool(_last(trainer, BYTE_FALLBACK, 0)),
+    )
+
+
+class _Piece(NamedTuple):
+    text: str
+    score: float
+    type: int
+
+
+def _piece(message: dict[int, list[Any]]) -> _Piece:
+    (score,) = struct.unpack("<f", _last(message, SCORE, bytes(4)))
+    return _Piece(str(_last(message, PIECE, b""), "utf-8"), score, _last(message, TYPE, NORMAL))
+
+
+def _last(message: dict[int, list[Any]], name: int, default: Any) -> Any:
+    """A field's value: the last one counts. Raises ValueError if it is of another kind than the default."""
+    value = message.get(name, [default])[-1]
+    if isinstance(value, int) != isinstance(default, int):
+        raise ValueError("field of another type")
+    return value
+
+
+def _message(data: memoryview | bytes) -> dict[int, list[Any]]:
+    """The fields of a protocol buffer: whole numbers, or bytes. Raises ValueError or IndexError if broken."""
+    fields: dict[int, list[Any]] = {}
+    data, place = memoryview(data), 0
+    while place < len(data):
+        key, place = _whole_number(data, place)
+        value: Any
+        wire_type = key & 7
+        if wire_type == 0:
+            value, place = _whole_number(data, place)
+        else:
+            if wire_type == 2:
+                length, place = _whole_number(data, place)
+            elif wire_type in (1, 5):
+                length = 8 if wire_type == 1 else 4
+            else:
+                raise ValueError("unknown wire type")
+            if place + length > len(data):
+                raise ValueError("cut short")
+            value, place = data[place : place + length], place + length
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
+
+
+def _whole_number(data: memoryview, place: int) -> tuple[int, int]:
+    """A variable-length integer, seven bits in each byte, and where it ends."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+    raise ValueError("number too long")

@@ -1,0 +1,188 @@
+"""MarianMT checkpoints of random weights, and SentencePiece models that are trained in a moment."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+from model.sentencepiece import SentencePiece
+from model.storage.spm import read_spm
+
+GERMAN = (
+    "der die das ein eine kleiner großer Hund Katze Jürgen läuft schläft springt durch über unter den "
+    "dem Schnee Tür Straße Äpfel kosten zwei Euro heute morgen nicht sehr schnell langsam und oder "
+    "aber weil er sie es wir ihr hat haben ist sind war waren Übungsaufgaben Donaudampfschifffahrt "
+    "öffnen schließen grün blau"
+)
+ENGLISH = (
+    "the a an this that little big dog cat George runs sleeps jumps through over under snow door "
+    "street apples cost two euros today tomorrow isn't don't very quickly slowly and or but because "
+    "he she it we you has have is are was were exercises steamboat shipping open close green blue "
+    "naïve café"
+)
+MARKS = (".", "!", "?", "…", ";", " – 2,50 €.", ' "so".', " (1984)")
+
+
+def sentences(words: str, count: int, seed: int = 0) -> list[str]:
+    """Sentences of random words with capitals, commas, numbers and marks."""
+    draw = random.Random(seed)
+    found = []
+    for _ in range(count):
+        chosen = draw.choices(words.split(), k=draw.randint(2, 14))
+        if draw.random() < 0.3:
+            chosen[draw.randrange(len(chosen))] += ","
+        if draw.random() < 0.2:
+            chosen.insert(draw.randrange(len(chosen)), str(draw.randint(0, 9999)))
+        text = " ".join(chosen) + draw.choice(MARKS)
+        found.append(text[0].upper() + text[1:])
+    return found
+
+
+@lru_cache
+def spm(language: str, kind: str = "unigram", rule: str = "nmt_nfkc", bytes_: bool = False) -> bytes:
+    """A SentencePiece model file of one language."""
+    lines = sentences(GERMAN if language == "de" else ENGLISH, 800)
+    return trained(tuple(lines), kind, rule, 180, bytes_=bytes_)
+
+
+def trained(
+    lines: tuple[str, ...], kind: str, rule: str, size: int, bytes_: bool = False, **options: Any
+) -> bytes:
+    """A SentencePiece model file of these lines."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=size + 256 * bytes_,
+        model_type=kind,
+        normalization_rule_name=rule,
+        byte_fallback=bytes_,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+        **options,
+    )
+    return model.getvalue()
+
+
+def segmenter(model: bytes) -> SentencePiece:
+    """Ours, of a model file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "source.spm"
+        path.write_bytes(model)
+        return read_spm(path)
+
+
+def pieces(model: bytes) -> list[str]:
+    """The pieces of a model file except its control symbols."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [
+        processor.id_to_piece(index)
+        for index in range(processor.vocab_size())
+        if not processor.is_control(index) and not processor.is_unknown(index)
+    ]
+
+
+def vocabulary(entries: list[str]) -> dict[str, int]:
+    """Ids as in OPUS-MT: </s>, <unk>, the entries, and <pad> last."""
+    unique = dict.fromkeys(["</s>", "<unk>", *entries, "<pad>"])
+    return {entry: index for index, entry in enumerate(unique)}
+
+
+def write_tokenizer(
+    directory: Path,
+    source: bytes,
+    target: bytes,
+    *,
+    codes: tuple[str, ...] = (),
+    separate: bool = False,
+    filler: int = 0,
+) -> tuple[int, int]:
+    """The files of a MarianTokenizer; the sizes of its vocabularies. `filler` adds entries nobody uses."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "source.spm").write_bytes(source)
+    (directory / "target.spm").write_bytes(target)
+    extra = [f"▁filler{index}" for index in range(filler)]
+    settings: dict[str, Any] = {"source_lang": "de", "target_lang": "en", "separate_vocabs": separate}
+    if separate:
+        found = [vocabulary([*codes, *pieces(source)]), vocabulary(pieces(target))]
+        settings["target_vocab_file"] = str(directory / "target_vocab.json")
+        (directory / "target_vocab.json").write_text(json.dumps(found[1]))
+    else:
+        found = [vocabulary([*codes, *pieces(source), *pieces(target), *extra])] * 2
+    (directory / "vocab.json").write_text(json.dumps(found[0]))
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings))
+    return len(found[0]), len(found[1])
+
+
+def sizes_of(directory: Path) -> tuple[int, int]:
+    """The sizes of the vocabularies of a directory."""
+    target = directory / "target_vocab.json"
+    files = (directory / "vocab.json", target if target.exists() else directory / "vocab.json")
+    source, target_size = (len(json.loads(path.read_text())) for path in files)
+    return source, target_size
+
+
+def tokenizer(directory: Path) -> Any:
+    """The MarianTokenizer of a directory; special tokens in a text are text, as they are here."""
+    return MarianTokenizer.from_pretrained(directory, split_special_tokens=True)
+
+
+def random_marian(sizes: tuple[int, int], seed: int = 0, spread: float = 1.0, **settings: Any) -> Any:
+    """A MarianMTModel with random weights, norms and biases, as the converter of OPUS-MT would leave it."""
+    shape: dict[str, Any] = {
+        "vocab_size": sizes[0],
+        "decoder_vocab_size": sizes[1],
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "max_position_embeddings": 512,
+        "pad_token_id": sizes[1] - 1,
+        "eos_token_id": 0,
+        "forced_eos_token_id": None,
+        "decoder_start_token_id": sizes[1] - 1,
+        "attn_implementation": "eager",
+    }
+    torch.manual_seed(seed)
+    config = MarianConfig(**(shape | settings))
+    model = MarianMTModel(config).eval()
+    with torch.no_grad():
+        width = config.d_model**-0.5
+        for name, parameter in model.named_parameters():
+            if "embed_positions" in name:
+                continue
+            if parameter.ndim == 2:
+                parameter.normal_(std=spread * width)
+            else:
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        model.final_logits_bias.normal_(std=0.5)
+        for embedding in {model.model.encoder.embed_tokens, model.model.decoder.embed_tokens}:
+            embedding.weight[-1] = 0
+        model.final_logits_bias[0, -1] = 0
+    return model
+
+
+def write_checkpoint(directory: Path, seed: int = 0, **settings: Any) -> Any:
+    """A whole checkpoint with small tokenizers; the MarianMTModel of it."""
+    separate = settings.pop("separate", False)
+    sizes = write_tokenizer(
+        directory, spm("de"), spm("en"), codes=settings.pop("codes", ()), separate=separate
+    )
+    model = random_marian(sizes, seed, **settings)
+    model.save_pretrained(directory)
+    return model

@@ -1,0 +1,223 @@
+"""Broken, hostile and other checkpoints are refused in one sentence, and nothing in them is run."""
+
+import json
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from model.errors import UserError
+from model.storage.marian import import_model
+from tests.model.helpers import assert_sentence
+from tests.model.storage import marian_checkpoints as marian
+
+Change = Callable[[Path], object]
+WEIGHTS, BIN = "model.safetensors", "pytorch_model.bin"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("marian") / "checkpoint"
+    marian.write_checkpoint(directory)
+    return directory
+
+
+@pytest.fixture
+def checkpoint(original: Path, tmp_path: Path) -> Path:
+    directory = tmp_path / "checkpoint"
+    directory.mkdir()
+    for path in original.iterdir():
+        (directory / path.name).write_bytes(path.read_bytes())
+    return directory
+
+
+def setting(**values: Any) -> Change:
+    def change(directory: Path) -> None:
+        path = directory / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return change
+
+
+def entries(edit: Callable[[dict[str, Any]], object]) -> Change:
+    def change(directory: Path) -> None:
+        path = directory / "vocab.json"
+        ids = json.loads(path.read_text())
+        edit(ids)
+        path.write_text(json.dumps(ids))
+
+    return change
+
+
+def weights(edit: Callable[[dict[str, torch.Tensor]], object]) -> Change:
+    def change(directory: Path) -> None:
+        tensors = load_file(directory / WEIGHTS)
+        edit(tensors)
+        save_file(tensors, directory / WEIGHTS)
+
+    return change
+
+
+def missing(name: str) -> Change:
+    return lambda directory: (directory / name).unlink()
+
+
+def text(name: str, content: str) -> Change:
+    return lambda directory: (directory / name).write_text(content)
+
+
+def pickled(value: object, **options: Any) -> Change:
+    def change(directory: Path) -> None:
+        (directory / WEIGHTS).unlink()
+        torch.save(value, directory / BIN, **options)
+
+    return change
+
+
+def refused(directory: Path, output: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        import_model(str(directory), output)
+    assert_sentence(caught.value)
+    assert not output.exists()
+    assert not list(output.parent.glob(".import-*"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (setting(model_type="bart"), "model_type"),
+        (setting(normalize_embedding=True), "normalize_embedding"),
+        (setting(normalize_before=True), "normalize_before"),
+        (setting(add_final_layer_norm=True), "add_final_layer_norm"),
+        (setting(static_position_embeddings=False), "static_position_embeddings"),
+        (setting(is_encoder_decoder=False), "is_encoder_decoder"),
+        (setting(quantization_config={"bits": 4}), "quantization_config"),
+        (setting(activation_function="gelu_new"), "activation_function"),
+        (setting(encoder_attention_heads=2), "attention_heads"),
+        (setting(decoder_ffn_dim=96), "ffn_dim"),
+    ],
+)
+def test_another_architecture_is_refused_by_name(
+    change: Change, says: str, checkpoint: Path, tmp_path: Path
+) -> None:
+    change(checkpoint)
+    assert says in refused(checkpoint, tmp_path / "imported")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        missing("config.json"),
+        missing("vocab.json"),
+        missing("source.spm"),
+        missing("target.spm"),
+        missing(WEIGHTS),
+        text("config.json", "[]"),
+        text("config.json", "{"),
+        text("config.json", "[" * 100_000),
+        text("tokenizer_config.json", "7"),
+        text("tokenizer_config.json", '{"separate_vocabs": true}'),
+        text("vocab.json", "[1, 2]"),
+        text("README.md", "x" * (2 << 20)),
+        text("source.spm", "not a protocol buffer"),
+        setting(d_model="32"),
+        setting(d_model=1 << 40),
+        setting(d_model=31),
+        setting(encoder_layers=10**9),
+        setting(vocab_size=10**12),
+        setting(eos_token_id=[0]),
+        setting(eos_token_id=7),
+        setting(pad_token_id=-1),
+        text("generation_config.json", '{"decoder_start_token_id": 1000000000}'),
+        text("generation_config.json", '{"decoder_start_token_id": [1]}'),
+        setting(scale_embedding="yes"),
+        setting(encoder_layers=3),
+        setting(encoder_layers=1),
+        setting(vocab_size=100),
+        entries(lambda ids: ids.pop("<unk>")),
+        entries(lambda ids: ids.update({"<unk>": 7})),
+        entries(lambda ids: ids.update({"x": -5})),
+        entries(lambda ids: ids.update({"x": "y"})),
+        entries(lambda ids: ids.update({f"x{i}": 1000 + i for i in range(60_000)})),
+        weights(lambda t: t.pop("model.encoder.layers.0.fc1.weight")),
+        weights(lambda t: t.update({"model.encoder.layernorm_embedding.weight": torch.ones(32)})),
+        weights(lambda t: t.update({"model.decoder.layers.0.fc2.bias": torch.ones(31)})),
+        weights(lambda t: t.update({"model.shared.weight": t["model.shared.weight"].to(torch.int8)})),
+        weights(lambda t: t.update({"final_logits_bias": t["final_logits_bias"] / 0})),
+        weights(lambda t: t.update({"model.encoder.embed_positions.weight": torch.randn(512, 32)})),
+        lambda d: (d / WEIGHTS).write_bytes((d / WEIGHTS).read_bytes()[:-100]),
+        lambda d: (d / WEIGHTS).write_bytes(b"\xff" * 8 + b"{}"),
+        pickled([torch.ones(3)]),
+        pickled({"model.shared.weight": "text"}),
+        pickled({7: torch.ones(3)}),
+        pickled({"model.shared.weight": torch.ones(1).expand(10**6, 10**6)}),
+        pickled(
+            {"model.shared.weight": torch.ones(1).expand(10**6, 10**6)}, _use_new_zipfile_serialization=False
+        ),
+    ],
+)
+def test_broken_checkpoints_are_refused_in_one_sentence(
+    change: Change, checkpoint: Path, tmp_path: Path
+) -> None:
+    change(checkpoint)
+    refused(checkpoint, tmp_path / "imported")
+
+
+class Payload:
+    """Runs a command wherever it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.system, (f"touch {self.path}",)
+
+
+@pytest.mark.parametrize("how", ["zip", "legacy", "plain"])
+def test_pickled_code_is_not_run(how: str, checkpoint: Path, tmp_path: Path) -> None:
+    proof, value = tmp_path / "run", {"model.shared.weight": Payload(tmp_path / "run")}
+    (checkpoint / WEIGHTS).unlink()
+    if how == "plain":
+        (checkpoint / BIN).write_bytes(pickle.dumps(value))
+    else:
+        torch.save(value, checkpoint / BIN, _use_new_zipfile_serialization=how == "zip")
+    assert "nothing of it was run" in refused(checkpoint, tmp_path / "imported")
+    assert not proof.exists()
+
+
+def test_code_in_the_folder_is_not_run(checkpoint: Path, tmp_path: Path) -> None:
+    for name in ("modeling.py", "__init__.py", "tokenization_marian.py", "sitecustomize.py"):
+        (checkpoint / name).write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
+    setting(auto_map={"AutoModel": "modeling.Model"}, trust_remote_code=True)(checkpoint)
+    import_model(str(checkpoint), tmp_path / "imported")
+    assert not (tmp_path / "run").exists()
+
+
+def test_compressed_archives_are_refused(checkpoint: Path, tmp_path: Path) -> None:
+    """A few kilobytes of them could become many gigabytes."""
+    pickled({"model.shared.weight": torch.zeros(1000, 1000)})(checkpoint)
+    with zipfile.ZipFile(checkpoint / BIN) as stored:
+        parts = {entry.filename: stored.read(entry) for entry in stored.infolist()}
+    with zipfile.ZipFile(checkpoint / BIN, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in parts.items():
+            packed.writestr(name, data)
+    assert "compressed" in refused(checkpoint, tmp_path / "imported")
+
+
+def test_links_to_other_folders_are_refused(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_text((checkpoint / "vocab.json").read_text())
+    (checkpoint / "vocab.json").unlink()
+    (checkpoint / "vocab.json").symlink_to(tmp_path / "secret.json")
+    refused(checkpoint, tmp_path / "imported")
+
+
+@pytest.mark.parametrize("name", ["no such folder", "../../etc", "a/b/c", "https://example.org/a"])
+def test_names_of_nothing_are_refused_without_a_network(name: str, tmp_path: Path) -> None:
+    assert "There is no directory" in refused(Path(name), tmp_path / "imported")

@@ -14,9 +14,9 @@ from tqdm import tqdm
 
 from model.decoding.search import SearchOptions
 from model.errors import UserError
+from model.marian.importer import Bits, import_model
 from model.results import Hypothesis
 from model.storage.checkpoint import find_model
-from model.storage.marian import Bits, import_model
 from model.translator import Translator
 
 

@@ -15,14 +15,14 @@ from safetensors.torch import load_file
 
 from model.decoding.search import SearchOptions, search
 from model.errors import UserError
+from model.marian import importer as module
+from model.marian.importer import NEVER_LOGIT, import_model, read_checkpoint
 from model.results import Head
 from model.sentencepiece import SentencePieceTokenizer
-from model.storage import marian as module
 from model.storage.checkpoint import Checkpoint, load
-from model.storage.marian import NEVER_LOGIT, import_model, read_checkpoint
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from model.translator import Translator
-from tests.model.storage import marian_checkpoints as marian
+from tests.model.marian import checkpoints as marian
 
 SHAPES: dict[str, dict[str, Any]] = {
     "as OPUS-MT": {},
@@ -312,7 +312,7 @@ def test_command_line(checkpoint: Path, tmp_path: Path) -> None:
 def test_import_needs_neither_transformers_nor_sentencepiece() -> None:
     code = (
         "import sys; sys.modules['transformers'] = sys.modules['sentencepiece'] = None; "
-        "import model.storage.marian, model.__main__"
+        "import model.marian.importer, model.__main__"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -341,7 +341,7 @@ def test_model_of_the_size_of_OPUS_MT(tmp_path: Path) -> None:
     del whole, theirs
     code = (
         "import resource, sys, time; started = time.perf_counter(); from pathlib import Path; "
-        "from model.storage.marian import import_model; import_model(sys.argv[1], Path(sys.argv[2])); "
+        "from model.marian.importer import import_model; import_model(sys.argv[1], Path(sys.argv[2])); "
         "print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)"
     )
     output = tmp_path / "imported"

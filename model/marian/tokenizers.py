@@ -11,8 +11,8 @@ from torch import Tensor
 
 from model.errors import UserError
 from model.files import read_json
+from model.marian.spm import read_spm
 from model.sentencepiece import SentencePieceTokenizer
-from model.storage.spm import read_spm
 from model.tokenizer import EOS, PAD, SPECIALS, UNK
 
 CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"

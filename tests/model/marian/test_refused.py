@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.errors import UserError
-from model.storage.marian import import_model
+from model.marian.importer import import_model
 from tests.model.helpers import assert_sentence
-from tests.model.storage import marian_checkpoints as marian
+from tests.model.marian import checkpoints as marian
 
 Change = Callable[[Path], object]
 WEIGHTS, BIN = "model.safetensors", "pytorch_model.bin"

@@ -14,8 +14,8 @@ import sentencepiece
 import torch
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
+from model.marian.spm import read_spm
 from model.sentencepiece import SentencePiece
-from model.storage.spm import read_spm
 
 GERMAN = (
     "der die das ein eine kleiner großer Hund Katze Jürgen läuft schläft springt durch über unter den "

@@ -19,12 +19,8 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.network.layers import sinusoids
-from model.network.transformer import Transformer
-from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, load_weights, save
-from model.storage.hub import fetch
-from model.storage.marian_card import card_text, model_info
-from model.storage.marian_tokenizers import (
+from model.marian.card import card_text, model_info
+from model.marian.tokenizers import (
     CONFIG,
     SOURCE_SPM,
     TARGET_SPM,
@@ -35,7 +31,11 @@ from model.storage.marian_tokenizers import (
     read_tokenizers,
     settings_of,
 )
-from model.storage.marian_weights import BIN, SAFETENSORS, Weights, read_weights
+from model.marian.weights import BIN, SAFETENSORS, Weights, read_weights
+from model.network.layers import sinusoids
+from model.network.transformer import Transformer
+from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, load_weights, save
+from model.storage.hub import fetch
 from model.tokenizer import BOS_ID, PAD_ID
 
 Bits = Literal[8, 16, 32]
@@ -173,27 +173,8 @@ def _read_shape(directory: Path) -> Shape:
                 f"{path} has {name} {quote_untrusted(written.get(name))}; only MarianMT models with {name} "
                 f"{quote_untrusted(wanted)} can be imported."
             )
-    values = DEFAULTS | {name: written[name] for name in DEFAULTS if name in written}
-    generation = settings_of(directory / GENERATION)
-    values["decoder_start_token_id"] = generation.get(
-        "decoder_start_token_id", values["decoder_start_token_id"]
-    )
-    for name, value in values.items():
-        if type(value) is not type(DEFAULTS[name]):
-            raise UserError(
-                f"{path} has {name} {quote_untrusted(value)}, which is of another type; correct it."
-            )
-    for name in ("ffn_dim", "attention_heads"):
-        if values[f"encoder_{name}"] != values[f"decoder_{name}"]:
-            raise UserError(
-                f"{path} has another {name} in the encoder than in the decoder, which Headlight cannot do."
-            )
-    activation = ACTIVATIONS.get(values["activation_function"])
-    if activation is None:
-        raise UserError(
-            f"{path} has activation_function {quote_untrusted(values['activation_function'])}; only "
-            f"{', '.join(ACTIVATIONS)} can be imported."
-        )
+    start = settings_of(directory / GENERATION).get("decoder_start_token_id")
+    values = _checked(written if start is None else written | {"decoder_start_token_id": start}, path)
     shared, tied = values["share_encoder_decoder_embeddings"], values["tie_word_embeddings"]
     size = values["vocab_size"]
     target_size = size if shared else written.get("decoder_vocab_size") or size
@@ -206,7 +187,7 @@ def _read_shape(directory: Path) -> Shape:
         "n_encoder_layers": values["encoder_layers"],
         "n_decoder_layers": values["decoder_layers"],
         "norm": "post",
-        "activation": activation,
+        "activation": ACTIVATIONS[values["activation_function"]],
         "tied": shared,
         # Embeddings that are not scaled are divided by sqrt(d_model); then the output is a matrix of its own.
         "separate_output": shared and not (tied and values["scale_embedding"]),
@@ -216,6 +197,27 @@ def _read_shape(directory: Path) -> Shape:
     ModelConfig(size + 1, target_size + 1, **network)
     ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
     return Shape(network, (size, target_size), values["scale_embedding"], shared, tied, ids)
+
+
+def _checked(written: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings of DEFAULTS as they are written or by default. Raises UserError for one that cannot be."""
+    values = DEFAULTS | {name: written[name] for name in DEFAULTS if name in written}
+    for name, value in values.items():
+        if type(value) is not type(DEFAULTS[name]):
+            raise UserError(
+                f"{path} has {name} {quote_untrusted(value)}, which is of another type; correct it."
+            )
+    for name in ("ffn_dim", "attention_heads"):
+        if values[f"encoder_{name}"] != values[f"decoder_{name}"]:
+            raise UserError(
+                f"{path} has another {name} in the encoder than in the decoder, which Headlight cannot do."
+            )
+    if values["activation_function"] not in ACTIVATIONS:
+        raise UserError(
+            f"{path} has activation_function {quote_untrusted(values['activation_function'])}; only "
+            f"{', '.join(ACTIVATIONS)} can be imported."
+        )
+    return values
 
 
 def _convert(

@@ -1,0 +1,1 @@
+"""Imports MarianMT checkpoints, such as those of OPUS-MT, as model directories."""

@@ -34,10 +34,11 @@ import torch
 
 from model.analysis.ablation import importance
 from model.config import ModelConfig
-from model.decoding.search import Candidate, search
-from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
+from model.decoding.compilation import COMPILATION
+from model.decoding.search import Candidate
+from model.decoding.step_decoder import lay_out_for_few_rows
 from model.network.transformer import Transformer
-from model.storage.checkpoint import Checkpoint, ModelInfo
+from model.storage.checkpoint import SCALES, Checkpoint, ModelInfo, quantise_rows
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.translator import Translator
 from tests.model.helpers import LimitedSearch
@@ -66,6 +67,11 @@ def random_translator() -> Translator:
     model = Transformer(ModelConfig(len(tokenizer), len(tokenizer))).eval()
     with torch.no_grad():
         model.output.weight[EOS_ID] = 0.0  # a logit of 0 is never the largest of 8,000 random ones
+    with torch.no_grad():  # weights of 8 bits, as the shipped models have
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                stored = quantise_rows({"": parameter})
+                parameter.copy_(stored[""] * stored[SCALES])
     lay_out_for_few_rows(model)  # as a loaded model is
     return Translator(Checkpoint(model, tokenizer, tokenizer, ModelInfo("de", "en", "random")))
 
@@ -116,9 +122,7 @@ def ctranslate2(translator: Translator, compute_type: str) -> Work:
 
 def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]:
     """Ours, greedy, without weights."""
-    dtype = product_dtype(len(given.source), given.source.device)
-    options = LimitedSearch(max_length=given.length)
-    return search(translator.checkpoint.model, given.source, options, dtype=dtype)
+    return translator._search_batch(given.source, LimitedSearch(max_length=given.length), None)
 
 
 def headlight_record(translator: Translator, given: Sentences) -> None:
@@ -126,8 +130,9 @@ def headlight_record(translator: Translator, given: Sentences) -> None:
     options = LimitedSearch(max_length=given.length)
     for text in given.texts:
         source = translator._encode(text, None)
-        (found,) = search(translator._model, source.ids, options, encoded=source.encoded)
-        translator._translation(source, found[0].ids, 0, None)
+        candidates, steps = translator._search(source, options, None)
+        ids = candidates[0].ids
+        translator._translation(source, ids, 0, steps or translator._read(source, ids, None))
 
 
 def work_of(name: str, translator: Translator) -> Work:
@@ -153,6 +158,7 @@ def serve(name: str, threads: int, connection: Connection) -> None:
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     translator = random_translator()
+    COMPILATION.ready(timeout=600.0)
     work = work_of(name, translator)
     while (case := connection.recv()) is not None:
         given = Sentences(translator, *case)

@@ -16,8 +16,7 @@ from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
 from model.decoding.beam_tree import BeamTree
-from model.decoding.compilation import COMPILATION
-from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
+from model.decoding.compiled import COMPILATION, MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
 from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
 from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
 from model.errors import TooLongError, UserError
@@ -49,6 +48,7 @@ class EncodedSource(NamedTuple):
     text: str
     ids: Int[Tensor, "1 S"]
     encoded: Encoded  # with its weights
+    compiled: CompiledModel | None  # reads the translation, as it has read the source; None: torch does both
 
 
 class Translator(OnHub):
@@ -66,6 +66,7 @@ class Translator(OnHub):
         self.directory = directory  # None for a model that was made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
         self._packed: CompiledModel | None = None
+        self._tokens: dict[int, Token] = {}  # those that were shown
 
     @classmethod
     def load(cls, directory: str | Path) -> Translator:
@@ -189,7 +190,10 @@ class Translator(OnHub):
         The target is `target`, as `score` takes it, or else the model's own greedy translation.
         """
         result = self.translate(text) if target is None else self.score(text, target)
-        return importance(self._model, self._source(text), torch.tensor([result.ids], device=self.device))
+        source, ids = self._source(text), torch.tensor([result.ids], device=self.device)
+        if compiled := self._compiled:
+            return compiled.importance(source, ids)
+        return importance(self._model, source, ids)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
@@ -273,10 +277,10 @@ class Translator(OnHub):
 
     @torch.inference_mode()
     def _encode(self, text: str, gates: HeadGates | None) -> EncodedSource:
-        ids = self._source(text)
-        if compiled := self._compiled:
-            return EncodedSource(text, ids, compiled.encode(ids, gates))
-        return EncodedSource(text, ids, encode_source(self._model, ids, gates, explicit=True))
+        ids, compiled = self._source(text), self._compiled
+        if compiled:
+            return EncodedSource(text, ids, compiled.encode(ids, gates), compiled)
+        return EncodedSource(text, ids, encode_source(self._model, ids, gates, explicit=True), None)
 
     @torch.inference_mode()
     def _search(
@@ -289,8 +293,8 @@ class Translator(OnHub):
     ) -> tuple[list[Candidate], Steps | None]:
         """The translations found and the steps of the best, where the search kept them."""
         ids = torch.tensor([list(prefix)], dtype=torch.long, device=self.device)
-        if (compiled := self._compiled) and options.beam_size <= MAX_ROWS:
-            (found,) = compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
+        if source.compiled and options.beam_size <= MAX_ROWS:
+            (found,) = source.compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
             return found.candidates, found.steps
         context: dict[str, Any] = {"prefix": ids, "encoded": source.encoded, "tree": tree}
         return search(self._model, source.ids, options, gates, **context)[0], None
@@ -301,7 +305,7 @@ class Translator(OnHub):
     ) -> list[list[Candidate]]:
         """Search without weights, in the way that is fastest for so many sentences."""
         rows = len(source) * options.beam_size
-        if (compiled := self._compiled) and rows <= MAX_ROWS:
+        if rows <= MAX_ROWS and (compiled := self._compiled):
             found = compiled.search(compiled.encode(source, gates), options, gates)
             return [each.candidates for each in found]
         return search(self._model, source, options, gates, dtype=product_dtype(rows, self.device))
@@ -309,12 +313,12 @@ class Translator(OnHub):
     @torch.inference_mode()
     def _read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None) -> Steps:
         """The steps of a given target."""
-        if compiled := self._compiled:
-            return compiled.read(source.encoded, torch.tensor([list(target)]), gates)[0]
+        if source.compiled:
+            return source.compiled.read(source.encoded, torch.tensor([list(target)]), gates)
         weights, scores = self._decode(source, target, gates)
         chosen = scores[torch.arange(len(target)), torch.tensor(target)]
         best = scores.topk(min(N_LIKELIEST, scores.shape[-1]), dim=-1)
-        return Steps(*weights, tuple(chosen.tolist()), best.indices, best.values)
+        return Steps(weights[0], weights[1], tuple(chosen.tolist()), best.indices, best.values)
 
     @torch.inference_mode()
     def _decode(
@@ -372,7 +376,9 @@ class Translator(OnHub):
         return tuple(tuple(map(Alternative, map(self._token, ids), values)) for ids, values in rows)
 
     def _token(self, index: int) -> Token:
-        return self.checkpoint.target_tokenizer.tokens([index])[0]
+        if index not in self._tokens:
+            (self._tokens[index],) = self.checkpoint.target_tokenizer.tokens([index])
+        return self._tokens[index]
 
     def _hypothesis(self, found: Candidate) -> Hypothesis:
         text = self.checkpoint.target_tokenizer.decode(found.ids)

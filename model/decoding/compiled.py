@@ -1,22 +1,38 @@
-"""CompiledModel: one model as the kernels compute it. Results equal those of torch to rounding.
+"""CompiledModel: one model as the kernels compute it, and the thread that compiles them.
+
+Results equal those of torch to rounding. What an earlier process compiled comes from a cache on disk. Until
+the kernels are ready, and where numba cannot be imported, torch does the work: see `model.translator`.
 
 Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
+from filelock import FileLock
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
 from model.decoding.packed import (
     Floats,
     Gates,
     Memory,
+    Reading,
+    Scratch,
     new_scratch,
     pack_decoder,
     pack_encoder,
@@ -25,13 +41,18 @@ from model.decoding.packed import (
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.tokenizer import EOS_ID, PAD_ID
+from model.results import KINDS, Head, HeadValues
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
     from model.decoding.kernel_search import Ends, Extensions, History, Rules
 
+LOG = logging.getLogger(__name__)
+
 MAX_ROWS = 16  # hypotheses of all sentences together; above, the products of torch are faster
 N_LIKELIEST = 5  # tokens kept of each step
+SOURCES = ("kernels.py", "kernel_search.py", "packed.py")  # all that decides the compiled code
+LOCK_SECONDS = 60.0  # to wait for another process that compiles
 
 
 class Steps(NamedTuple):
@@ -72,12 +93,9 @@ class CompiledModel:
         config, (n, s) = self.config, source.shape
         if s > len(self._encoder.positions):
             self._encoder = self._encoder._replace(positions=pack_positions(self._source_embedding, s))
-        memory = Memory(
-            np.zeros((config.n_decoder_layers, n, config.n_heads, s, config.d_head), np.float32),
-            np.zeros((config.n_decoder_layers, n, config.n_heads, s, config.d_head), np.float32),
-            (source != PAD_ID).sum(-1).numpy(),
-            np.arange(s),
-        )
+        shape = (config.n_decoder_layers, n, config.n_heads, s, config.d_head)
+        lengths = (source != PAD_ID).sum(-1).numpy()
+        memory = Memory(np.zeros(shape, np.float32), np.zeros(shape, np.float32), lengths, np.arange(s))
         weights = np.zeros((n, config.n_encoder_layers, config.n_heads, s, s), np.float32)
         gate = _gate(None if gates is None else gates.encoder, config.n_encoder_layers, config.n_heads)
         scratch = new_scratch(s, config.d_model, config.d_ff, 1, config.n_heads, s, 1, 1)
@@ -88,12 +106,27 @@ class CompiledModel:
             [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
         )
 
-    def read(
-        self, encoded: Encoded, target: Int[Tensor, "B T"], gates: HeadGates | None = None
-    ) -> list[Steps]:
-        """The steps of given translations, all of one length: no search."""
-        history, _, ends, _ = self._run(encoded, SearchOptions(), gates, target, False, False)
-        return [_steps(history, ends, n, 0) for n in range(len(target))]
+    def read(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
+        """The steps of a given translation of one sentence, in one pass: no search."""
+        from model.decoding import kernel_search
+
+        memory, (ids,) = _memory(encoded), target.contiguous().numpy()
+        t, s = len(ids), memory.key.shape[3]
+        self._lengthen(t)
+        tokens, positions = np.concatenate(([BOS_ID], ids[:-1])), np.arange(t)
+        reading = Reading(tokens, np.zeros(t, np.int64), positions, np.tile(positions, (t, 1)), 0)
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        record = kernel_search.new_record(t, *shape, s, N_LIKELIEST)
+        scratch = self._scratch(t, places=t, steps=1)
+        kernel_search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
+        found = int((record.top_token[0] >= 0).sum())  # fewer in a smaller vocabulary
+        return Steps(
+            torch.from_numpy(record.self_weights).permute(1, 2, 0, 3).contiguous(),
+            torch.from_numpy(record.cross_weights).permute(1, 2, 0, 3).contiguous(),
+            tuple(record.log_probability.tolist()),
+            torch.from_numpy(record.top_token[:, :found]),
+            torch.from_numpy(record.top_log_probability[:, :found]),
+        )
 
     def search(
         self,
@@ -108,68 +141,80 @@ class CompiledModel:
 
         There may be at most MAX_ROWS hypotheses, those of all sentences counted.
         """
-        if prefix is None:
-            prefix = torch.empty(len(encoded.cross_kv[0].key), 0, dtype=torch.long)
-        history, extensions, ends, rules = self._run(encoded, options, gates, prefix, True, tree is not None)
-        if tree is not None:
-            _watch(tree, rules, history, extensions)
-        found = []
-        for n in range(len(prefix)):
-            order = np.argsort(-ends.score[n, : ends.number[n]], kind="stable").tolist()
-            candidates = [_candidate(history, ends, n, place) for place in order]
-            found.append(Found(candidates, _steps(history, ends, n, order[0])))
-        return found
-
-    def _run(
-        self,
-        encoded: Encoded,
-        options: SearchOptions,
-        gates: HeadGates | None,
-        given: Int[Tensor, "B P"],
-        free: bool,
-        watched: bool,
-    ) -> tuple[History, Extensions, Ends, Rules]:
         from model.decoding import kernel_search
 
-        config = self.config
-        key, value = (np.array([layer[i].numpy() for layer in encoded.cross_kv], order="C") for i in (0, 1))
-        n, s = key.shape[1], key.shape[3]
-        lengths = np.full(n, s) if encoded.mask is None else encoded.mask.sum((1, 2, 3)).numpy()
-        limits = [options.limit(length) for length in lengths.tolist()]
-        steps = max(*limits, given.shape[1] + 1) if free else given.shape[1]
-        if steps > len(self._decoder.positions):
-            self._decoder = self._decoder._replace(positions=pack_positions(self._target_embedding, steps))
-        shape = (config.n_decoder_layers, config.n_heads)
+        memory = _memory(encoded)
+        n, s = memory.key.shape[1], memory.key.shape[3]
+        given = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
+        limits = [options.limit(length) for length in memory.lengths.tolist()]
+        steps = max(*limits, given.shape[1] + 1)
+        self._lengthen(steps)
+        penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
         rules = kernel_search.Rules(
-            given.contiguous().numpy(),
-            free,
-            options.beam_size,
-            options.n_best,
-            np.array(limits),
-            np.array([length_penalty(length, options.length_penalty) for length in range(steps + 1)]),
+            given, options.beam_size, options.n_best, np.array(limits), np.array(penalty)
         )
-        k = options.beam_size * (2 if watched else 1)  # a beam tree also shows what was considered
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows what was considered
         rows = n * options.beam_size
         a = max(k, N_LIKELIEST) + kernel_search.FIRST_PREDICTED
         history = kernel_search.new_history(steps, rows, a, *shape, s)
-        extensions = kernel_search.new_extensions(steps if watched else 1, n, k)
+        extensions = kernel_search.new_extensions(1 if tree is None else steps, n, k)
         ends = kernel_search.new_ends(n, options.beam_size)
+        scratch = self._scratch(rows, places=rows * steps, steps=steps)
         kernel_search.search(
-            self._decoder,
-            Memory(key, value, lengths, np.arange(s)),
-            Gates(
-                _gate(None if gates is None else gates.decoder, *shape),
-                _gate(None if gates is None else gates.cross, *shape),
-            ),
-            new_scratch(
-                rows, config.d_model, config.d_ff, *shape, rows * steps, steps, config.target_vocabulary
-            ),
-            rules,
-            history,
-            extensions,
-            ends,
+            self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends
         )
-        return history, extensions, ends, rules
+        if tree is not None:
+            _watch(tree, rules, history, extensions)
+        found = []
+        for row in range(n):
+            order = np.argsort(-ends.score[row, : ends.number[row]], kind="stable").tolist()
+            candidates = [_candidate(history, ends, row, place) for place in order]
+            found.append(Found(candidates, _steps(history, ends, row, order[0])))
+        return found
+
+    def importance(self, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
+        """Change of the target's log-probability without each head: `model.analysis.ablation.importance`."""
+
+        def total(head: Head | None) -> float:
+            gates = None if head is None else HeadGates.ablating(self.config, [head])
+            changed = intact if head is None or head.kind != "encoder" else self.encode(source, gates)
+            return sum(self.read(changed, target, gates).log_probabilities)
+
+        intact, gates = self.encode(source), HeadGates.open(self.config)
+        heads = [
+            Head(kind, *place)
+            for kind, gate in zip(KINDS, gates, strict=True)
+            for place in np.ndindex(*gate.shape)
+        ]
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
+            totals = torch.tensor(list(threads.map(total, [None, *heads])), dtype=torch.float64)
+        changes = torch.split((totals[1:] - totals[0]).float(), [gate.numel() for gate in gates])
+        return HeadValues(*(part.view(gate.shape) for part, gate in zip(changes, gates, strict=True)))
+
+    def _lengthen(self, steps: int) -> None:
+        """Have at least this many positions."""
+        if steps > len(self._decoder.positions):
+            self._decoder = self._decoder._replace(positions=pack_positions(self._target_embedding, steps))
+
+    def _scratch(self, rows: int, places: int, steps: int) -> Scratch:
+        config = self.config
+        layers, heads = config.n_decoder_layers, config.n_heads
+        vocabulary = config.target_vocabulary
+        return new_scratch(rows, config.d_model, config.d_ff, layers, heads, places, steps, vocabulary)
+
+    def _gates(self, gates: HeadGates | None) -> Gates:
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        if gates is None:
+            return Gates(_gate(None, *shape), _gate(None, *shape))
+        return Gates(_gate(gates.decoder, *shape), _gate(gates.cross, *shape))
+
+
+def _memory(encoded: Encoded) -> Memory:
+    key, value = (np.array([layer[i].numpy() for layer in encoded.cross_kv], order="C") for i in (0, 1))
+    n, s = key.shape[1], key.shape[3]
+    lengths = np.full(n, s) if encoded.mask is None else encoded.mask.sum((1, 2, 3)).numpy()
+    return Memory(key, value, lengths, np.arange(s))
 
 
 def _path(history: History, ends: Ends, n: int, place: int) -> list[int]:
@@ -220,8 +265,8 @@ def _watch(tree: BeamTree, rules: Rules, history: History, extensions: Extension
     step, k = 0, rules.beam_size
     while history.rows[step] > 0:
         penalty = float(rules.penalty[step + 1])
-        if step < rules.given.shape[1]:
-            token, total = int(rules.given[0, step]), float(history.total[step + 1, 0])
+        if step < rules.prefix.shape[1]:
+            token, total = int(rules.prefix[0, step]), float(history.total[step + 1, 0])
             tree.add_prefix_token(step, token, total, penalty)
         else:
             count, width = int(extensions.number[step, 0]), int(extensions.width[step, 0])
@@ -245,3 +290,104 @@ def _gate(gate: Tensor | None, layers: int, heads: int) -> Floats:
 
 def _versions(parameters: list[nn.Parameter]) -> list[tuple[int, int]]:
     return [(parameter.data_ptr(), parameter._version) for parameter in parameters]
+
+
+# Compilation
+
+
+class Compilation(threading.Thread):
+    """Compiles every kernel once. `begin` may be called often and from everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__(name="compile kernels", daemon=True)
+        self._once = threading.Lock()
+        self._ready = threading.Event()
+
+    def begin(self) -> None:
+        """Start unless it has started."""
+        with self._once:
+            if self.ident is None:
+                self.start()
+
+    def ready(self, timeout: float = 0.0) -> bool:
+        """Whether the kernels can be called, after waiting for at most this many seconds."""
+        if timeout > 0:
+            self.begin()
+            self.join(timeout)
+        return self._ready.is_set()
+
+    def run(self) -> None:
+        """Compile; what fails is logged, and torch stays in use."""
+        with suppress(OSError, AttributeError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # the page comes first
+        try:
+            compile_kernels()
+        except Exception:
+            LOG.warning("The compiled kernels cannot be used here; torch translates instead.", exc_info=True)
+        else:
+            self._ready.set()
+
+
+COMPILATION = Compilation()
+
+
+def compile_kernels() -> None:
+    """Compile all kernels by calling them, or load them from the cache."""
+    import numba
+
+    cache = cache_directory()
+    cast(Any, numba.config).CACHE_DIR = str(cache or "")
+    from model.decoding import kernel_search, kernels
+
+    functions: tuple[Any, ...] = (kernels.encode, kernel_search.search, kernel_search.read)
+    with torch.device("meta"):  # takes no random numbers
+        model = Transformer(ModelConfig(8, 8, 4, 4, 2, 1, 1))
+    tiny = CompiledModel(model.to_empty(device="cpu").requires_grad_(False).apply(_zero))
+    with _alone(cache):
+        for attempts_left in reversed(
+            range(len(functions) + 1)
+        ):  # each may find a broken cache or a full disk
+            try:
+                encoded = tiny.encode(torch.tensor([[EOS_ID]]))
+                tiny.read(encoded, torch.tensor([tiny.search(encoded, SearchOptions())[0].candidates[0].ids]))
+                break
+            except Exception:
+                if not attempts_left or cache is None:
+                    raise
+                for file in cache.rglob("*.nb?"):
+                    file.unlink(missing_ok=True)
+    for function in functions:
+        function.disable_compile()  # from now on an unexpected type is an error instead of a wait
+
+
+def cache_directory() -> Path | None:
+    """Where compiled code is kept: a folder for this state of the sources, None when nothing is writable.
+
+    numba alone would not notice a change in another file than that of the function it is asked for.
+    """
+    here = Path(__file__).parent
+    sources = b"".join((here / name).read_bytes() for name in SOURCES)
+    name = "kernels-" + hashlib.sha256(sources).hexdigest()[:16]
+    for parent in (os.environ.get("NUMBA_CACHE_DIR"), here / "__pycache__", Path("~/.cache/headlight")):
+        with suppress(OSError, RuntimeError):  # not writable, no home
+            directory = Path(parent or "").expanduser() / name
+            if parent and not directory.is_symlink():
+                directory.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=directory).close()
+                return directory
+    return None
+
+
+@contextmanager
+def _alone(cache: Path | None) -> Iterator[None]:
+    """Let processes that start together compile once: the others wait, then find the result in the cache."""
+    with ExitStack() as stack:
+        with suppress(OSError, NotImplementedError):  # waited long enough, or the disk has no locks
+            if cache is not None:
+                stack.enter_context(FileLock(cache / "lock", timeout=LOCK_SECONDS))
+        yield
+
+
+def _zero(module: nn.Module) -> None:
+    for parameter in module.parameters(recurse=False):
+        parameter.zero_()

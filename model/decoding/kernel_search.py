@@ -13,14 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.decoding.jit import compiled, entry
-from model.decoding.kernels import (
-    START,
-    ZERO,
-    decode,
-    exp,
+from model.decoding.kernels import START, ZERO, compiled, decode, entry, exp
+from model.decoding.packed import (
+    DecoderWeights,
+    Doubles,
+    Floats,
+    Gates,
+    Integers,
+    Memory,
+    Reading,
+    Scratch,
 )
-from model.decoding.packed import DecoderWeights, Doubles, Floats, Gates, Integers, Memory, Scratch
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 FIRST_PREDICTED = max(PAD_ID, UNK_ID, BOS_ID) + 1
@@ -30,8 +33,7 @@ NEVER = -np.inf
 class Rules(NamedTuple):
     """How to search."""
 
-    given: Integers  # [N, P]: the first tokens of each translation
-    free: bool  # False: the given tokens are the translation
+    prefix: Integers  # [N, P]: the first tokens of each translation
     beam_size: int
     n_best: int
     limits: Integers  # [N]: the longest translation of each sentence
@@ -64,6 +66,16 @@ class Extensions(NamedTuple):
     total: Doubles  # [T or 1, N, C]
 
 
+class Record(NamedTuple):
+    """What the model computed at each token of one given translation."""
+
+    self_weights: Floats  # [T, M, H, T]
+    cross_weights: Floats  # [T, M, H, S]
+    log_probability: Floats  # [T]
+    top_token: Integers  # [T, A]: the likeliest tokens; -1: there are no more
+    top_log_probability: Floats  # [T, A]
+
+
 class Ends(NamedTuple):
     """The hypotheses that ended."""
 
@@ -91,6 +103,17 @@ def new_history(steps: int, rows: int, likeliest: int, layers: int, heads: int, 
         top_log_probability=np.empty((steps, rows, likeliest), np.float32),
         self_weights=np.empty((steps, rows, layers, heads, steps), np.float32),
         cross_weights=np.empty((steps, rows, layers, heads, source), np.float32),
+    )
+
+
+def new_record(steps: int, layers: int, heads: int, source: int, likeliest: int) -> Record:
+    """A record to be filled in; the weights of the future are 0."""
+    return Record(
+        self_weights=np.zeros((steps, layers, heads, steps), np.float32),
+        cross_weights=np.zeros((steps, layers, heads, source), np.float32),
+        log_probability=np.empty(steps, np.float32),
+        top_token=np.empty((steps, likeliest), np.int64),
+        top_log_probability=np.empty((steps, likeliest), np.float32),
     )
 
 
@@ -132,33 +155,45 @@ def search(
     ends: Ends,
 ) -> int:
     """Fill `history` and `ends`; the number of steps taken."""
-    rows, given, step = len(rules.limits), rules.given.shape[1], START
+    rows, slots, step = len(rules.limits), len(scratch.x), START
     history.rows[0] = rows
     for n in range(rows):
         begin(history, step, n, START + BOS_ID, n, START, n, ZERO, 0.0)
     while rows > 0:
-        decode(
-            weights,
-            memory,
-            gates,
-            scratch,
-            history.token[step],
-            history.sentence[step],
-            rows,
-            step,
-            history.self_weights[step],
-            history.cross_weights[step],
-        )
         for r in range(rows):
-            tokens, values = history.top_token[step, r], history.top_log_probability[step, r]
-            scratch.normalisers[r] = likeliest(scratch.logits[r], tokens, values)
-        if step >= given:
-            rows = extend(rules, history, extensions, ends, scratch.places, step, rows)
+            scratch.positions[r] = step
+        tokens, sentences, places = history.token[step], history.sentence[step], scratch.places[step % 2]
+        reading = Reading(tokens, sentences, scratch.positions, places, step * slots)
+        self_weights, cross_weights = history.self_weights[step], history.cross_weights[step]
+        decode(weights, memory, gates, scratch, reading, rows, self_weights, cross_weights)
+        for r in range(rows):
+            top_tokens, values = history.top_token[step, r], history.top_log_probability[step, r]
+            scratch.normalisers[r] = likeliest(scratch.logits[r], top_tokens, values)
+        if step < rules.prefix.shape[1]:
+            force(rules, history, scratch, step)
         else:
-            rows = force(rules, history, ends, scratch, step)
+            rows = extend(rules, history, extensions, ends, scratch.places, step, rows)
         step += 1
         history.rows[step] = rows
     return step
+
+
+@entry
+def read(
+    weights: DecoderWeights,
+    memory: Memory,
+    gates: Gates,
+    scratch: Scratch,
+    reading: Reading,
+    target: Integers,
+    record: Record,
+) -> None:
+    """Read one translation [T] in one pass; row t reads the token before `target[t]`."""
+    rows = len(target)
+    decode(weights, memory, gates, scratch, reading, rows, record.self_weights, record.cross_weights)
+    for t in range(rows):
+        normaliser = likeliest(scratch.logits[t], record.top_token[t], record.top_log_probability[t])
+        record.log_probability[t] = scratch.logits[t, target[t]] - normaliser
 
 
 @compiled
@@ -209,19 +244,14 @@ def likeliest(logits: Floats, tokens: Integers, values: Floats) -> np.float32:
 
 
 @compiled
-def force(rules: Rules, history: History, ends: Ends, scratch: Scratch, step: int) -> int:
-    """Continue each sentence with its given token; the number of rows of the next step."""
-    rows = len(rules.limits)
-    for n in range(rows):
-        token = rules.given[n, step]
+def force(rules: Rules, history: History, scratch: Scratch, step: int) -> None:
+    """Continue each sentence with the next token of its prefix."""
+    for n in range(len(rules.limits)):
+        token = rules.prefix[n, step]
         log_probability = scratch.logits[n, token] - scratch.normalisers[n]
         total = history.total[step, n] + log_probability
-        if step + 1 == rules.given.shape[1] and not rules.free:
-            end(rules, ends, n, step, n, token, log_probability, total)
-        else:
-            begin(history, step + 1, n, token, n, START, n, log_probability, total)
-            keep_places(scratch.places, step, n, n)
-    return 0 if step + 1 == rules.given.shape[1] and not rules.free else rows
+        begin(history, step + 1, n, token, n, START, n, log_probability, total)
+        keep_places(scratch.places, step, n, n)
 
 
 @compiled

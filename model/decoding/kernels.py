@@ -4,8 +4,8 @@ The modules of `model.network` are the reference: the results equal theirs up to
 weight stays 8 bits in memory and becomes a float32 in a register, so that a step reads a quarter of the
 bytes and no activation is rounded. Every attention weight is kept. Every function releases the GIL.
 
-Imported only by `model.decoding.compilation` and what it has made ready, because numba takes a second to
-import and its functions take some seconds to compile.
+Imported only by `model.decoding.compiled`, and late: numba takes a second to import and its functions take
+some seconds to compile.
 
 Further axis letters: N sentences, R rows (hypotheses of all sentences), C places in the cache, O and I the
 outputs and inputs of a matrix.
@@ -13,13 +13,15 @@ outputs and inputs of a matrix.
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from model.decoding.jit import compiled, entry, inlined
 from model.decoding.packed import (
     DecoderWeights,
     EncoderWeights,
@@ -30,14 +32,40 @@ from model.decoding.packed import (
     Memory,
     Norm,
     Norms,
+    Reading,
     Scratch,
 )
 
+Function = TypeVar("Function", bound=Callable[..., object])
+
+OPTIONS: dict[str, Any] = {
+    # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
+    "fastmath": {"reassoc", "contract", "arcp"},
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,  # no kernel takes memory; without the counting of references they compile in half the time
+    "no_cfunc_wrapper": True,
+}
+
+
+def kernel(function: Function, **options: Any) -> Function:
+    """Compile a function at its first call. The tests wrap every function in a check of its types."""
+    njit: Any = numba.njit
+    return cast(Function, njit(inspect.unwrap(function), **OPTIONS, **options))
+
+
+def compiled(function: Function) -> Function:
+    """Called by other compiled functions."""
+    return kernel(function, no_cpython_wrapper=True)
+
+
+def entry(function: Function) -> Function:
+    """Called from Python; kept on disk where `model.decoding.compiled` has found a folder."""
+    return kernel(function, cache=bool(cast(Any, numba.config).CACHE_DIR))
+
+
 START = cast(int, np.int64(0))  # numba compiles a function once more for the constant 0
 ZERO, ONE, LOWEST = np.float32(0), np.float32(1), np.float32(-np.inf)
-
-
-# Arithmetic
 
 
 @compiled
@@ -140,15 +168,15 @@ def normalise(x: Floats, rows: int, norm: Norm, out: Floats) -> None:
             out[r, d] = (x[r, d] - mean) * factor * norm.weight[d] + norm.bias[d]
 
 
-@inlined
+@compiled
 def norm_of(norms: Norms, layer: int, sublayer: int) -> Norm:
     """The norm of one sub-layer."""
     return Norm(norms.weight[layer, sublayer], norms.bias[layer, sublayer], norms.eps, norms.pre_norm)
 
 
-@inlined
+@compiled
 def final_norm(norms: Norms) -> Norm:
-    """The norm after the last layer."""
+    """The norm after the last layer; post-norm models have none."""
     return Norm(norms.final_weight, norms.final_bias, norms.eps, norms.pre_norm)
 
 
@@ -178,11 +206,17 @@ def feed_forward(scratch: Scratch, rows: int, inner: Matrix, outer: Matrix, norm
     """Position-wise feed-forward network with its residual connection."""
     enter(scratch.x, rows, norm, scratch.read)
     product(scratch.read, rows, inner, layer, scratch.hidden)
-    for r in range(rows):
-        for d in range(scratch.hidden.shape[1]):
-            scratch.hidden[r, d] = max(scratch.hidden[r, d], ZERO)
+    activate(scratch.hidden, rows)
     product(scratch.hidden, rows, outer, layer, scratch.read)
     leave(scratch.x, rows, scratch.read, norm)
+
+
+@compiled
+def activate(hidden: Floats, rows: int) -> None:
+    """ReLU."""
+    for r in range(rows):
+        for d in range(hidden.shape[1]):
+            hidden[r, d] = max(hidden[r, d], ZERO)
 
 
 @compiled
@@ -220,9 +254,6 @@ def attend(
             out[d] += weight * value[place, d]
 
 
-# The encoder
-
-
 @entry
 def encode(
     weights: EncoderWeights, tokens: Integers, gates: Floats, scratch: Scratch, memory: Memory, kept: Floats
@@ -258,8 +289,7 @@ def encode(
             leave(scratch.x, rows, scratch.read, norm)
             norm = norm_of(weights.norms, layer, 1)
             feed_forward(scratch, rows, weights.inner, weights.outer, norm, layer)
-        if weights.norms.pre_norm:
-            normalise(scratch.x, rows, final_norm(weights.norms), scratch.x)
+        enter(scratch.x, rows, final_norm(weights.norms), scratch.x)
         for layer in range(len(memory.key)):
             product(scratch.x, rows, weights.cross_key_value, layer, scratch.projected)
             for h in range(heads):
@@ -278,60 +308,55 @@ def split(projected: Floats, rows: int, start: int, head: int, key: Floats, valu
             value[s, d] = projected[s, first_value + d]
 
 
-# The decoder
-
-
 @compiled
 def decode(
     weights: DecoderWeights,
     memory: Memory,
     gates: Gates,
     scratch: Scratch,
-    tokens: Integers,
-    sentences: Integers,
+    reading: Reading,
     rows: int,
-    step: int,
     self_weights: Floats,
     cross_weights: Floats,
 ) -> None:
-    """One step: each row reads a token, and `scratch.logits` says what may follow.
+    """Each row reads a token, and `scratch.logits` says what may follow.
 
-    `self_weights` [R, M, H, T] and `cross_weights` [R, M, H, S] take the attention weights of the step.
+    `self_weights` [R, M, H, T] and `cross_weights` [R, M, H, S] take the attention weights.
     """
     width = weights.positions.shape[1]
     layers, heads = gates.decoder.shape
-    norms, slots = weights.norms, len(scratch.x)
+    norms, first = weights.norms, reading.first_place
     for r in range(rows):
-        embed(weights.embedding, tokens[r], weights.positions[step], scratch.x[r])
-        scratch.places[step % 2, r, step] = step * slots + r
+        position = reading.positions[r]
+        embed(weights.embedding, reading.tokens[r], weights.positions[position], scratch.x[r])
+        reading.places[r, position] = first + r
     for layer in range(layers):
         norm = norm_of(norms, layer, 0)
         enter(scratch.x, rows, norm, scratch.read)
         product(scratch.read, rows, weights.project, layer, scratch.projected)
         for h in range(heads):
-            key = scratch.key[layer, h, step * slots :]
-            split(scratch.projected, rows, width, h, key, scratch.value[layer, h, step * slots :])
-        attend_to_past(scratch, rows, step, layer, gates.decoder[layer], self_weights)
+            key, value = scratch.key[layer, h, first:], scratch.value[layer, h, first:]
+            split(scratch.projected, rows, width, h, key, value)
+        attend_to_past(scratch, reading, rows, layer, gates.decoder[layer], self_weights)
         product(scratch.joined, rows, weights.output, layer, scratch.read)
         leave(scratch.x, rows, scratch.read, norm)
         norm = norm_of(norms, layer, 1)
         enter(scratch.x, rows, norm, scratch.read)
         product(scratch.read, rows, weights.cross_query, layer, scratch.projected)
-        attend_to_memory(scratch, memory, sentences, rows, layer, gates.cross[layer], cross_weights)
+        attend_to_memory(scratch, memory, reading, rows, layer, gates.cross[layer], cross_weights)
         product(scratch.joined, rows, weights.cross_output, layer, scratch.read)
         leave(scratch.x, rows, scratch.read, norm)
         norm = norm_of(norms, layer, 2)
         feed_forward(scratch, rows, weights.inner, weights.outer, norm, layer)
-    if norms.pre_norm:
-        normalise(scratch.x, rows, final_norm(norms), scratch.x)
+    enter(scratch.x, rows, final_norm(norms), scratch.x)
     product(scratch.x, rows, weights.vocabulary, START, scratch.logits)
 
 
 @compiled
 def attend_to_past(
-    scratch: Scratch, rows: int, step: int, layer: int, gates: Floats, weights: Floats
+    scratch: Scratch, reading: Reading, rows: int, layer: int, gates: Floats, weights: Floats
 ) -> None:
-    """Masked self-attention: the cache holds nothing of the future, so there is no mask."""
+    """Masked self-attention: a row knows only the places of its past, so there is no mask."""
     width = scratch.x.shape[1] // len(gates)
     for r in range(rows):
         for h in range(len(gates)):
@@ -339,8 +364,8 @@ def attend_to_past(
                 scratch.projected[r, h * width : (h + 1) * width],
                 scratch.key[layer, h],
                 scratch.value[layer, h],
-                scratch.places[step % 2, r],
-                step + 1,
+                reading.places[r],
+                reading.positions[r] + 1,
                 gates[h],
                 weights[r, layer, h],
                 scratch.joined[r, h * width : (h + 1) * width],
@@ -351,7 +376,7 @@ def attend_to_past(
 def attend_to_memory(
     scratch: Scratch,
     memory: Memory,
-    sentences: Integers,
+    reading: Reading,
     rows: int,
     layer: int,
     gates: Floats,
@@ -360,7 +385,7 @@ def attend_to_memory(
     """Cross-attention of each row to the keys and values of its sentence."""
     width = scratch.x.shape[1] // len(gates)
     for r in range(rows):
-        n = sentences[r]
+        n = reading.sentences[r]
         for h in range(len(gates)):
             attend(
                 scratch.projected[r, h * width : (h + 1) * width],

@@ -99,6 +99,16 @@ class Norm(NamedTuple):
     first: bool  # before the sub-layer
 
 
+class Reading(NamedTuple):
+    """What each row reads."""
+
+    tokens: Integers  # [R]
+    sentences: Integers  # [R]
+    positions: Integers  # [R]
+    places: Integers  # [R, T]: where in the cache the row finds each position of its past
+    first_place: int  # where row 0 leaves its keys and values; row r leaves them r places later
+
+
 class Scratch(NamedTuple):
     """Working memory of a step."""
 
@@ -109,7 +119,8 @@ class Scratch(NamedTuple):
     hidden: Floats  # [R, d_ff]
     key: Floats  # [M, H, C, K]
     value: Floats
-    places: Integers  # [2, R, T]: where row r finds position t in the cache; this step's and the next one's
+    positions: Integers  # [R]
+    places: Integers  # [2, R, T]: `Reading.places` of this step and of the next one
     logits: Floats  # [R, V]
     normalisers: Floats  # [R]: the log of the sum of the exponentials of `logits`
 
@@ -167,6 +178,7 @@ def new_scratch(
         np.empty((rows, inner), np.float32),
         np.empty((layers, heads, places, head_width), np.float32),
         np.empty((layers, heads, places, head_width), np.float32),
+        np.empty(rows, np.int64),
         np.empty((2, rows, steps), np.int64),
         np.empty((rows, vocabulary), np.float32),
         np.empty(rows, np.float32),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from model.analysis.ablation import importance
 from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
 from model.decoding.compiled import CompiledModel, Found, Steps
@@ -68,6 +69,13 @@ def random_gates(model: Transformer) -> HeadGates:
     return HeadGates(*map(torch.rand_like, HeadGates.open(model.config)))
 
 
+def sentence_of(encoded: Encoded, row: int) -> Encoded:
+    return Encoded(
+        [type(layer)(*(part[row : row + 1] for part in layer)) for layer in encoded.cross_kv],
+        None if encoded.mask is None else encoded.mask[row : row + 1],
+    )
+
+
 def assert_steps(
     steps: Steps,
     model: Transformer,
@@ -77,11 +85,8 @@ def assert_steps(
     gates: HeadGates | None,
 ) -> None:
     """Weights, log-probabilities and likeliest tokens are those of one pass of the reference."""
-    alone = Encoded(
-        [type(layer)(*(part[row : row + 1] for part in layer)) for layer in encoded.cross_kv],
-        None if encoded.mask is None else encoded.mask[row : row + 1],
-    )
-    decoded = model.decode(torch.tensor([[BOS_ID, *ids[:-1]]]), alone, gates, explicit=True)
+    read = torch.tensor([[BOS_ID, *ids[:-1]]])
+    decoded = model.decode(read, sentence_of(encoded, row), gates, explicit=True)
     assert decoded.self_weights is not None
     assert decoded.cross_weights is not None
     torch.testing.assert_close(steps.self_weights, decoded.self_weights[0], atol=1e-5, rtol=0)
@@ -193,8 +198,20 @@ def test_forced_steps_equal_the_reference(
     source, gates = padded(lengths, seed, vocabulary), random_gates(model)
     encoded = encode_source(model, source, gates)
     target = random_tokens(len(lengths), 1 + seed % 6, seed=seed + 1, vocabulary=vocabulary)
-    for row, steps in enumerate(CompiledModel(model).read(encoded, target, gates)):
-        assert_steps(steps, model, encoded, row, tuple(target[row].tolist()), gates)
+    ours = CompiledModel(model)
+    for row, ids in enumerate(target):
+        alone = sentence_of(encoded, row)
+        assert_steps(ours.read(alone, ids[None], gates), model, alone, 0, tuple(ids.tolist()), gates)
+
+
+@settings(SOME, max_examples=10)
+@given(seed=st.integers(0, 10_000), shape=shapes, eight_bit=st.booleans())
+def test_importance_of_every_head_equals_the_reference(seed: int, shape: dict, eight_bit: bool) -> None:
+    model, vocabulary = model_of(seed, shape, eight_bit), shape["vocabulary"]
+    source, target = (random_tokens(1, 5, seed=seed + side, vocabulary=vocabulary) for side in (0, 1))
+    ours, reference = CompiledModel(model).importance(source, target), importance(model, source, target)
+    for mine, theirs in zip(ours, reference, strict=True):
+        torch.testing.assert_close(mine, theirs, atol=5e-4, rtol=0)  # a sum over five tokens
 
 
 @SOME

@@ -16,7 +16,8 @@ from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
 from model.decoding.beam_tree import BeamTree
-from model.decoding.compiled import COMPILATION, MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
+from model.decoding.compilation import COMPILATION
+from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
 from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
 from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
 from model.errors import TooLongError, UserError

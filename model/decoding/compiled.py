@@ -1,31 +1,18 @@
-"""CompiledModel: one model as the kernels compute it, and the thread that compiles them.
-
-Results equal those of torch to rounding. What an earlier process compiled comes from a cache on disk. Until
-the kernels are ready, and where numba cannot be imported, torch does the work: see `model.translator`.
+"""CompiledModel: one model as the kernels compute it. Results equal those of torch to rounding.
 
 Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
 """
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import os
-import tempfile
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from filelock import FileLock
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
 from model.decoding.packed import (
     Floats,
@@ -47,12 +34,8 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 if TYPE_CHECKING:
     from model.decoding.kernel_search import Ends, Extensions, History, Rules
 
-LOG = logging.getLogger(__name__)
-
 MAX_ROWS = 16  # hypotheses of all sentences together; above, the products of torch are faster
 N_LIKELIEST = 5  # tokens kept of each step
-SOURCES = ("kernels.py", "kernel_search.py", "packed.py")  # all that decides the compiled code
-LOCK_SECONDS = 60.0  # to wait for another process that compiles
 
 
 class Steps(NamedTuple):
@@ -289,105 +272,5 @@ def _gate(gate: Tensor | None, layers: int, heads: int) -> Floats:
 
 
 def _versions(parameters: list[nn.Parameter]) -> list[tuple[int, int]]:
-    return [(parameter.data_ptr(), parameter._version) for parameter in parameters]
-
-
-# Compilation
-
-
-class Compilation(threading.Thread):
-    """Compiles every kernel once. `begin` may be called often and from everywhere."""
-
-    def __init__(self) -> None:
-        super().__init__(name="compile kernels", daemon=True)
-        self._once = threading.Lock()
-        self._ready = threading.Event()
-
-    def begin(self) -> None:
-        """Start unless it has started."""
-        with self._once:
-            if self.ident is None:
-                self.start()
-
-    def ready(self, timeout: float = 0.0) -> bool:
-        """Whether the kernels can be called, after waiting for at most this many seconds."""
-        if timeout > 0:
-            self.begin()
-            self.join(timeout)
-        return self._ready.is_set()
-
-    def run(self) -> None:
-        """Compile; what fails is logged, and torch stays in use."""
-        with suppress(OSError, AttributeError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # the page comes first
-        try:
-            compile_kernels()
-        except Exception:
-            LOG.warning("The compiled kernels cannot be used here; torch translates instead.", exc_info=True)
-        else:
-            self._ready.set()
-
-
-COMPILATION = Compilation()
-
-
-def compile_kernels() -> None:
-    """Compile all kernels by calling them, or load them from the cache."""
-    import numba
-
-    cache = cache_directory()
-    cast(Any, numba.config).CACHE_DIR = str(cache or "")
-    from model.decoding import kernel_search, kernels
-
-    functions: tuple[Any, ...] = (kernels.encode, kernel_search.search, kernel_search.read)
-    with torch.device("meta"):  # takes no random numbers
-        model = Transformer(ModelConfig(8, 8, 4, 4, 2, 1, 1))
-    tiny = CompiledModel(model.to_empty(device="cpu").requires_grad_(False).apply(_zero))
-    with _alone(cache):
-        for attempts_left in reversed(
-            range(len(functions) + 1)
-        ):  # each may find a broken cache or a full disk
-            try:
-                encoded = tiny.encode(torch.tensor([[EOS_ID]]))
-                tiny.read(encoded, torch.tensor([tiny.search(encoded, SearchOptions())[0].candidates[0].ids]))
-                break
-            except Exception:
-                if not attempts_left or cache is None:
-                    raise
-                for file in cache.rglob("*.nb?"):
-                    file.unlink(missing_ok=True)
-    for function in functions:
-        function.disable_compile()  # from now on an unexpected type is an error instead of a wait
-
-
-def cache_directory() -> Path | None:
-    """Where compiled code is kept: a folder for this state of the sources, None when nothing is writable.
-
-    numba alone would not notice a change in another file than that of the function it is asked for.
-    """
-    here = Path(__file__).parent
-    sources = b"".join((here / name).read_bytes() for name in SOURCES)
-    name = "kernels-" + hashlib.sha256(sources).hexdigest()[:16]
-    for parent in (os.environ.get("NUMBA_CACHE_DIR"), here / "__pycache__", Path("~/.cache/headlight")):
-        with suppress(OSError, RuntimeError):  # not writable, no home
-            directory = Path(parent or "").expanduser() / name
-            if parent and not directory.is_symlink():
-                directory.mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=directory).close()
-                return directory
-    return None
-
-
-@contextmanager
-def _alone(cache: Path | None) -> Iterator[None]:
-    """Let processes that start together compile once: the others wait, then find the result in the cache."""
-    with ExitStack() as stack:
-        with suppress(OSError, NotImplementedError):  # waited long enough, or the disk has no locks
-            if cache is not None:
-                stack.enter_context(FileLock(cache / "lock", timeout=LOCK_SECONDS))
-        yield
-
-
-def _zero(module: nn.Module) -> None:
-    for parameter in module.parameters(recurse=False):
-        parameter.zero_()
+    """Changes of the weights; torch counts none for tensors that were made in inference mode."""
+    return [(each.data_ptr(), 0 if each.is_inference() else each._version) for each in parameters]

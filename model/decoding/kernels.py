@@ -60,7 +60,7 @@ def compiled(function: Function) -> Function:
 
 
 def entry(function: Function) -> Function:
-    """Called from Python; kept on disk where `model.decoding.compiled` has found a folder."""
+    """Called from Python; kept on disk where `model.decoding.compilation` has found a folder."""
     return kernel(function, cache=bool(cast(Any, numba.config).CACHE_DIR))
 
 

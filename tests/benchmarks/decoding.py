@@ -34,7 +34,7 @@ import torch
 
 from model.analysis.ablation import importance
 from model.config import ModelConfig
-from model.decoding.compiled import COMPILATION
+from model.decoding.compilation import COMPILATION
 from model.decoding.search import Candidate
 from model.decoding.step_decoder import lay_out_for_few_rows
 from model.network.transformer import Transformer

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.decoding import compiled
-from model.decoding.compiled import COMPILATION, Compilation
+from model.decoding import compilation
+from model.decoding.compilation import COMPILATION, Compilation
 from model.translator import Translator
 from tests.model.helpers import read_target
 
@@ -22,10 +22,10 @@ def test_without_numba_torch_translates(
 ) -> None:
     with_kernels = joint.translate(TEXT, 3)
 
-    def missing() -> None:
+    def missing(cache: object) -> None:
         raise ImportError("No module named 'numba'")
 
-    monkeypatch.setattr("model.decoding.compiled.compile_kernels", missing)
+    monkeypatch.setattr("model.decoding.compilation.load_kernels", missing)
     compilation = Compilation()
     with caplog.at_level(logging.WARNING):
         assert not compilation.ready(timeout=30.0)
@@ -59,11 +59,11 @@ def test_directory_of_the_cache_names_the_state_of_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new"))
-    first = compiled.cache_directory()
+    first = compilation.cache_directory()
     assert first is not None
     assert first.parent == tmp_path / "new"
-    monkeypatch.setattr(compiled, "SOURCES", compiled.SOURCES[:-1])
-    assert compiled.cache_directory() not in (None, first)
+    monkeypatch.setattr(compilation, "SOURCES", compilation.SOURCES[:-1])
+    assert compilation.cache_directory() not in (None, first)
 
 
 def test_directory_that_cannot_be_written_is_passed_over(
@@ -71,7 +71,7 @@ def test_directory_that_cannot_be_written_is_passed_over(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    found = compiled.cache_directory()
+    found = compilation.cache_directory()
     assert found is None or tmp_path not in found.parents
 
 
@@ -79,9 +79,9 @@ def test_directory_that_cannot_be_written_is_passed_over(
 @pytest.mark.parametrize("state", ["broken", "nowhere"])
 def test_kernels_work_with_a_broken_cache_or_none(tmp_path: Path, state: str) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    script = "from model.decoding.compiled import COMPILATION; assert COMPILATION.ready(timeout=600.0)"
+    script = "from model.decoding.compilation import COMPILATION; assert COMPILATION.ready(timeout=600.0)"
     if state == "nowhere":
-        script = f"import model.decoding.compiled as c; c.cache_directory = lambda: None; {script}"
+        script = f"import model.decoding.compilation as c; c.cache_directory = lambda: None; {script}"
     else:
         subprocess.run([sys.executable, "-c", script], env=environment, check=True)
         for index in (tmp_path / "cache").rglob("*.nbi"):

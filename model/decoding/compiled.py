@@ -34,7 +34,7 @@ from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 if TYPE_CHECKING:
     from model.decoding.kernel_search import Ends, Extensions, History, Rules
 
-MAX_ROWS = 16  # hypotheses of all sentences together; above, the products of torch are faster
+MAX_ROWS = 16  # hypotheses of all sentences together; more make the kernels no faster
 N_LIKELIEST = 5  # tokens kept of each step
 
 
@@ -156,6 +156,21 @@ class CompiledModel:
             found.append(Found(candidates, _steps(history, ends, row, order[0])))
         return found
 
+    def search_batch(
+        self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None = None
+    ) -> list[list[Candidate]]:
+        """The translations of any number of padded sentences, some sentences on each thread."""
+
+        def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
+            part = part[:, : int((part != PAD_ID).sum(-1).max())]
+            return [each.candidates for each in self.search(self.encode(part, gates), options, gates)]
+
+        parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
+        if len(parts) == 1:
+            return found(source)
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
+            return [each for part in threads.map(found, parts) for each in part]
+
     def importance(self, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
         """Change of the target's log-probability without each head: `model.analysis.ablation.importance`."""
 
@@ -170,7 +185,7 @@ class CompiledModel:
             for kind, gate in zip(KINDS, gates, strict=True)
             for place in np.ndindex(*gate.shape)
         ]
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:
             totals = torch.tensor(list(threads.map(total, [None, *heads])), dtype=torch.float64)
         changes = torch.split((totals[1:] - totals[0]).float(), [gate.numel() for gate in gates])
         return HeadValues(*(part.view(gate.shape) for part, gate in zip(changes, gates, strict=True)))

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from model.decoding.compiled import CompiledModel
-from model.decoding.search import SearchOptions, encode_source, search
-from model.inputs import MAX_TOKENS, source_ids
+from model.decoding.search import SearchOptions, search
+from model.inputs import MAX_TOKENS, batches_by_length, source_ids
 from model.network.transformer import Encoded
+from model.tokenizer import pad
 from model.translator import Translator
 
 MODEL = Path(__file__).parents[3] / "assets" / "models" / "de-en"
@@ -27,19 +28,19 @@ def test_translations_are_those_of_torch(corpus: str, count: int) -> None:
         pytest.skip("HEADLIGHT_DATA names no folder with tatoeba-de-en and multi30k")
     checkpoint = Translator.load(MODEL).checkpoint
     model, ours = checkpoint.model.eval(), CompiledModel(checkpoint.model)
-    lines = (DATA / corpus).read_text("utf-8").splitlines()[:count]
+    rows = source_ids(checkpoint, (DATA / corpus).read_text("utf-8").splitlines()[:count], MAX_TOKENS)
+    assert len(rows) == count
     others = []
-    for row in source_ids(checkpoint, lines, MAX_TOKENS):
-        source = torch.tensor([row])
-        encoded = ours.encode(source)
-        ((found,),) = (each.candidates for each in ours.search(encoded, SearchOptions()))
-        encoded = encode_source(model, source)
-        ((expected,),) = search(model, source, encoded=encoded)
-        if found.ids != expected.ids:
-            others.append((found.ids, margin(ours, encoded, found.ids, expected.ids)))
-        else:
-            assert found.log_probabilities == pytest.approx(expected.log_probabilities, abs=CLOSE)
-    assert all(difference < CLOSE for _, difference in others)
+    for places in batches_by_length({place: len(row) for place, row in enumerate(rows)}, 1024):
+        reference = search(model, pad([rows[place] for place in places]))
+        for place, (expected,) in zip(places, reference, strict=True):
+            encoded = ours.encode(torch.tensor([rows[place]]))
+            (found,) = ours.search(encoded, SearchOptions())[0].candidates
+            if found.ids != expected.ids:
+                others.append(margin(ours, encoded, found.ids, expected.ids))
+            else:
+                assert found.log_probabilities == pytest.approx(expected.log_probabilities, abs=CLOSE)
+    assert all(difference < CLOSE for difference in others), others
 
 
 def margin(ours: CompiledModel, encoded: Encoded, found: tuple[int, ...], expected: tuple[int, ...]) -> float:

@@ -7,6 +7,8 @@ PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(if $(CI),-
 APP_INSTALLED := $(VENV)/.app-installed
 TESTS_INSTALLED := $(VENV)/.tests-installed
 BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
+# The previous release, which benchmarks measure beside the present code.
+PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -47,7 +49,7 @@ bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others';
 	$(PYTHON) -m tests.benchmarks.training $(ARGS)
 
 bench-decoding: $(BENCHMARKS_INSTALLED) ## print decoding speeds beside others'
-	$(PYTHON) -m tests.benchmarks.decoding $(ARGS)
+	$(PYTHON) -m tests.benchmarks.decoding --previous $(PREVIOUS) $(ARGS)
 
 bench-alignment: $(BENCHMARKS_INSTALLED) ## print alignment errors beside eflomal's; needs ARGS="--data DIR DIR --gold DIR"
 	$(PYTHON) -m tests.benchmarks.alignment $(ARGS)
@@ -59,7 +61,7 @@ bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertV
 	$(PYTHON) -m tests.benchmarks.payload $(ARGS)
 
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
-	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load $(ARGS)
+	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)
 
 study: $(TESTS_INSTALLED) ## measure what every head does, write assets/study; needs ARGS="--data DIR --gold DIR"
 	$(PYTHON) -m training study $(ARGS)

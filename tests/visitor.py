@@ -121,12 +121,14 @@ class Server:
 
 
 @contextmanager
-def serving(*before: str, after: Sequence[str] = (), **environment: str) -> Iterator[Server]:
-    """app.py once it responds, run by `python BEFORE app.py AFTER`."""
+def serving(
+    *before: str, after: Sequence[str] = (), root: Path = ROOT, **environment: str
+) -> Iterator[Server]:
+    """app.py of the folder `root` once it responds, run by `python BEFORE app.py AFTER`."""
     port = free_port()
     command = [sys.executable, *before, "app.py", "--port", str(port), *after]
     settings, pipe = os.environ | environment, subprocess.PIPE  # not files: one test has a full disk
-    with subprocess.Popen(command, cwd=ROOT, env=settings, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(command, cwd=root, env=settings, stdout=pipe, stderr=pipe, text=True) as process:
         server = Server(process, Visitor(port))
         # Both pipes are read as they fill, because a full pipe blocks the process that writes.
         for stream, lines in ((process.stdout, []), (process.stderr, server.lines)):

@@ -14,32 +14,41 @@ because machines differ; compare the ratios of one run.
   translations (tested). It returns no attention weights, so it does less work than Headlight. It reads
   and writes words, so it looks each up in its vocabulary, which costs microseconds. int8 does less work
   with less exact numbers.
-- Headlight: all that `Translator.translate` does: the text is tokenised, searched, and one more pass over
-  the ids found gives every weight and the likeliest tokens of every step. Without weights, and in
-  batches, it is the search alone, as `translate_lines` does it.
+- ONNX Runtime: our model in float32, exported by torch, every weight of every step; see
+  `tests/benchmarks/runtime.py`.
+- Headlight: all that `Translator.translate` does: the text is tokenised and searched, every weight and the
+  likeliest tokens of every step are kept. Without weights, and in batches, it is the search alone, as
+  `translate_lines` does it. Its weights are those of a model of 8 bits, as the shipped ones are.
+- Previous release: the same of the commit that --previous names, with that commit's own benchmark.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
+import tyro
 
-from model.analysis.ablation import importance
 from model.config import ModelConfig
-from model.decoding.search import Candidate, search
-from model.decoding.step_decoder import lay_out_for_few_rows, product_dtype
+from model.decoding.compilation import COMPILATION
+from model.decoding.search import Candidate
 from model.network.transformer import Transformer
-from model.storage.checkpoint import Checkpoint, ModelInfo
+from model.storage.checkpoint import SCALES, Checkpoint, ModelInfo, quantise_rows
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.translator import Translator
+from tests.benchmarks.previous import release
 from tests.model.helpers import LimitedSearch
 
 VOCABULARY = 8000
@@ -47,11 +56,22 @@ LENGTHS = (12, 25, 60)  # tokens in, </s> counted, and tokens out
 BATCH, BATCH_LENGTH = 128, 25
 ROUNDS = 5
 WARM_UP_SECONDS, TIMED_SECONDS = 0.3, 0.5  # of each contestant's turn in each round
+BEAM = 4
 HUGGING_FACE = "Hugging Face generate, every weight"
 FLOAT32, INT8 = "CTranslate2 float32, no weights", "CTranslate2 int8, no weights"
 SEARCH, RECORD = "Headlight, no weights", "Headlight, every weight"
 ABLATION = "Headlight, all heads ablated one by one"
-SINGLE, BATCHED = (HUGGING_FACE, FLOAT32, INT8, SEARCH, RECORD), (FLOAT32, INT8, SEARCH)
+RUNTIME = "ONNX Runtime float32, every weight"
+PREVIOUS = "Previous release: "
+SINGLE, BATCHED = (HUGGING_FACE, FLOAT32, INT8, RUNTIME, SEARCH, RECORD), (FLOAT32, INT8, SEARCH)
+# What the previous release calls the same work.
+PREVIOUS_NAMES = {SEARCH: SEARCH, RECORD: RECORD, ABLATION: "Headlight, all heads muted one by one"}
+PREVIOUS_SERVES = """
+import sys
+from multiprocessing.connection import Client
+from tests.benchmarks.decoding import serve
+serve(sys.argv[2], int(sys.argv[3]), Client(sys.argv[1]))
+"""
 
 
 def words() -> list[str]:
@@ -66,17 +86,22 @@ def random_translator() -> Translator:
     model = Transformer(ModelConfig(len(tokenizer), len(tokenizer))).eval()
     with torch.no_grad():
         model.output.weight[EOS_ID] = 0.0  # a logit of 0 is never the largest of 8,000 random ones
-    lay_out_for_few_rows(model)  # as a loaded model is
+    with torch.no_grad():  # weights of 8 bits, as the shipped models have
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                stored = quantise_rows({"": parameter})
+                parameter.copy_(stored[""] * stored[SCALES])
     return Translator(Checkpoint(model, tokenizer, tokenizer, ModelInfo("de", "en", "random")))
 
 
 class Sentences:
     """Random sentences of one length, ready for every engine."""
 
-    def __init__(self, translator: Translator, count: int, length: int) -> None:
+    def __init__(self, translator: Translator, count: int, length: int, beam_size: int = 1) -> None:
         tokenizer = translator.checkpoint.source_tokenizer
         some = random.Random(0)
-        self.length = length
+        self.length, self.beam_size = length, beam_size
+        self.options = LimitedSearch(beam_size, max_length=length)
         self.texts = [" ".join(some.sample(words(), length - 1)) for _ in range(count)]
         ids = tokenizer.encode_batch(self.texts)
         self.pieces = [tokenizer.pieces(row) for row in ids]
@@ -111,23 +136,37 @@ def ctranslate2(translator: Translator, compute_type: str) -> Work:
 
     checkpoint = translator.checkpoint
     loaded = engine(specification(checkpoint.model, checkpoint.source_tokenizer), compute_type)
-    return lambda given: translate(loaded, given.pieces, given.length)
+    return lambda given: translate(loaded, given.pieces, given.length, given.beam_size)
+
+
+def runtime(translator: Translator) -> Work:
+    """Greedy, with every weight of every step."""
+    from tests.benchmarks.runtime import Runtime
+
+    with torch.no_grad():
+        loaded = Runtime(translator.checkpoint.model)
+    return lambda given: loaded.translate(given.source, given.length)
 
 
 def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]:
     """Ours, greedy, without weights."""
-    dtype = product_dtype(len(given.source), given.source.device)
-    options = LimitedSearch(max_length=given.length)
-    return search(translator.checkpoint.model, given.source, options, dtype=dtype)
+    return translator._search_batch(given.source, given.options, None)
 
 
 def headlight_record(translator: Translator, given: Sentences) -> None:
     """Ours, greedy, as `Translator.translate` does it, but to the length that is asked for."""
-    options = LimitedSearch(max_length=given.length)
     for text in given.texts:
         source = translator._encode(text, None)
-        (found,) = search(translator._model, source.ids, options, encoded=source.encoded)
-        translator._translation(source, found[0].ids, 0, None)
+        candidates, steps = translator._search(source, given.options, None)
+        ids = candidates[0].ids
+        translator._translation(source, ids, 0, steps or translator._read(source, ids, None))
+
+
+def all_heads(translator: Translator, given: Sentences) -> None:
+    """As `Translator.importance` does it, for a target that is the source."""
+    compiled = translator._compiled
+    assert compiled is not None
+    compiled.importance(given.source, given.source)
 
 
 def work_of(name: str, translator: Translator) -> Work:
@@ -136,8 +175,10 @@ def work_of(name: str, translator: Translator) -> Work:
         return hugging_face(translator)
     if name in (FLOAT32, INT8):
         return ctranslate2(translator, "float32" if name == FLOAT32 else "int8")
+    if name == RUNTIME:
+        return runtime(translator)
     if name == ABLATION:
-        return lambda given: importance(translator.checkpoint.model, given.source, given.source)
+        return lambda given: all_heads(translator, given)
     return lambda given: (headlight_record if name == RECORD else headlight)(translator, given)
 
 
@@ -146,6 +187,7 @@ class Case(NamedTuple):
 
     sentences: int
     length: int
+    beam_size: int = 1
 
 
 def serve(name: str, threads: int, connection: Connection) -> None:
@@ -153,6 +195,7 @@ def serve(name: str, threads: int, connection: Connection) -> None:
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     translator = random_translator()
+    COMPILATION.ready(timeout=600.0)
     work = work_of(name, translator)
     while (case := connection.recv()) is not None:
         given = Sentences(translator, *case)
@@ -181,6 +224,33 @@ class Contestant:
         self.process.join()
 
 
+class PreviousContestant(Contestant):
+    """The previous release in its own folder."""
+
+    def __init__(self, folder: Path, name: str, threads: int) -> None:
+        with Listener() as listener:
+            address = str(listener.address)
+            command = [sys.executable, "-c", PREVIOUS_SERVES, address, PREVIOUS_NAMES[name], str(threads)]
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *_more_packages()])}
+            self.child = subprocess.Popen(command, cwd=folder, env=environment)
+            self.connection = listener.accept()
+
+    def seconds(self, case: Case) -> list[float]:
+        """The seconds of each timed call of one turn; it knows no beams."""
+        self.connection.send(tuple(case[:2]))
+        taken: list[float] = self.connection.recv()
+        return taken
+
+    def end(self) -> None:
+        """End the process."""
+        self.connection.send(None)
+        self.child.wait()
+
+
+def _more_packages() -> list[str]:
+    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+
+
 class Result(NamedTuple):
     """The better number of threads, and the median of all calls with it."""
 
@@ -191,12 +261,18 @@ class Result(NamedTuple):
 class Contest:
     """Contestants that take turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, previous: Path | None) -> None:
         threads = sorted({1, torch.get_num_threads()})
         self.contestants = {name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, ABLATION)}
+        if previous is not None:
+            for name in PREVIOUS_NAMES:
+                self.contestants[PREVIOUS + name] = {
+                    n: PreviousContestant(previous, name, n) for n in threads
+                }
 
     def results(self, names: tuple[str, ...], case: Case) -> dict[str, Result]:
         """The results by name, over all rounds; every contestant has one turn in each round."""
+        names = tuple(name for name in names if name in self.contestants)
         contestants = {(name, n): one for name in names for n, one in self.contestants[name].items()}
         taken: dict[tuple[str, int], list[float]] = {key: [] for key in contestants}
         for _ in range(ROUNDS):
@@ -225,23 +301,35 @@ def _repeat(work: Work, given: Sentences, seconds: float) -> list[float]:
 
 
 def one_sentence(contest: Contest) -> None:
-    """Print milliseconds for one sentence, the ratios to the peers and what the weights cost."""
-    taken = {n: contest.results(SINGLE, Case(1, n)) for n in LENGTHS}
-    ratio = {
-        (a, b): [taken[n][a].milliseconds / taken[n][b].milliseconds for n in LENGTHS]
-        for a, b in itertools.product(SINGLE, repeat=2)
-    }
+    """Print milliseconds for one sentence, the ratios to the others and what the weights cost."""
+    names = (*SINGLE, PREVIOUS + RECORD)
+    taken = {n: contest.results(names, Case(1, n)) for n in LENGTHS}
+    shown = list(taken[LENGTHS[0]])
+
+    def ratios(a: str, b: str) -> list[float]:
+        return [taken[n][a].milliseconds / taken[n][b].milliseconds for n in LENGTHS]
+
     lengths = "".join(f"{n:12}" for n in LENGTHS)
-    print(f"{'One sentence, ms (threads); tokens':40}{lengths}")
-    for name in SINGLE:
-        print(f"{name:40}" + "".join(_cell(*taken[n][name]) for n in LENGTHS))
-    for peer in (HUGGING_FACE, FLOAT32, INT8):
-        print(
-            f"{'every weight / ' + peer.partition(',')[0]:40}"
-            + "".join(f"{x:10.2f} x" for x in ratio[RECORD, peer])
-        )
-    print(f"{'cost of every weight':40}" + "".join(f"{x - 1:12.0%}" for x in ratio[RECORD, SEARCH]))
-    print(f"{ABLATION:40}{_cell(*contest.results((ABLATION,), Case(1, LENGTHS[0]))[ABLATION])}")
+    print(f"{'One sentence, ms (threads); tokens':46}{lengths}")
+    for name in shown:
+        print(f"{name:46}" + "".join(_cell(*taken[n][name]) for n in LENGTHS))
+    for peer in shown:
+        if peer not in (SEARCH, RECORD):
+            values = "".join(f"{x:10.2f} x" for x in ratios(RECORD, peer))
+            print(f"{'every weight / ' + peer.partition(',')[0]:46}{values}")
+    print(f"{'cost of every weight':46}" + "".join(f"{x - 1:12.0%}" for x in ratios(RECORD, SEARCH)))
+    for name, result in contest.results((ABLATION, PREVIOUS + ABLATION), Case(1, LENGTHS[0])).items():
+        print(f"{name:60}{_cell(*result)}")
+
+
+def beam(contest: Contest) -> None:
+    """Print milliseconds for one sentence with a beam, and the ratios to greedy search."""
+    names = (FLOAT32, INT8, RECORD)
+    greedy, wide = (contest.results(names, Case(1, BATCH_LENGTH, size)) for size in (1, BEAM))
+    print(f"\n{f'Beam {BEAM}, {BATCH_LENGTH} tokens, ms (threads)':46}{'beam':>12}{'/ greedy':>12}")
+    for name in names:
+        ratio = wide[name].milliseconds / greedy[name].milliseconds
+        print(f"{name:46}{_cell(*wide[name])}{ratio:10.2f} x")
 
 
 def _cell(milliseconds: float, threads: int) -> str:
@@ -250,20 +338,26 @@ def _cell(milliseconds: float, threads: int) -> str:
 
 def batch(contest: Contest) -> None:
     """Print target tokens per second for a batch and the ratios to the peers."""
-    taken = contest.results(BATCHED, Case(BATCH, BATCH_LENGTH))
-    print(f"\n{f'{BATCH} sentences of {BATCH_LENGTH} tokens':40}{'tokens/s':>12}{'Headlight':>12}")
+    taken = contest.results((*BATCHED, PREVIOUS + SEARCH), Case(BATCH, BATCH_LENGTH))
+    print(f"\n{f'{BATCH} sentences of {BATCH_LENGTH} tokens':46}{'tokens/s':>12}{'Headlight':>12}")
     for name, (value, threads) in taken.items():
         speed = BATCH * BATCH_LENGTH / value * 1000
-        print(f"{name:40}{speed:8,.0f} ({threads}){value / taken[SEARCH].milliseconds:10.2f} x")
+        print(f"{name:46}{speed:8,.0f} ({threads}){value / taken[SEARCH].milliseconds:10.2f} x")
 
 
-def main() -> None:
-    """Print tables and ratios."""
-    contest = Contest()
-    one_sentence(contest)
-    batch(contest)
-    contest.end()
+def main(previous: str = "") -> None:
+    """Print tables and ratios.
+
+    Args:
+        previous: Commit of the previous release, which is measured too.
+    """
+    with ExitStack() as stack:
+        contest = Contest(stack.enter_context(release(previous)) if previous else None)
+        one_sentence(contest)
+        beam(contest)
+        batch(contest)
+        contest.end()
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

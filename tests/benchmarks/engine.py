@@ -60,11 +60,11 @@ def engine(spec: Any, compute_type: str) -> ctranslate2.Translator:
 
 
 def translate(
-    translator: ctranslate2.Translator, sentences: Sequence[list[str]], length: int
+    translator: ctranslate2.Translator, sentences: Sequence[list[str]], length: int, beam_size: int = 1
 ) -> list[list[str]]:
-    """Greedy translations of `length` tokens each."""
+    """The best translations of `length` tokens each."""
     results = translator.translate_batch(
-        sentences, beam_size=1, min_decoding_length=length, max_decoding_length=length
+        sentences, beam_size=beam_size, min_decoding_length=length, max_decoding_length=length
     )
     return [result.hypotheses[0] for result in results]
 

@@ -4,7 +4,8 @@ The server is a process of its own, started as a person starts it, with the ship
 clients on 127.0.0.1 that send the requests of the viewer or call the named endpoints; a real browser
 connects halfway. Each waits some seconds between two requests, as people do, and checks that an answer
 belongs to its request. The command fails unless there is no error, no person typically waits more than
-twice as long as the others, and memory grows by less than 2 % after the first tenth.
+twice as long as the others, and memory grows by less than 2 % after the first tenth. --previous names the
+commit of the previous release, which is measured in the same way first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -27,10 +30,14 @@ import psutil
 import tyro
 from playwright.async_api import async_playwright
 
+from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
 
 EXAMPLES = json.loads((ROOT / "assets" / "examples.json").read_text("utf-8"))
 MODEL = "de-en"
+WARM_UP = 20.0  # seconds after the start: kernels may be compiled, and models loaded
+NUMBERS = ["Zwei", "Drei", "Vier", "Fünf", "Sechs", "Acht", "Neun", "Zehn", "Elf", "Zwölf"]
+FIFTEEN_TOKENS = "{} Katzen schlafen heute auf dem warmen Dach, und der Hund spielt."
 PAUSE = (5.0, 15.0)  # seconds that a person looks at an answer
 # How many of a hundred actions are of each kind.
 ACTIONS = {
@@ -169,23 +176,39 @@ def memory_of(server: Server) -> float:
     return float(psutil.Process(server.process.pid).memory_info().rss) / 1e6
 
 
-async def crowd(server: Server, people: int, seconds: float) -> bool:
-    """Simulate many people and print their waits. Returns whether all limits are met."""
+@dataclass
+class Figures:
+    """What one release is measured by, in seconds, and whether its limits are met."""
+
+    picture: float  # from Enter to the first picture, for 15 tokens, nobody else at the page; a median
+    crowd: float  # the wait of 95 % of the translations among many people
+    translation: float  # of one translation after another; a mean
+    met: bool
+
+
+async def crowd(server: Server, people: int, seconds: float) -> tuple[float, bool]:
+    """Simulate many people and print their waits. Returns the late wait and whether all limits are met."""
     client, viewer = client_of(server), viewer_of(server)
     everybody = [Person(number, client, viewer) for number in range(people)]
     end = time.monotonic() + seconds
     lives = asyncio.gather(*(person.live(end) for person in everybody))
     await asyncio.sleep(seconds / 2)
-    seen = await in_a_browser(f"http://127.0.0.1:{server.visitor.port}")
+    page, (wait,) = await in_a_browser(server, ["Sieben Katzen schlafen auf dem warmen Dach."])
     await lives
     asked = sum((person.actions for person in everybody), Counter[str]())
     errors = [error for person in everybody for error in person.errors]
     print(f"{people} people, {seconds:.0f} s, {sum(asked.values()):,} actions: {dict(asked.most_common())}")
     print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     worst = fairness(everybody)
-    print(f"a browser that connected halfway: page {seen[0]:.2f} s, translation {seen[1]:.2f} s")
+    print(f"a browser that connected halfway: page {page:.2f} s, translation {wait:.2f} s")
     print(f"resident memory: {memory_of(server):.0f} MB")
-    return not errors and worst <= 2
+    waits = sorted(wait for person in everybody for wait in person.waits["translate"])
+    return late(waits), not errors and worst <= 2
+
+
+def late(waits: list[float]) -> float:
+    """The longest of the shortest 95 % of sorted waits."""
+    return waits[int(0.95 * (len(waits) - 1))]
 
 
 def fairness(people: list[Person]) -> float:
@@ -198,8 +221,7 @@ def fairness(people: list[Person]) -> float:
     for what in sorted({what for person in people for what in person.waits}):
         waits = sorted(wait for person in people for wait in person.waits.get(what, []))
         usual[what] = statistics.median(waits)
-        late = waits[int(0.95 * (len(waits) - 1))]
-        print(f"{what:>12}{len(waits):8,}{usual[what]:9.3f}{late:9.3f}{waits[-1]:9.3f}")
+        print(f"{what:>12}{len(waits):8,}{usual[what]:9.3f}{late(waits):9.3f}{waits[-1]:9.3f}")
     served = [
         statistics.median(wait / usual[what] for what, waits in person.waits.items() for wait in waits)
         for person in people
@@ -212,30 +234,36 @@ def fairness(people: list[Person]) -> float:
     return worst
 
 
-async def in_a_browser(address: str) -> tuple[float, float]:
-    """Seconds that a person in a real browser waits for the page, and then for a translation."""
+async def in_a_browser(server: Server, sentences: list[str]) -> tuple[float, list[float]]:
+    """Seconds that a person in a real browser waits for the page, and then for each translation."""
     path = os.environ.get("HEADLIGHT_CHROMIUM")  # else Playwright's own
+    waits = []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-gpu"]
         )
         view = await browser.new_page()
         start = time.monotonic()
-        await view.goto(address)
+        await view.goto(f"http://127.0.0.1:{server.visitor.port}")
         await view.locator(".hl-thumbnail").first.wait_for(timeout=120_000)
-        loaded = time.monotonic()
-        before = await view.locator(".hl-translation").inner_text()
-        await view.get_by_label("Sentence").fill("Sieben Katzen schlafen auf dem warmen Dach.")
-        await view.get_by_label("Sentence").press("Enter")
-        changed = f"document.querySelector('.hl-translation').innerText !== {json.dumps(before)}"
-        await view.wait_for_function(changed, timeout=120_000)
-        end = time.monotonic()
+        loaded = time.monotonic() - start
+        for sentence in sentences:
+            before = await view.locator(".hl-translation").inner_text()
+            await view.get_by_label("Sentence").fill(sentence)
+            start = time.monotonic()
+            await view.get_by_label("Sentence").press("Enter")
+            changed = f"document.querySelector('.hl-translation').innerText !== {json.dumps(before)}"
+            await view.wait_for_function(changed, timeout=120_000)
+            waits.append(time.monotonic() - start)
         await browser.close()
-    return loaded - start, end - loaded
+    return loaded, waits
 
 
-async def marathon(server: Server, translations: int) -> bool:
-    """Translate one sentence after the other; print how memory grows. Returns whether it stays within 2 %."""
+async def marathon(server: Server, translations: int) -> tuple[float, bool]:
+    """Translate one sentence after the other; print how memory grows.
+
+    Returns the seconds of each and whether memory grows by less than 2 %.
+    """
     client, viewer = client_of(server), viewer_of(server)
     errors: list[str] = []
     settled = translations // 10
@@ -252,25 +280,42 @@ async def marathon(server: Server, translations: int) -> bool:
     print(f"{translations:,} translations one after the other: {seconds / translations * 1e3:.1f} ms each")
     print("resident memory: " + ", ".join(f"{number:,}: {size:.0f} MB" for number, size in memory.items()))
     print(f"growth after the first {settled:,}: {growth:.2%}; errors: {len(errors)} {errors[:3]}")
-    return growth < 0.02 and not errors
+    return seconds / translations, growth < 0.02 and not errors
 
 
-async def measure(people: int, seconds: float, translations: int) -> bool:
-    """Both, one after the other, on the same server."""
-    with serving() as server:
-        served = await crowd(server, people, seconds)
-        return await marathon(server, translations) and served
+async def measure(people: int, seconds: float, translations: int, root: Path = ROOT) -> Figures:
+    """All, one after the other, on one server of the release in this folder."""
+    with serving(root=root) as server:
+        await asyncio.sleep(WARM_UP)
+        _, pictures = await in_a_browser(server, [FIFTEEN_TOKENS.format(number) for number in NUMBERS])
+        picture = statistics.median(pictures)
+        print(f"from Enter to the first picture, 15 tokens: {1000 * picture:.0f} ms")
+        waited, served = await crowd(server, people, seconds)
+        each, steady = await marathon(server, translations)
+        return Figures(picture, waited, each, served and steady)
 
 
-def main(people: int = 100, minutes: float = 5, translations: int = 10_000) -> None:
+def main(people: int = 100, minutes: float = 5, translations: int = 10_000, previous: str = "") -> None:
     """Print the waits of many people and the growth of memory; exit with 1 when a limit is missed.
 
     Args:
         people: Number of people at the same time.
         minutes: Duration of their visit.
         translations: Number of translations after that, one after another.
+        previous: Commit of the previous release, which is measured first.
     """
-    if not asyncio.run(measure(people, 60 * minutes, translations)):
+    before = None
+    with ExitStack() as stack:
+        if previous and (folder := stack.enter_context(release(previous))) is not None:
+            print("Previous release")
+            before = asyncio.run(measure(people, 60 * minutes, translations, folder))
+            print("\nThis release")
+    figures = asyncio.run(measure(people, 60 * minutes, translations))
+    if before is not None:
+        for name in ("picture", "crowd", "translation"):
+            now, then = getattr(figures, name), getattr(before, name)
+            print(f"{name:>12}: {now:.3f} s, previous release {then:.3f} s, {now / then:.2f} x")
+    if not figures.met:
         sys.exit("A limit was missed.")
     print("All limits are met.")
 

@@ -3,8 +3,15 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from model.decoding.compilation import COMPILATION
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kernels() -> None:
+    """All tests use the kernels, so that none sees torch at first and the kernels later."""
+    assert COMPILATION.ready(timeout=300.0)
 
 
 @pytest.fixture(autouse=True)

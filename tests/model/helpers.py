@@ -114,4 +114,6 @@ def read_target(
     translator: Translator, text: str, target: Sequence[int], gates: HeadGates | None = None
 ) -> tuple[AttentionRecord, Tensor]:
     """The weights of the pass over a given target, and the log-probabilities [T, V] of all next tokens."""
-    return translator._record(translator._encode(text, gates), target, gates)
+    source = translator._encode(text, gates)
+    weights, scores = translator._decode(source, target, gates)
+    return translator._record(source, target, *weights), scores

@@ -54,9 +54,9 @@ def test_score_is_the_forced_pass_over_a_given_target(translator: Translator) ->
     scored = translator.score(TEXT, free.ids)
     assert scored.ids == free.ids
     assert scored.n_prefix == len(free.ids)
-    assert scored.log_probabilities == free.log_probabilities
-    assert torch.equal(scored.attention.cross, free.attention.cross)
-    assert scored.hypotheses[0].log_probability == pytest.approx(sum(free.log_probabilities))
+    assert scored.log_probabilities == pytest.approx(free.log_probabilities, abs=1e-4)
+    torch.testing.assert_close(scored.attention.cross, free.attention.cross, atol=1e-5, rtol=0)
+    assert scored.hypotheses[0].log_probability == pytest.approx(sum(free.log_probabilities), abs=1e-4)
 
 
 def test_score_of_text_reads_to_its_end(joint: Translator) -> None:

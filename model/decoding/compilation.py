@@ -1,0 +1,170 @@
+"""Compiles the kernels once, in a child process, and loads what it has left on disk.
+
+Until they are loaded, and where numba cannot be imported, torch does the work: see `model.translator`. It is
+a child process, because a thread that compiles would slow the page's threads and hold up the program's end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from filelock import FileLock
+from torch import nn
+
+from model.config import ModelConfig
+from model.decoding.compiled import CompiledModel
+from model.decoding.search import SearchOptions
+from model.network.transformer import Transformer
+from model.tokenizer import EOS_ID
+
+LOG = logging.getLogger(__name__)
+
+HERE = Path(__file__).parent
+SOURCES = ("compilation.py", "kernels.py", "kernel_search.py", "packed.py")  # all that decides the result
+COMPLETE = "complete"  # a file that is there when all kernels are
+LOCK_SECONDS = 60.0  # to wait for another process that compiles
+
+
+class Compilation(threading.Thread):
+    """Makes the kernels ready. `begin` may be called often and from everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__(name="load kernels", daemon=True)
+        self._once = threading.Lock()
+        self._ready = threading.Event()
+        self._ended = False
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Start unless it has started."""
+        with self._once:
+            if self.ident is None:
+                atexit.register(self._end)
+                self.start()
+
+    def ready(self, timeout: float = 0.0) -> bool:
+        """Whether the kernels can be called, after waiting for at most this many seconds."""
+        if timeout > 0:
+            self.begin()
+            self.join(timeout)
+        return self._ready.is_set()
+
+    def run(self) -> None:
+        """Compile and load; what fails is logged, and torch stays in use."""
+        try:
+            cache = cache_directory()
+            if cache is not None and not (cache / COMPLETE).exists():
+                self._compile_in_a_child()
+            if not self._ended:
+                load_kernels(cache)
+                self._ready.set()
+        except Exception:
+            LOG.warning("The compiled kernels cannot be used here; torch translates instead.", exc_info=True)
+
+    def _compile_in_a_child(self) -> None:
+        command = [sys.executable, "-m", "model.decoding.compilation"]
+        with self._once:
+            if self._ended:
+                return
+            out = subprocess.DEVNULL
+            self._child = subprocess.Popen(command, cwd=HERE.parents[1], stdout=out, stderr=out)  # noqa: S603
+        self._child.wait()  # if it fails, this process compiles, and logs what fails again
+
+    def _end(self) -> None:
+        """Let the program end: at the end of Python no thread may be inside the compiler."""
+        with self._once:
+            self._ended = True
+            if self._child is not None:
+                self._child.kill()
+        self.join()
+
+
+COMPILATION = Compilation()
+
+
+def load_kernels(cache: Path | None) -> None:
+    """Load all kernels from the cache by calling them; compile those that are not there."""
+    import numba
+
+    cast(Any, numba.config).CACHE_DIR = str(cache or "")
+    from model.decoding import kernel_search, kernels
+
+    functions: tuple[Any, ...] = (kernels.encode, kernel_search.search, kernel_search.read)
+    with torch.device("meta"):  # takes no random numbers
+        model = Transformer(ModelConfig(8, 8, 4, 4, 2, 1, 1))
+    tiny = CompiledModel(model.to_empty(device="cpu").requires_grad_(False).apply(_zero))
+    for attempts_left in reversed(range(len(functions) + 1)):  # each may find a broken cache
+        try:
+            encoded = tiny.encode(torch.tensor([[EOS_ID]]))
+            (found,) = tiny.search(encoded, SearchOptions())
+            tiny.read(encoded, torch.tensor([found.candidates[0].ids]))
+            break
+        except Exception:
+            if not attempts_left or cache is None:
+                raise
+            for file in cache.rglob("*.nb?"):
+                file.unlink(missing_ok=True)
+    for function in functions:
+        function.disable_compile()  # from now on an unexpected type is an error instead of a wait
+
+
+def cache_directory() -> Path | None:
+    """Where compiled code is kept: a folder for these sources and this processor, None if none is writable.
+
+    numba alone would not notice a change in another file than that of the function it is asked for.
+    """
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    state = [(HERE / name).read_bytes() for name in SOURCES]
+    processor = f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    name = "kernels-" + hashlib.sha256(b"".join((*state, processor.encode()))).hexdigest()[:16]
+    for parent in (os.environ.get("NUMBA_CACHE_DIR"), HERE / "__pycache__", Path("~/.cache/headlight")):
+        with suppress(OSError, RuntimeError):  # not writable, no home
+            directory = Path(parent or "").expanduser() / name
+            if parent and not directory.is_symlink():
+                directory.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=directory).close()
+                return directory
+    return None
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """Let processes that start together compile one after the other: the later ones have nothing to do."""
+    with ExitStack() as stack:
+        with suppress(OSError, NotImplementedError):  # waited long enough, or the disk has no locks
+            stack.enter_context(FileLock(cache / "lock", timeout=LOCK_SECONDS))
+        yield
+
+
+def _zero(module: nn.Module) -> None:
+    for parameter in module.parameters(recurse=False):
+        parameter.zero_()
+
+
+def main() -> None:
+    """Compile into the cache."""
+    with suppress(OSError, AttributeError):
+        os.nice(10)  # the page comes first
+    if (cache := cache_directory()) is not None:
+        with _alone(cache):
+            if not (cache / COMPLETE).exists():
+                load_kernels(cache)
+                (cache / COMPLETE).touch()
+
+
+if __name__ == "__main__":
+    main()

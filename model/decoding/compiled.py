@@ -1,0 +1,291 @@
+"""CompiledModel: one model as the kernels compute it. Results equal those of torch to rounding.
+
+Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from model.decoding.beam_tree import BeamTree
+from model.decoding.packed import (
+    Floats,
+    Gates,
+    Memory,
+    Reading,
+    Scratch,
+    new_scratch,
+    pack_decoder,
+    pack_encoder,
+    pack_positions,
+)
+from model.decoding.search import Candidate, SearchOptions, length_penalty
+from model.network.attention import KeyValue
+from model.network.transformer import Encoded, HeadGates, Transformer
+from model.results import KINDS, Head, HeadValues
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+if TYPE_CHECKING:
+    from model.decoding.kernel_search import Ends, Extensions, History, Rules
+
+MAX_ROWS = 16  # hypotheses of all sentences together; more make the kernels no faster
+N_LIKELIEST = 5  # tokens kept of each step
+
+
+class Steps(NamedTuple):
+    """What the model computed at each token of one translation."""
+
+    self_weights: Float[Tensor, "M H T T"]
+    cross_weights: Float[Tensor, "M H T S"]
+    log_probabilities: tuple[float, ...]
+    likeliest: Int[Tensor, "T A"]  # ids of the next tokens, the likeliest first
+    likeliest_log_probabilities: Float[Tensor, "T A"]
+
+
+class Found(NamedTuple):
+    """The translations found of one sentence, the best first, and the steps of the best."""
+
+    candidates: list[Candidate]
+    steps: Steps
+
+
+class CompiledModel:
+    """One model's weights, packed at this moment. Results equal those of torch to rounding."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.config = model.config
+        self._parameters = list(model.parameters())  # to walk through all modules at each check takes longer
+        self._versions = _versions(self._parameters)
+        self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
+        self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
+
+    def is_current(self) -> bool:
+        """Whether the model still has these weights, as far as torch counts their changes."""
+        return self._versions == _versions(self._parameters)
+
+    def encode(self, source: Int[Tensor, "B S"], gates: HeadGates | None = None) -> Encoded:
+        """Read padded sentences, every attention weight kept: `Transformer.encode`."""
+        from model.decoding import kernels
+
+        config, (n, s) = self.config, source.shape
+        if s > len(self._encoder.positions):
+            self._encoder = self._encoder._replace(positions=pack_positions(self._source_embedding, s))
+        shape = (config.n_decoder_layers, n, config.n_heads, s, config.d_head)
+        lengths = (source != PAD_ID).sum(-1).numpy()
+        memory = Memory(np.zeros(shape, np.float32), np.zeros(shape, np.float32), lengths, np.arange(s))
+        weights = np.zeros((n, config.n_encoder_layers, config.n_heads, s, s), np.float32)
+        gate = _gate(None if gates is None else gates.encoder, config.n_encoder_layers, config.n_heads)
+        scratch = new_scratch(s, config.d_model, config.d_ff, 1, config.n_heads, s, 1, 1)
+        kernels.encode(self._encoder, source.contiguous().numpy(), gate, scratch, memory, weights)
+        key, value = torch.from_numpy(memory.key), torch.from_numpy(memory.value)
+        mask = (source != PAD_ID)[:, None, None, :]
+        return Encoded(
+            [KeyValue(*layer) for layer in zip(key, value, strict=True)], mask, torch.from_numpy(weights)
+        )
+
+    def read(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
+        """The steps of a given translation of one sentence, in one pass: no search."""
+        from model.decoding import kernel_search
+
+        memory, (ids,) = _memory(encoded), target.contiguous().numpy()
+        t, s = len(ids), memory.key.shape[3]
+        self._lengthen(t)
+        tokens, positions = np.concatenate(([BOS_ID], ids[:-1])), np.arange(t)
+        reading = Reading(tokens, np.zeros(t, np.int64), positions, np.tile(positions, (t, 1)), 0)
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        record = kernel_search.new_record(t, *shape, s, N_LIKELIEST)
+        scratch = self._scratch(t, places=t, steps=1)
+        kernel_search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
+        found = int((record.top_token[0] >= 0).sum())  # fewer in a smaller vocabulary
+        return Steps(
+            torch.from_numpy(record.self_weights).permute(1, 2, 0, 3).contiguous(),
+            torch.from_numpy(record.cross_weights).permute(1, 2, 0, 3).contiguous(),
+            tuple(record.log_probability.tolist()),
+            torch.from_numpy(record.top_token[:, :found]),
+            torch.from_numpy(record.top_log_probability[:, :found]),
+        )
+
+    def search(
+        self,
+        encoded: Encoded,
+        options: SearchOptions,
+        gates: HeadGates | None = None,
+        *,
+        prefix: Int[Tensor, "B P"] | None = None,
+        tree: BeamTree | None = None,
+    ) -> list[Found]:
+        """What `model.decoding.search.search` finds, with every attention weight of the best translation.
+
+        There may be at most MAX_ROWS hypotheses, those of all sentences counted.
+        """
+        from model.decoding import kernel_search
+
+        memory = _memory(encoded)
+        n, s = memory.key.shape[1], memory.key.shape[3]
+        given = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
+        limits = [options.limit(length) for length in memory.lengths.tolist()]
+        steps = max(*limits, given.shape[1] + 1)
+        self._lengthen(steps)
+        penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
+        rules = kernel_search.Rules(
+            given, options.beam_size, options.n_best, np.array(limits), np.array(penalty)
+        )
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows what was considered
+        rows = n * options.beam_size
+        a = max(k, N_LIKELIEST) + kernel_search.FIRST_PREDICTED
+        history = kernel_search.new_history(steps, rows, a, *shape, s)
+        extensions = kernel_search.new_extensions(1 if tree is None else steps, n, k)
+        ends = kernel_search.new_ends(n, options.beam_size)
+        scratch = self._scratch(rows, places=rows * steps, steps=steps)
+        kernel_search.search(
+            self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends
+        )
+        if tree is not None:
+            _watch(tree, rules, history, extensions)
+        found = []
+        for row in range(n):
+            order = np.argsort(-ends.score[row, : ends.number[row]], kind="stable").tolist()
+            candidates = [_candidate(history, ends, row, place) for place in order]
+            found.append(Found(candidates, _steps(history, ends, row, order[0])))
+        return found
+
+    def search_batch(
+        self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None = None
+    ) -> list[list[Candidate]]:
+        """The translations of any number of padded sentences, some sentences on each thread."""
+
+        def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
+            part = part[:, : int((part != PAD_ID).sum(-1).max())]
+            return [each.candidates for each in self.search(self.encode(part, gates), options, gates)]
+
+        parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
+        if len(parts) == 1:
+            return found(source)
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
+            return [each for part in threads.map(found, parts) for each in part]
+
+    def importance(self, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
+        """Change of the target's log-probability without each head: `model.analysis.ablation.importance`."""
+
+        def total(head: Head | None) -> float:
+            gates = None if head is None else HeadGates.ablating(self.config, [head])
+            changed = intact if head is None or head.kind != "encoder" else self.encode(source, gates)
+            return sum(self.read(changed, target, gates).log_probabilities)
+
+        intact, gates = self.encode(source), HeadGates.open(self.config)
+        heads = [
+            Head(kind, *place)
+            for kind, gate in zip(KINDS, gates, strict=True)
+            for place in np.ndindex(*gate.shape)
+        ]
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+            totals = torch.tensor(list(threads.map(total, [None, *heads])), dtype=torch.float64)
+        changes = torch.split((totals[1:] - totals[0]).float(), [gate.numel() for gate in gates])
+        return HeadValues(*(part.view(gate.shape) for part, gate in zip(changes, gates, strict=True)))
+
+    def _lengthen(self, steps: int) -> None:
+        """Have at least this many positions."""
+        if steps > len(self._decoder.positions):
+            self._decoder = self._decoder._replace(positions=pack_positions(self._target_embedding, steps))
+
+    def _scratch(self, rows: int, places: int, steps: int) -> Scratch:
+        config = self.config
+        layers, heads = config.n_decoder_layers, config.n_heads
+        vocabulary = config.target_vocabulary
+        return new_scratch(rows, config.d_model, config.d_ff, layers, heads, places, steps, vocabulary)
+
+    def _gates(self, gates: HeadGates | None) -> Gates:
+        shape = (self.config.n_decoder_layers, self.config.n_heads)
+        if gates is None:
+            return Gates(_gate(None, *shape), _gate(None, *shape))
+        return Gates(_gate(gates.decoder, *shape), _gate(gates.cross, *shape))
+
+
+def _memory(encoded: Encoded) -> Memory:
+    key, value = (np.array([layer[i].numpy() for layer in encoded.cross_kv], order="C") for i in (0, 1))
+    n, s = key.shape[1], key.shape[3]
+    lengths = np.full(n, s) if encoded.mask is None else encoded.mask.sum((1, 2, 3)).numpy()
+    return Memory(key, value, lengths, np.arange(s))
+
+
+def _path(history: History, ends: Ends, n: int, place: int) -> list[int]:
+    """The row of each step of a finished hypothesis."""
+    step, row = int(ends.step[n, place]), int(ends.row[n, place])
+    rows = [row]
+    for t in range(step, 0, -1):
+        row = int(history.parent[t, row])
+        rows.append(row)
+    return rows[::-1]
+
+
+def _candidate(history: History, ends: Ends, n: int, place: int) -> Candidate:
+    rows = _path(history, ends, n, place)
+    steps = range(1, len(rows))
+    return Candidate(
+        (*(int(history.token[t, rows[t]]) for t in steps), int(ends.token[n, place])),
+        float(ends.total[n, place]),
+        float(ends.score[n, place]),
+        _log_probabilities(history, ends, n, place, rows),
+    )
+
+
+def _log_probabilities(
+    history: History, ends: Ends, n: int, place: int, rows: list[int]
+) -> tuple[float, ...]:
+    read = (float(history.log_probability[t, rows[t]]) for t in range(1, len(rows)))
+    return (*read, float(ends.log_probability[n, place]))
+
+
+def _steps(history: History, ends: Ends, n: int, place: int) -> Steps:
+    rows = _path(history, ends, n, place)
+    steps = np.arange(len(rows))
+    read = history.self_weights[steps, rows, ..., : len(rows)].transpose(1, 2, 0, 3)
+    likeliest = history.top_token[steps, rows, :N_LIKELIEST]
+    found = int((likeliest[0] >= 0).sum())  # fewer in a smaller vocabulary
+    return Steps(
+        torch.from_numpy(np.tril(read)),
+        torch.from_numpy(np.ascontiguousarray(history.cross_weights[steps, rows].transpose(1, 2, 0, 3))),
+        _log_probabilities(history, ends, n, place, rows),
+        torch.from_numpy(likeliest[:, :found]),
+        torch.from_numpy(history.top_log_probability[steps, rows, :found]),
+    )
+
+
+def _watch(tree: BeamTree, rules: Rules, history: History, extensions: Extensions) -> None:
+    """Record the search of the only sentence in its beam tree."""
+    step, k = 0, rules.beam_size
+    while history.rows[step] > 0:
+        penalty = float(rules.penalty[step + 1])
+        if step < rules.prefix.shape[1]:
+            token, total = int(rules.prefix[0, step]), float(history.total[step + 1, 0])
+            tree.add_prefix_token(step, token, total, penalty)
+        else:
+            count, width = int(extensions.number[step, 0]), int(extensions.width[step, 0])
+            row, place = extensions.row[step, 0, :count], extensions.place[step, 0, :count]
+            token = history.top_token[step, row, place]
+            cut = step + 1 >= int(rules.limits[0])
+            ended = np.zeros(k, bool)
+            ended[: min(count, width)] = ((token == EOS_ID) | cut)[: min(k, width)]
+            arrays = (history.rank[step, row], token, extensions.total[step, 0, :count], ended)
+            ranks, tokens, totals, ends = map(torch.from_numpy, arrays)
+            tree.extend(step, penalty, width, ranks, tokens, totals, ends, cut)
+        step += 1
+    tree.stop()
+
+
+def _gate(gate: Tensor | None, layers: int, heads: int) -> Floats:
+    if gate is None:
+        return np.ones((layers, heads), np.float32)
+    return np.ascontiguousarray(gate.numpy(), np.float32)
+
+
+def _versions(parameters: list[nn.Parameter]) -> list[tuple[int, int]]:
+    """Changes of the weights; torch counts none for tensors that were made in inference mode."""
+    return [(each.data_ptr(), 0 if each.is_inference() else each._version) for each in parameters]

@@ -1,0 +1,229 @@
+"""What the kernels read and write: NumPy arrays, those of a model with one array for all its layers.
+
+Further axis letters: N sentences, R rows (hypotheses of all sentences), C places in the cache, O
+and I the outputs and inputs of a matrix. They come in NamedTuples, which numba can pass to a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual
+from model.network.transformer import Transformer
+from model.storage.checkpoint import SCALES, quantise_rows
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+FIRST_POSITIONS = 512  # more are packed when a sentence asks for them
+
+
+class Matrix(NamedTuple):
+    """Weights [L, O, I] as 8-bit integers with a scale for each row, or as floats; the other is empty."""
+
+    integers: NDArray[np.int8]
+    floats: Floats
+    scale: Floats  # [L, O]
+    bias: Floats  # [L, O]
+
+
+class Norms(NamedTuple):
+    """LayerNorm of each sub-layer [L, sub-layer, D], and the one after the last layer [D]."""
+
+    weight: Floats
+    bias: Floats
+    final_weight: Floats
+    final_bias: Floats
+    eps: np.float32
+    pre_norm: bool
+
+
+class EncoderWeights(NamedTuple):
+    """The encoder, and the decoder's projections of its output."""
+
+    embedding: Matrix
+    positions: Floats  # [P, D]
+    project: Matrix  # queries, keys and values
+    output: Matrix
+    inner: Matrix
+    outer: Matrix
+    norms: Norms
+    cross_key_value: Matrix
+
+
+class DecoderWeights(NamedTuple):
+    """The decoder and the output layer."""
+
+    embedding: Matrix
+    positions: Floats  # [P, D]
+    project: Matrix
+    output: Matrix
+    cross_query: Matrix
+    cross_output: Matrix
+    inner: Matrix
+    outer: Matrix
+    norms: Norms
+    vocabulary: Matrix
+
+
+class Memory(NamedTuple):
+    """The encoder's output as keys and values of the decoder; row s >= lengths[n] is padding."""
+
+    key: Floats  # [M, N, H, S, K]
+    value: Floats
+    lengths: Integers  # [N]
+    places: Integers  # [S]: 0, 1, 2 and so on
+
+
+class Gates(NamedTuple):
+    """A factor for each head's output."""
+
+    decoder: Floats  # [M, H]
+    cross: Floats
+
+
+class Norm(NamedTuple):
+    """LayerNorm around one sub-layer."""
+
+    weight: Floats  # [D]
+    bias: Floats
+    eps: np.float32
+    first: bool  # before the sub-layer
+
+
+class Reading(NamedTuple):
+    """What each row reads."""
+
+    tokens: Integers  # [R]
+    sentences: Integers  # [R]
+    positions: Integers  # [R]
+    places: Integers  # [R, T]: where in the cache the row finds each position of its past
+    first_place: int  # where row 0 leaves its keys and values; row r leaves them r places later
+
+
+class Scratch(NamedTuple):
+    """Working memory of a step."""
+
+    x: Floats  # [R, D]
+    read: Floats  # [R, D]
+    projected: Floats  # [R, 3D]
+    joined: Floats  # [R, D]
+    hidden: Floats  # [R, d_ff]
+    key: Floats  # [M, H, C, K]
+    value: Floats
+    positions: Integers  # [R]
+    places: Integers  # [2, R, T]: `Reading.places` of this step and of the next one
+    logits: Floats  # [R, V]
+    normalisers: Floats  # [R]: the log of the sum of the exponentials of `logits`
+
+
+@torch.no_grad()
+def pack_encoder(model: Transformer) -> EncoderWeights:
+    """The encoder's weights at this moment."""
+    layers = [cast(EncoderLayer, layer) for layer in model.encoder]
+    d = model.config.d_model
+    return EncoderWeights(
+        _pack([model.source_embedding.tokens.weight]),
+        pack_positions(model.source_embedding, FIRST_POSITIONS),
+        _linear([layer.self_attention.project for layer in layers]),
+        _linear([layer.self_attention.output for layer in layers]),
+        _linear([layer.feed_forward.inner for layer in layers]),
+        _linear([layer.feed_forward.outer for layer in layers]),
+        _norms([(layer.self_residual, layer.feed_forward_residual) for layer in layers], model.encoder_norm),
+        _linear(
+            [cast(DecoderLayer, layer).cross_attention.project for layer in model.decoder], slice(d, None)
+        ),
+    )
+
+
+@torch.no_grad()
+def pack_decoder(model: Transformer) -> DecoderWeights:
+    """The decoder's weights at this moment."""
+    layers = [cast(DecoderLayer, layer) for layer in model.decoder]
+    residuals = [(layer.self_residual, layer.cross_residual, layer.feed_forward_residual) for layer in layers]
+    embedding = _pack([model.target_embedding.tokens.weight])
+    tied = model.output.weight is model.target_embedding.tokens.weight
+    return DecoderWeights(
+        embedding,
+        pack_positions(model.target_embedding, FIRST_POSITIONS),
+        _linear([layer.self_attention.project for layer in layers]),
+        _linear([layer.self_attention.output for layer in layers]),
+        _linear([layer.cross_attention.project for layer in layers], slice(model.config.d_model)),
+        _linear([layer.cross_attention.output for layer in layers]),
+        _linear([layer.feed_forward.inner for layer in layers]),
+        _linear([layer.feed_forward.outer for layer in layers]),
+        _norms(residuals, model.decoder_norm),
+        embedding if tied else _pack([model.output.weight]),
+    )
+
+
+def new_scratch(
+    rows: int, width: int, inner: int, layers: int, heads: int, places: int, steps: int, vocabulary: int
+) -> Scratch:
+    """Working memory, not initialised."""
+    head_width = width // heads
+    return Scratch(
+        np.empty((rows, width), np.float32),
+        np.empty((rows, width), np.float32),
+        np.empty((rows, 3 * width), np.float32),
+        np.empty((rows, width), np.float32),
+        np.empty((rows, inner), np.float32),
+        np.empty((layers, heads, places, head_width), np.float32),
+        np.empty((layers, heads, places, head_width), np.float32),
+        np.empty(rows, np.int64),
+        np.empty((2, rows, steps), np.int64),
+        np.empty((rows, vocabulary), np.float32),
+        np.empty(rows, np.float32),
+    )
+
+
+def _linear(modules: Sequence[nn.Linear], rows: slice = slice(None)) -> Matrix:
+    return _pack([each.weight[rows] for each in modules], [each.bias[rows] for each in modules])
+
+
+def _pack(weights: Sequence[Tensor], biases: Sequence[Tensor] | None = None) -> Matrix:
+    """In 8 bits where these are exactly the weights."""
+    floats, shape = torch.stack(list(weights)).float(), (len(weights), len(weights[0]))
+    bias = np.zeros(shape, np.float32) if biases is None else _array(torch.stack(list(biases)))
+    stored = [
+        quantise_rows({"": weight}) for weight in weights
+    ]  # as they are in a model directory, if they are
+    integers, scales = (torch.stack([each[name] for each in stored]) for name in ("", SCALES))
+    if torch.equal(integers * scales, floats):
+        return Matrix(integers.numpy(), np.empty((0, 0, 0), np.float32), scales[..., 0].numpy(), bias)
+    return Matrix(np.empty((0, 0, 0), np.int8), _array(floats), np.ones(shape, np.float32), bias)
+
+
+def _norms(residuals: Sequence[Sequence[Residual]], final: nn.Module) -> Norms:
+    first = residuals[0][0]
+    weight, bias = (
+        torch.stack([torch.stack([getattr(each.norm, name) for each in layer]) for layer in residuals])
+        for name in ("weight", "bias")
+    )
+    last = final if first.pre_norm else first.norm  # post-norm models have none and do not read it
+    return Norms(
+        _array(weight),
+        _array(bias),
+        _array(cast(Tensor, last.weight)),
+        _array(cast(Tensor, last.bias)),
+        np.float32(first.norm.eps),
+        first.pre_norm,
+    )
+
+
+def pack_positions(embedding: Embedding, end: int) -> Floats:
+    """Positions 0 to at least `end`."""
+    return _array(embedding.table(end))
+
+
+def _array(tensor: Tensor) -> Floats:
+    """Contiguous float32, never memory that the model shares."""
+    return np.array(tensor.detach().numpy(), np.float32, order="C")

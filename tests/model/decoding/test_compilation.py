@@ -1,0 +1,89 @@
+"""Where the kernels come from, and what happens where there are none."""
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.decoding import compilation
+from model.decoding.compilation import COMPILATION, Compilation
+from model.translator import Translator
+from tests.model.helpers import read_target
+
+TEXT = "Ein kleiner Hund läuft."
+
+
+def test_without_numba_torch_translates(
+    joint: Translator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with_kernels = joint.translate(TEXT, 3)
+
+    def missing(cache: object) -> None:
+        raise ImportError("No module named 'numba'")
+
+    monkeypatch.setattr("model.decoding.compilation.load_kernels", missing)
+    compilation = Compilation()
+    with caplog.at_level(logging.WARNING):
+        assert not compilation.ready(timeout=30.0)
+    assert "torch translates instead" in caplog.text
+    monkeypatch.setattr("model.translator.COMPILATION", compilation)
+    without = joint.translate(TEXT, 3)
+    assert without.ids == with_kernels.ids
+    assert without.log_probabilities == pytest.approx(with_kernels.log_probabilities, abs=1e-4)
+    torch.testing.assert_close(without.attention.cross, with_kernels.attention.cross, atol=1e-5, rtol=0)
+
+
+def test_begin_twice_compiles_once() -> None:
+    thread = COMPILATION.ident
+    COMPILATION.begin()
+    assert COMPILATION.ident == thread
+    assert COMPILATION.ready()
+
+
+def test_changed_weights_are_packed_again(joint: Translator) -> None:
+    before = joint.translate(TEXT)
+    with torch.no_grad():
+        joint.checkpoint.model.decoder[0].feed_forward.inner.weight.mul_(2)
+    after = joint.score(TEXT, before.ids)
+    _, scores = read_target(joint, TEXT, before.ids)
+    chosen = scores[torch.arange(len(before.ids)), torch.tensor(before.ids)]
+    assert after.log_probabilities == pytest.approx(chosen.tolist(), abs=1e-4)
+    assert after.log_probabilities != pytest.approx(before.log_probabilities, abs=1e-4)
+
+
+def test_directory_of_the_cache_names_the_state_of_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new"))
+    first = compilation.cache_directory()
+    assert first is not None
+    assert first.parent == tmp_path / "new"
+    monkeypatch.setattr(compilation, "SOURCES", compilation.SOURCES[:-1])
+    assert compilation.cache_directory() not in (None, first)
+
+
+def test_directory_that_cannot_be_written_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    found = compilation.cache_directory()
+    assert found is None or tmp_path not in found.parents
+
+
+@pytest.mark.slow  # compiles everything
+@pytest.mark.parametrize("state", ["broken", "nowhere"])
+def test_kernels_work_with_a_broken_cache_or_none(tmp_path: Path, state: str) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    script = "from model.decoding.compilation import COMPILATION; assert COMPILATION.ready(timeout=600.0)"
+    if state == "nowhere":
+        script = f"import model.decoding.compilation as c; c.cache_directory = lambda: None; {script}"
+    else:
+        subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+        for index in (tmp_path / "cache").rglob("*.nbi"):
+            index.write_bytes(index.read_bytes()[:40])
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -14,6 +16,37 @@ from model.tokenizer import PAD_ID
 from training.corpus.batching import Batch
 
 CHUNK = 512  # tokens whose logits are in memory at the same time
+
+
+@functools.cache
+def compiled_kernels(device: torch.device) -> ModuleType | None:
+    """`training.fused`, or None on a GPU and where numba or torch's threads cannot be used."""
+    if device.type != "cpu":
+        return None
+    try:
+        from training import fused  # not earlier: this takes a second, ten when it is compiled
+    except ImportError:
+        return None
+    return fused
+
+
+def cross_entropy_(
+    logits: Float[Tensor, "N V"], labels: Int[Tensor, " N"], smoothing: float
+) -> Float[Tensor, ""]:
+    """The summed label-smoothed loss in nats; its gradient replaces the logits."""
+    gold, wide = labels[:, None], logits.float()
+    # Loss and softmax share one pass of exp; torch's logsumexp would need another.
+    wanted = (1 - smoothing) * wide.gather(1, gold)
+    if smoothing:
+        wanted += smoothing * wide.mean(-1, keepdim=True)
+    highest = wide.amax(-1, keepdim=True)
+    softmax = (wide - highest).exp_()
+    normaliser = softmax.sum(-1, keepdim=True)
+    # d loss / d logits = softmax - smoothed one-hot
+    gradient = softmax.mul_(1 / normaliser).sub_(smoothing / logits.shape[1])
+    gradient.scatter_add_(1, gold, torch.full_like(wanted, smoothing - 1))
+    logits.copy_(gradient)
+    return (normaliser.log() + highest - wanted).sum()
 
 
 class LinearCrossEntropy(torch.autograd.Function):
@@ -37,34 +70,20 @@ class LinearCrossEntropy(torch.autograd.Function):
         d_hidden = torch.empty_like(hidden, dtype=torch.float32)
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
         total = torch.zeros((), device=hidden.device)
-        uniform = smoothing / len(weight)
+        kernels = compiled_kernels(hidden.device)
         # All chunks use the same memory: new pages cost more than the arithmetic on them.
-        shape = min(CHUNK, len(hidden)), len(weight)
-        logits_memory = torch.empty(shape, device=hidden.device, dtype=torch.float32)
-        narrow_memory = torch.empty(shape, device=hidden.device, dtype=dtype)
+        memory = torch.empty(min(CHUNK, len(hidden)), len(weight), device=hidden.device, dtype=dtype)
         for start in range(0, len(hidden), CHUNK):
             rows = slice(start, start + CHUNK)
-            x, gold = hidden[rows].to(dtype), labels[rows, None]
-            narrow_logits = torch.mm(x, narrow.T, out=narrow_memory[: len(x)])
-            logits = logits_memory[: len(x)].copy_(narrow_logits)
-            # Loss and softmax share one pass of exp; torch's logsumexp would need another.
-            wanted = (1 - smoothing) * logits.gather(1, gold)
-            if smoothing:
-                wanted += smoothing * logits.mean(-1, keepdim=True)
-            highest = logits.amax(-1, keepdim=True)
-            softmax = logits.sub_(highest).exp_()
-            normaliser = softmax.sum(-1, keepdim=True)
-            total += (normaliser.log() + highest - wanted).sum()
-            if not any(ctx.needs_input_grad[:2]):
-                continue
-            # d loss / d logits = softmax - smoothed one-hot
-            gradient = softmax.mul_(1 / normaliser)
-            if smoothing:
-                gradient.sub_(uniform)
-            gradient.scatter_add_(1, gold, torch.full_like(wanted, smoothing - 1))
-            narrow_gradient = narrow_logits.copy_(gradient)
-            d_hidden[rows] = narrow_gradient @ narrow
-            d_weight += narrow_gradient.T @ x
+            x, gold = hidden[rows].to(dtype), labels[rows]
+            logits = torch.mm(x, narrow.T, out=memory[: len(x)])
+            if kernels:
+                total += kernels.cross_entropy_(logits, gold, smoothing)
+            else:
+                total += cross_entropy_(logits, gold, smoothing)
+            if any(ctx.needs_input_grad[:2]):
+                d_hidden[rows] = logits @ narrow
+                d_weight += logits.T @ x
         ctx.save_for_backward(d_hidden.to(hidden.dtype), d_weight.to(weight.dtype))
         return total
 
@@ -100,6 +119,10 @@ class SequenceLoss(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Summed loss of the real target tokens, in nats; without smoothing in eval mode."""
+        kernels = compiled_kernels(batch.source.device) if self.training else None
+        if kernels:
+            hidden, labels = kernels.decoder_output(self.model, batch)
+            return token_loss(hidden, self.model.output.weight, labels, self.smoothing)
         source = batch.source
         mask = None if bool((source != PAD_ID).all()) else padding_mask(source, PAD_ID)
         decoded = self.model.decode(batch.read, self.model.encode(source, mask))

@@ -1,0 +1,202 @@
+"""The compiled kernels of training compute what the model's modules compute."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import training
+from model.config import ModelConfig
+from model.network.transformer import Transformer
+from training.corpus.batching import Batch, collate
+from training.kernels.operations import (
+    AddNorm,
+    Attention,
+    AttentionShape,
+    Embed,
+    NormSettings,
+    Packed,
+    cross_entropy_,
+)
+from training.loss import SequenceLoss, compiled_kernels
+from training.loss import cross_entropy_ as torch_cross_entropy_
+
+VOCABULARY = 60
+RATE = 0.25
+CPU = torch.device("cpu")
+
+
+def batch(rows: int = 12, longest: int = 40) -> Batch:
+    """Sentences of 1 to `longest` tokens, on both sides of the vectors' and blocks' sizes."""
+    some = random.Random(0)
+
+    def side() -> list[list[int]]:
+        lengths = [0, longest, *(some.randrange(longest) for _ in range(rows - 2))]
+        return [[some.randrange(5, VOCABULARY) for _ in range(length)] for length in lengths]
+
+    return collate(side(), side(), CPU)
+
+
+def gradients(config: ModelConfig, fused: bool, bfloat16: bool = False) -> dict[str, torch.Tensor]:
+    """The loss and every gradient in training mode."""
+    torch.manual_seed(1)
+    loss = SequenceLoss(Transformer(config), smoothing=0.1)
+    for parameter in loss.parameters():
+        if parameter.dim() == 1:  # norms and biases begin at ones and zeros, which would hide mistakes
+            parameter.data += 0.1 * torch.randn_like(parameter)
+    with pytest.MonkeyPatch.context() as patch, torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        if not fused:
+            patch.setattr("training.loss.compiled_kernels", lambda device: None)
+        value = loss(batch())
+        value.backward()
+    found = {name: parameter.grad for name, parameter in loss.named_parameters()}
+    return {"loss": value.detach()} | found
+
+
+def shape(norm: str, d_model: int = 48, heads: int = 4, **settings: object) -> ModelConfig:
+    return ModelConfig(
+        VOCABULARY,
+        VOCABULARY,
+        d_model=d_model,
+        d_ff=72,
+        n_heads=heads,
+        n_encoder_layers=2,
+        n_decoder_layers=2,
+        dropout=0.0,
+        norm=norm,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("head_width", [4, 12, 16, 24])
+def test_loss_and_gradients_are_those_of_the_modules(norm, head_width):
+    config = shape(norm, d_model=2 * head_width, heads=2, tied=head_width != 12)
+    wanted, found = gradients(config, fused=False), gradients(config, fused=True)
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_in_bfloat16_gradients_are_as_exact_as_those_of_the_modules(norm):
+    exact = gradients(shape(norm), fused=False)
+    ours, theirs = (gradients(shape(norm), fused, bfloat16=True) for fused in (True, False))
+    for name, value in exact.items():
+        error, other = ((one[name] - value).norm() for one in (ours, theirs))
+        assert error <= 1.5 * other + 1e-3 * value.norm(), name
+
+
+def dropped(rate: float, rows: int = 500, width: int = 64) -> tuple[torch.Tensor, torch.Tensor]:
+    """What dropout makes of ones, and of the gradient 1 of every element."""
+    y = torch.ones(rows, width, requires_grad=True)
+    zeros, ones = torch.zeros(width), torch.ones(width)
+    settings = NormSettings(torch.float32, 1e-5, rate, post=False)
+    stream, normal = AddNorm.apply(torch.zeros(rows, width), y, zeros, ones, zeros, settings)
+    (stream.sum() + 0 * normal.sum()).backward()
+    return stream.detach(), y.grad
+
+
+def test_dropout_keeps_its_rate_and_its_mean_and_its_gradient_has_the_same_mask():
+    out, gradient = dropped(RATE)
+    assert set(out.unique().tolist()) == {0.0, pytest.approx(1 / (1 - RATE))}
+    deviation = (RATE * (1 - RATE) / out.numel()) ** 0.5
+    assert float((out == 0).float().mean()) == pytest.approx(RATE, abs=5 * deviation)
+    assert gradient.equal(out)
+
+
+def test_dropout_draws_independently():
+    """No mask tells anything about its neighbours, the other half of its row, or the next call's mask."""
+    (mask, _), (other, _) = dropped(RATE), dropped(RATE)
+    mask, other = (one - 1 for one in (mask, other))
+    pairs = {
+        "next element": (mask[:, 1:], mask[:, :-1]),
+        "other half": (mask[:, :32], mask[:, 32:]),
+        "next row": (mask[1:], mask[:-1]),
+        "next call": (mask, other),
+    }
+    for name, (one, two) in pairs.items():
+        correlation = float((one * two).mean() / mask.var())
+        assert abs(correlation) < 5 / one.numel() ** 0.5, name
+
+
+def test_the_seed_of_the_step_decides_the_masks():
+    masks = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        masks.append(dropped(RATE)[0])
+    assert masks[0].equal(masks[1])
+    assert not masks[0].equal(masks[2])
+
+
+def test_embeddings_are_scaled_placed_and_dropped():
+    tokens = torch.tensor([3, 1, 3, 0])
+    packed = Packed(tokens, torch.tensor([0, 1, 2, 0]), torch.tensor([0, 3, 4]), 3)
+    table = torch.randn(5, 16, requires_grad=True)
+    positions = torch.randn(8, 16)
+    torch.manual_seed(0)
+    found = Embed.apply(table, positions, packed, RATE)
+    whole = table * 4 + 0
+    wanted = whole[tokens] + positions[packed.positions]
+    mask = found != 0
+    torch.testing.assert_close(found, wanted * mask / (1 - RATE))
+    assert 0 < mask.float().mean() < 1
+    (gradient,) = torch.autograd.grad(found.sum(), table, retain_graph=True)
+    (reference,) = torch.autograd.grad((wanted * mask / (1 - RATE)).sum(), table)
+    torch.testing.assert_close(gradient, reference)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_of_large_and_small_logits(smoothing):
+    logits = torch.randn(70, 333) * torch.logspace(-2, 2, 70)[:, None]
+    labels = torch.randint(333, (70,))
+    ours, theirs = logits.clone(), logits.clone()
+    total = cross_entropy_(ours, labels, smoothing)
+    torch.testing.assert_close(total, torch_cross_entropy_(theirs, labels, smoothing), rtol=1e-5, atol=1e-3)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+    reference = F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
+    torch.testing.assert_close(total, reference, rtol=1e-5, atol=1e-3)
+
+
+def test_a_label_below_zero_adds_nothing():
+    logits = torch.randn(3, 50)
+    total = cross_entropy_(logits, torch.tensor([-1, -1, -1]), 0.1)
+    assert total == 0
+    assert logits.eq(0).all()
+
+
+def test_nan_and_infinity_are_not_hidden():
+    for value in (torch.nan, torch.inf):
+        logits = torch.randn(2, 40)
+        logits[1, 3] = value
+        assert not cross_entropy_(logits, torch.tensor([1, 2]), 0.1).isfinite()
+
+
+def test_the_number_of_threads_changes_no_bit():
+    starts = torch.tensor([0, 30, 31, 90, 200])
+    packed = Packed(torch.zeros(200, dtype=torch.int64), torch.zeros(200, dtype=torch.int64), starts, 110)
+    torch.manual_seed(0)
+    projected = torch.randn(200, 96, requires_grad=True)
+    results = []
+    threads = torch.get_num_threads()
+    try:
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            out = Attention.apply(projected, None, AttentionShape(packed, packed, 4, True))
+            (gradient,) = torch.autograd.grad(out.square().sum(), projected)
+            torch.manual_seed(3)
+            results.append((out.detach(), gradient, *dropped(RATE)))
+    finally:
+        torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(one.equal(two) for one, two in zip(results[0], other, strict=True))
+
+
+def test_without_numba_and_on_a_gpu_the_modules_train(monkeypatch):
+    assert compiled_kernels(torch.device("cuda")) is None
+    monkeypatch.delattr(training, "fused", raising=False)
+    monkeypatch.setitem(sys.modules, "training.fused", None)
+    assert compiled_kernels.__wrapped__(CPU) is None

@@ -11,6 +11,7 @@ from model.errors import UserError
 from model.tokenizer import TokenizerKind
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
+LARGEST_WEIGHT = 100  # of a source; more is a mistake
 AT_LEAST_ONE = (
     "max_tokens",
     "tokens_per_batch",
@@ -37,7 +38,8 @@ class TrainConfig:
     vocabulary: int = 8000
     min_frequency: int = 1
     hub: tuple[str, str] | None = None  # data set and configuration on the Hugging Face hub
-    train_parts: tuple[str, ...] = ("train",)  # parallel files to train on; the first is required
+    weights: tuple[tuple[str, float], ...] = ()  # how often an epoch reads the pairs of a source; else once
+    concatenate: float = 0.0  # long pairs made of neighbouring ones, as a share of the training pairs
     reverse_words: bool = False  # the data is a word list, the target the reversed word
     validation_rows: int | float = 2000  # or a share below 1; drawn at random if the data has no such part
     test_rows: int = 0  # drawn at random, not used in training
@@ -70,4 +72,9 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; give at least 1.")
+        for source, weight in self.weights:
+            if not 0 <= weight <= LARGEST_WEIGHT:
+                raise UserError(f"The weight of {source} is {weight}; give 0 to {LARGEST_WEIGHT}.")
+        if not 0 <= self.concatenate <= 1:
+            raise UserError(f"concatenate is {self.concatenate}; give 0 to 1.")
         SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step

@@ -23,6 +23,7 @@ from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share
 from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers
+from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
@@ -107,6 +108,7 @@ class Trainer:
         self.tokenizers = load_tokenizers(self.output, config.model.tied)
         self.train, kept = encode_pairs(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
+        mixture = Mixture.of(corpus.train.select(kept), dict(config.weights))
         encoded, kept = encode_pairs(corpus.validation, self.tokenizers, config.max_tokens)
         corpus.dropped["validation_too_long"] = len(corpus.validation) - len(kept)
         pairs = corpus.validation.select(kept)
@@ -119,18 +121,21 @@ class Trainer:
                 )
         source, target = lengths_of(self.train)
         self.target_lengths = target + 1
+        budget, pairs_per_batch = config.tokens_per_batch, config.pairs_per_batch
         self.batches = TokenBatches(
-            source + 1, target + 1, config.tokens_per_batch, config.seed, config.pairs_per_batch
+            source + 1, target + 1, budget, config.seed, pairs_per_batch, mixture.rows
         )
-        self._describe_data(corpus)
+        self._describe_data(corpus, mixture)
 
-    def _describe_data(self, corpus: Corpus) -> None:
+    def _describe_data(self, corpus: Corpus, mixture: Mixture) -> None:
         """Print what the data is; a new run also writes its description."""
         pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
+        sources = mixture.counts()
         if self.main and not self.resume:
-            write_description(
-                self.output, self.config, self.data, corpus, pairs, self.accelerator.mixed_precision
-            )
+            precision = self.accelerator.mixed_precision
+            write_description(self.output, self.config, self.data, corpus, pairs, precision, sources=sources)
+        for name, each in sources.items() if len(sources) > 1 else ():
+            self._print(f"{name}: {each['pairs']:,} pairs, weight {each['weight']:g}")
         counts = [f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count]
         self._print(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
         epoch = self.batches.epoch(0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Int
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -36,11 +37,13 @@ class TokenBatches:
     budget: int
     seed: int
     pairs: int | None = None
+    choose: Callable[[Generator], Rows] | None = None  # the rows of one epoch; None: every row once
 
     def epoch(self, epoch: int) -> list[Rows]:
-        """Row numbers of each batch: every row exactly once, in a new order in each epoch."""
+        """Row numbers of each batch, in a new order in each epoch."""
         random = np.random.default_rng((self.seed, epoch))
-        order = random.permutation(len(self.source_lengths))
+        rows = np.arange(len(self.source_lengths)) if self.choose is None else self.choose(random)
+        order = random.permutation(rows)
         source, target = self.source_lengths[order], self.target_lengths[order]
         # Source lengths rise within every other target length and fall within the rest, so a batch
         # that spans two target lengths still has similar sources. The sort is stable and the rows

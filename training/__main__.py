@@ -39,6 +39,7 @@ def run_train(
     output: Path | None = None,
     minutes: float | None = None,
     resume: bool = False,
+    alignments: Path | None = None,
 ) -> None:
     """Train a recipe; start with `accelerate launch` or `torchrun` for several processes.
 
@@ -49,11 +50,13 @@ def run_train(
         output: Run directory; the default is runs/RECIPE.
         minutes: Time limit of the training, after which the run saves, validates and stops.
         resume: Continue the run in the output directory.
+        alignments: File with the word links of the training pairs, in Pharaoh form, one line each, in the
+            order of the folders and of the names of their files. They teach one head to align.
     """
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
-    trainer = Trainer(config, data, output or Path("runs") / config.name, resume)
+    trainer = Trainer(config, data, output or Path("runs") / config.name, resume, alignments)
     trainer.prepare()
     best = trainer.run(minutes)
     if trainer.main:

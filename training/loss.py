@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from model.network.masks import padding_mask
-from model.network.transformer import Transformer
+from model.network.transformer import Decoded, Encoded, Transformer
 from model.tokenizer import PAD_ID
 from training.corpus.batching import Batch
 
@@ -90,6 +90,31 @@ def token_loss(
     return loss
 
 
+def alignment_loss(
+    query: Float[Tensor, "B T K"],
+    key: Float[Tensor, "B S K"],
+    mask: Bool[Tensor, "B 1 S"] | None,
+    links: Float[Tensor, "B T S"],
+) -> Float[Tensor, ""]:
+    """Cross-entropy of one head's attention to the links, in nats, summed over the rows that have links.
+
+    Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", equation 4; here a
+    row learns the links of the token that it reads (Chen et al. 2020), so it sees that token.
+    """
+    scores = (query @ key.mT).float() * query.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    loss: Tensor = -(links * scores.log_softmax(-1)).sum()
+    return loss
+
+
+class LossTerms(NamedTuple):
+    """Losses of a batch in nats, each summed over its target tokens."""
+
+    translation: Float[Tensor, ""]
+    alignment: Float[Tensor, ""]  # 0 without links
+
+
 class SequenceLoss(nn.Module):
     """Model and loss in one module, because the wrapper of a parallel run must see every gradient."""
 
@@ -98,11 +123,23 @@ class SequenceLoss(nn.Module):
         self.model = model
         self.smoothing = smoothing
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Summed loss of the real target tokens, in nats; without smoothing in eval mode."""
+    def forward(self, batch: Batch) -> LossTerms:
+        """Summed losses of the real target tokens; without smoothing in eval mode."""
         source = batch.source
         mask = None if bool((source != PAD_ID).all()) else padding_mask(source, PAD_ID)
-        decoded = self.model.decode(batch.read, self.model.encode(source, mask))
+        encoded = self.model.encode(source, mask)
+        decoded = self.model.decode(batch.read, encoded)
         real = batch.labels != PAD_ID
         smoothing = self.smoothing if self.training else 0.0
-        return token_loss(decoded.hidden[real], self.model.output.weight, batch.labels[real], smoothing)
+        output = self.model.output.weight
+        translation = token_loss(decoded.hidden[real], output, batch.labels[real], smoothing)
+        return LossTerms(translation, self._alignment(batch, encoded, decoded))
+
+    def _alignment(self, batch: Batch, encoded: Encoded, decoded: Decoded) -> Float[Tensor, ""]:
+        taught = self.model.config.taught_head
+        if batch.links is None or taught is None:
+            return decoded.hidden.new_zeros(())
+        layer, head = taught
+        query, key = decoded.cross_queries[layer][:, head], encoded.cross_kv[layer].key[:, head]
+        mask = None if encoded.mask is None else encoded.mask[:, 0]
+        return alignment_loss(query, key, mask, batch.links)

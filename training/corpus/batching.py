@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
@@ -84,17 +84,38 @@ def padding_share(batches: Sequence[Rows], *sides: Lengths) -> float:
 
 
 class Batch(NamedTuple):
-    """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later."""
+    """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later.
+
+    A row of `links` belongs to the token that the decoder reads there; its linked source tokens share 1.
+    """
 
     source: Int[Tensor, "B S"]
     read: Int[Tensor, "B T"]
     labels: Int[Tensor, "B T"]
+    links: Float[Tensor, "B T S"] | None = None
 
 
-def collate(sources: Sequence[list[int]], targets: Sequence[list[int]], device: torch.device) -> Batch:
-    """A batch from ids without specials: source and labels end with </s>, read begins with <s>."""
-    return Batch(
-        pad([[*ids, EOS_ID] for ids in sources], WIDTHS).to(device),
-        pad([[BOS_ID, *ids] for ids in targets], WIDTHS).to(device),
-        pad([[*ids, EOS_ID] for ids in targets], WIDTHS).to(device),
-    )
+def collate(
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]],
+    device: torch.device,
+    links: Sequence[list[int]] | None = None,
+) -> Batch:
+    """A batch from ids without specials: source and labels end with </s>, read begins with <s>.
+
+    `links` has the linked tokens of each pair: target and source token in turn.
+    """
+    source = pad([[*ids, EOS_ID] for ids in sources], WIDTHS).to(device)
+    read = pad([[BOS_ID, *ids] for ids in targets], WIDTHS).to(device)
+    labels = pad([[*ids, EOS_ID] for ids in targets], WIDTHS).to(device)
+    shape = (*read.shape, source.shape[1])
+    return Batch(source, read, labels, None if links is None else _link_weights(links, shape).to(device))
+
+
+def _link_weights(links: Sequence[list[int]], shape: tuple[int, int, int]) -> Float[Tensor, "B T S"]:
+    """The shares of the linked source tokens; target token t is read in row t + 1, after <s>."""
+    weights = torch.zeros(shape)
+    for row, flat in zip(weights, links, strict=True):
+        targets, sources = torch.tensor(flat, dtype=torch.long).view(-1, 2).unbind(1)
+        row[targets + 1, sources] = 1
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1)

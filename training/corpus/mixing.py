@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from model.errors import UserError
 from training.corpus.batching import Rows
+from training.corpus.links import join_links
 
 CONCATENATED = "concatenated"  # the source of joined pairs
 LONGEST = 60  # words of a joined source sentence
@@ -104,5 +105,7 @@ def _group(pairs: Dataset, start: int, limit: int) -> list[dict[str, str]]:
 
 
 def _join(group: list[dict[str, str]]) -> dict[str, str]:
-    texts = {side: " ".join(pair[side] for pair in group) for side in ("source", "target")}
-    return texts | {"origin": CONCATENATED}
+    joined = {side: " ".join(pair[side] for pair in group) for side in ("source", "target")}
+    if "links" in group[0]:
+        joined["links"] = join_links([(pair["links"], pair["source"], pair["target"]) for pair in group])
+    return joined | {"origin": CONCATENATED}

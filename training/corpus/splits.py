@@ -14,6 +14,7 @@ from datasets import Dataset, concatenate_datasets
 from model.errors import UserError
 from training.config import TrainConfig
 from training.corpus.cleaning import clean
+from training.corpus.links import with_links
 from training.corpus.mixing import check_weights, concatenate, origins, without_unused
 from training.corpus.sources import read_hub, read_training, read_validation, read_words
 from training.hardware import forget_mapped_pages
@@ -30,8 +31,10 @@ class Corpus:
     dropped: dict[str, int]  # training pairs that each cleaning rule removed
 
 
-def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
+def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Path | None = None) -> Corpus:
     """The recipe's corpus, from the directories or, if there are none, from the hub.
+
+    With `alignments`, the training pairs have a column `links`; see `training.corpus.links`.
 
     Raises UserError when a file is missing or empty, or parallel files differ in length.
     """
@@ -50,6 +53,8 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
             "This recipe reads local files: give --data DIR with "
             f"train.{languages[0]} and train.{languages[1]}, one sentence a line."
         )
+    if alignments is not None:
+        pairs = with_links(pairs, alignments)
     return _split(config, pairs, validation)
 
 
@@ -60,6 +65,8 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     pairs, dropped, digest = clean(without_unused(pairs, weights))
     sources = hashlib.sha256("\n".join(origins(pairs)).encode()).hexdigest()
     split: dict[str, Any] = {"rows": len(pairs), "digest": digest, "sources": sources}
+    if "links" in pairs.column_names:
+        split["links"] = hashlib.sha256("\n".join(pairs["links"]).encode()).hexdigest()
     order = np.random.default_rng(config.seed).permutation(len(pairs))
     wanted = config.validation_rows * (len(pairs) if config.validation_rows < 1 else 1)
     held = config.test_rows + (round(wanted) if validation is None else 0)

@@ -73,9 +73,9 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
 
 def check_split(output: Path, corpus: Corpus) -> None:
     """Raise UserError if the corpus is not that of the run."""
-    before = json.loads((output / SPLIT).read_text(encoding="utf-8"))
-    # What later versions write in addition is not compared.
-    if before != {name: corpus.split[name] for name in before if name in corpus.split}:
+    # Runs of release 0.1 did not write their sources.
+    before = {"sources": corpus.split["sources"]} | json.loads((output / SPLIT).read_text(encoding="utf-8"))
+    if before != corpus.split:
         raise UserError(f"The corpus differs from that of the run in {output}; give the same data as before.")
 
 

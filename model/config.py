@@ -18,7 +18,8 @@ LARGEST = {
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
 }
-_FROM_JSON = {"int": int, "float": float, "bool": bool}  # the other settings are strings
+# The other settings are strings.
+_FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class ModelConfig:
     separate_output: bool = False  # the output projection has its own weights even when tied
     activation: str = "relu"  # of the feed-forward networks; or "silu", "gelu"
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
+    taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
     def __post_init__(self) -> None:
         for name, largest in LARGEST.items():
@@ -60,6 +62,13 @@ class ModelConfig:
             raise UserError(
                 f"activation is {quote_untrusted(self.activation)}; it must be 'relu', 'silu' or 'gelu'."
             )
+        if self.taught_head is not None:
+            layer, head = self.taught_head
+            if not (0 <= layer < self.n_decoder_layers and 0 <= head < self.n_heads):
+                raise UserError(
+                    f"taught_head is {quote_untrusted(list(self.taught_head))}; give a layer and a head, "
+                    f"counted from 0, of the {self.n_decoder_layers} decoder layers of {self.n_heads} heads."
+                )
         if self.tied and self.source_vocabulary != self.target_vocabulary:
             raise UserError("Tied weights need one vocabulary for both languages; set tied to false.")
 
@@ -90,8 +99,10 @@ class ModelConfig:
         return encoder + decoder + final + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON values."""
-        return asdict(self)
+        """The settings as JSON values; `taught_head` only if there is one, as earlier versions wrote them."""
+        values = asdict(self)
+        head = values.pop("taught_head")
+        return values if head is None else values | {"taught_head": list(head)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ModelConfig:
@@ -105,7 +116,10 @@ class ModelConfig:
                 raise UserError(
                     f"The model's setting {name} is {quote_untrusted(value)}; it must be {wanted.__name__}."
                 )
+        head = values.get("taught_head")
+        if head is not None and [type(each) for each in head] != [int, int]:
+            raise UserError("The model's setting taught_head must be a list of two integers.")
         try:
-            return cls(**values)
+            return cls(**dict(values) | ({} if head is None else {"taught_head": tuple(head)}))
         except TypeError as error:
             raise UserError(f"The model's settings are incomplete: {error}.") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
-from training.recipes import RECIPES
+from training.recipes import RECIPES, RENAMED
 from training.run.average import average_run, publish
 from training.run.card import refresh
 from training.trainer import Trainer
@@ -38,20 +39,24 @@ def run_train(
     output: Path | None = None,
     minutes: float | None = None,
     resume: bool = False,
+    alignments: Path | None = None,
 ) -> None:
     """Train a recipe; start with `accelerate launch` or `torchrun` for several processes.
 
     Args:
         config: Name of the recipe; options after it change its settings.
-        data: Folders with parallel files (train.de, train.en, dev.de and so on) or word lists (.txt).
+        data: Folders with parallel files (train.de, train.en, dev.de and so on) or word lists (.txt). All
+            pairs of files without "test", "dev" or "val" in their names are training data.
         output: Run directory; the default is runs/RECIPE.
         minutes: Time limit of the training, after which the run saves, validates and stops.
         resume: Continue the run in the output directory.
+        alignments: File with the word links of the training pairs, in Pharaoh form, one line each, in the
+            order of the folders and of the names of their files. They teach one head to align.
     """
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
-    trainer = Trainer(config, data, output or Path("runs") / config.name, resume)
+    trainer = Trainer(config, data, output or Path("runs") / config.name, resume, alignments)
     trainer.prepare()
     best = trainer.run(minutes)
     if trainer.main:
@@ -222,9 +227,17 @@ def run_cards(
         print(path / CARD)
 
 
+def check_recipe_name(words: Sequence[str]) -> None:
+    """Raise UserError if the command line names a recipe by a former name."""
+    for name in words[1:] if words[:1] == ["train"] else ():
+        if name in RENAMED:
+            raise UserError(f"The recipe {name} is now called {RENAMED[name]}; give this name.")
+
+
 def main() -> None:
     """Run one command; an error of the user prints one sentence and exits with status 1."""
     try:
+        check_recipe_name(sys.argv[1:])
         tyro.extras.subcommand_cli_from_dict(
             {
                 "train": run_train,

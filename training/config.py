@@ -11,6 +11,7 @@ from model.errors import UserError
 from model.tokenizer import TokenizerKind
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
+LARGEST_WEIGHT = 100  # of a source; more is a mistake
 AT_LEAST_ONE = (
     "max_tokens",
     "tokens_per_batch",
@@ -37,7 +38,9 @@ class TrainConfig:
     vocabulary: int = 8000
     min_frequency: int = 1
     hub: tuple[str, str] | None = None  # data set and configuration on the Hugging Face hub
-    train_parts: tuple[str, ...] = ("train",)  # parallel files to train on; the first is required
+    weights: tuple[tuple[str, float], ...] = ()  # how often an epoch reads the pairs of a source; else once
+    alignment_weight: float = 0.05  # of the loss of the taught head, if there are alignments
+    concatenate: float = 0.0  # long pairs made of neighbouring ones, as a share of the training pairs
     reverse_words: bool = False  # the data is a word list, the target the reversed word
     validation_rows: int | float = 2000  # or a share below 1; drawn at random if the data has no such part
     test_rows: int = 0  # drawn at random, not used in training
@@ -70,4 +73,12 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; give at least 1.")
+        if self.model.taught_head is not None:
+            raise UserError("A run names its taught head itself; give --alignments instead of taught_head.")
+        for source, weight in self.weights:
+            if not 0 <= weight <= LARGEST_WEIGHT:
+                raise UserError(f"The weight of {source} is {weight}; give 0 to {LARGEST_WEIGHT}.")
+        for name in ("concatenate", "alignment_weight"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name} is {getattr(self, name)}; give 0 to 1.")
         SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step

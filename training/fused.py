@@ -60,6 +60,8 @@ class FusedPass:
     def __init__(self, model: Transformer, batch: Batch) -> None:
         self.model = model
         self.source, self.target = pack(batch.source), pack(batch.read)
+        # Of each decoder layer the queries [N, D], and the keys and values [M, 2 D], of cross-attention.
+        self.cross: list[tuple[Tensor, Tensor]] = []
         autocast = torch.is_autocast_enabled("cpu")
         self.dtype = torch.get_autocast_dtype("cpu") if autocast else torch.float32
 
@@ -106,6 +108,7 @@ class FusedPass:
         weight, bias = attention.project.weight, attention.project.bias
         memory = Linear.apply(encoded, weight[d:], bias[d:])
         query = Linear.apply(h, weight[:d], bias[:d])
+        self.cross.append((query, memory))
         shape = AttentionShape(self.target, self.source, attention.n_heads, False)
         y = Linear.apply(Attention.apply(query, memory, shape), attention.output.weight, None)
         return self._add(layer.cross_residual, x, y, attention.output.bias, layer.feed_forward_residual.norm)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from model.network.masks import padding_mask
@@ -109,6 +109,52 @@ def token_loss(
     return loss
 
 
+def alignment_loss(
+    query: Float[Tensor, "B T K"],
+    key: Float[Tensor, "B S K"],
+    mask: Bool[Tensor, "B 1 S"],
+    links: Float[Tensor, "B T S"],
+) -> Float[Tensor, ""]:
+    """Cross-entropy of one head's attention to the links, in nats, summed over the rows that have links.
+
+    Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", equation 4; here a
+    row learns the links of the token that it reads (Chen et al. 2020), so it sees that token.
+    """
+    scores = (query @ key.mT).float() * query.shape[-1] ** -0.5
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    loss: Tensor = -(links * scores.log_softmax(-1)).sum()
+    return loss
+
+
+class LossTerms(NamedTuple):
+    """Losses of a batch in nats, each summed over its target tokens."""
+
+    translation: Float[Tensor, ""]
+    alignment: Float[Tensor, ""]  # 0 without links
+
+
+class DecoderOutput(NamedTuple):
+    """What the losses of a batch read. A label below 0 does not count."""
+
+    hidden: Float[Tensor, "N D"]
+    labels: Int[Tensor, " N"]
+    taught: tuple[Float[Tensor, "B T K"], Float[Tensor, "B S K"]] | None  # query and key of that head
+
+
+def decoder_output(model: Transformer, batch: Batch) -> DecoderOutput:
+    """The decoder's output at the real target tokens."""
+    source = batch.source
+    mask = None if bool((source != PAD_ID).all()) else padding_mask(source, PAD_ID)
+    encoded = model.encode(source, mask)
+    decoded = model.decode(batch.read, encoded)
+    real = batch.labels != PAD_ID
+    taught = None
+    if model.config.taught_head is not None:
+        layer, head = model.config.taught_head
+        taught = decoded.cross_queries[layer][:, head], encoded.cross_kv[layer].key[:, head]
+    return DecoderOutput(decoded.hidden[real], batch.labels[real], taught)
+
+
 class SequenceLoss(nn.Module):
     """Model and loss in one module, because the wrapper of a parallel run must see every gradient."""
 
@@ -117,19 +163,20 @@ class SequenceLoss(nn.Module):
         self.model = model
         self.smoothing = smoothing
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Summed loss of the real target tokens, in nats; without smoothing in eval mode."""
-        kernels = compiled_kernels(batch.source.device) if self.training else None
-        if kernels:
-            hidden, labels = kernels.decoder_output(self.model, batch)
-            return token_loss(hidden, self.model.output.weight, labels, self.smoothing)
-        source = batch.source
-        mask = None if bool((source != PAD_ID).all()) else padding_mask(source, PAD_ID)
-        decoded = self.model.decode(batch.read, self.model.encode(source, mask))
-        real = batch.labels != PAD_ID
-        smoothing = self.smoothing if self.training else 0.0
-        hidden, weight, bias = decoded.hidden[real], self.model.output.weight, self.model.output.bias
+    def forward(self, batch: Batch) -> LossTerms:
+        """Summed losses of the real target tokens; without smoothing in eval mode."""
+        fused = compiled_kernels(batch.source.device)
+        if self.training and fused and fused.supports(self.model.config):
+            output = DecoderOutput(*fused.decoder_output(self.model, batch))
+        else:
+            output = decoder_output(self.model, batch)
+        hidden, weight, bias = output.hidden, self.model.output.weight, self.model.output.bias
         if bias is not None:  # as one more column of the matrix, whose input is always 1
             hidden = torch.cat((hidden, hidden.new_ones(len(hidden), 1)), 1)
             weight = torch.cat((weight, bias[:, None]), 1)
-        return token_loss(hidden, weight, batch.labels[real], smoothing)
+        smoothing = self.smoothing if self.training else 0.0
+        translation = token_loss(hidden, weight, output.labels, smoothing)
+        if batch.links is None or output.taught is None:
+            return LossTerms(translation, translation.new_zeros(()))
+        mask = (batch.source != PAD_ID)[:, None]
+        return LossTerms(translation, alignment_loss(*output.taught, mask, batch.links))

@@ -13,53 +13,53 @@ from dataclasses import replace
 
 from training.config import STANDARD, TrainConfig
 
-TATOEBA_DE_EN = TrainConfig(
-    name="tatoeba-de-en",
+EVERYDAY_DE_EN = TrainConfig(
+    name="everyday-de-en",
     title="German → English",
     source_language="de",
     target_language="en",
-    model=replace(STANDARD, dropout=0.15),
+    vocabulary=12_000,
+    concatenate=0.04,
+    max_tokens=120,
     schedule="cosine",
-    max_steps=9000,
-    warmup_steps=1000,
-    validate_every=1500,
+    max_steps=20_000,
+    warmup_steps=1500,
 )
-"""German-English from everyday sentences and image captions: the first model on the page.
+"""German-English from everyday sentences, captions, dialogue, news and manuals: the first model on the page.
 
-Its data are two folders, Tatoeba and Multi30k, with 193 thousand pairs: about 15 epochs.
+Give sources that would drown everyday style a weight below 1. Joined pairs take it to 60 words.
 """
 
-TATOEBA_EN_FR = replace(
-    TATOEBA_DE_EN,
-    name="tatoeba-en-fr",
+EVERYDAY_EN_FR = replace(
+    EVERYDAY_DE_EN,
+    name="everyday-en-fr",
     title="English → French",
     source_language="en",
     target_language="fr",
-    max_steps=9500,
 )
-"""English-French from everyday sentences and image captions, with the same settings."""
+"""English-French from the same kinds of text, with the same settings."""
 
 EVERYDAY_EN_IT = replace(
-    TATOEBA_DE_EN,
+    EVERYDAY_DE_EN,
     name="everyday-en-it",
     title="English → Italian",
     source_language="en",
     target_language="it",
-    train_parts=("train", "extra_dialogue", "extra_pinocchio"),
-    vocabulary=6000,
-    model=replace(STANDARD, d_ff=512, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3),
-    max_steps=4500,
-    validate_every=750,
+    model=replace(STANDARD, dropout=0.2),
+    max_steps=12_000,
 )
-"""English-Italian from 54 thousand pairs of everyday sentences: a smaller model with more dropout."""
+"""English-Italian from a third of that: more dropout, fewer steps."""
 
-MULTI30K_DE_EN = replace(
-    TATOEBA_DE_EN,
+MULTI30K_DE_EN = TrainConfig(
     name="multi30k-de-en",
     title="German → English (Multi30k)",
+    source_language="de",
+    target_language="en",
     vocabulary=6000,
     model=replace(STANDARD, d_ff=512, n_encoder_layers=3, n_decoder_layers=3, dropout=0.3),
+    schedule="cosine",
     max_steps=2500,
+    warmup_steps=1000,
     validate_every=500,
 )
 """The benchmark of image captions, 29 thousand pairs: a smaller model with more dropout.
@@ -206,8 +206,8 @@ REVERSE_WORDS_SMALL = replace(
 RECIPES: dict[str, TrainConfig] = {
     recipe.name: recipe
     for recipe in (
-        TATOEBA_DE_EN,
-        TATOEBA_EN_FR,
+        EVERYDAY_DE_EN,
+        EVERYDAY_EN_FR,
         EVERYDAY_EN_IT,
         MULTI30K_DE_EN,
         WMT14_DE_EN,
@@ -217,3 +217,5 @@ RECIPES: dict[str, TrainConfig] = {
         REVERSE_WORDS_SMALL,
     )
 }
+
+RENAMED = {"tatoeba-de-en": "everyday-de-en", "tatoeba-en-fr": "everyday-en-fr"}  # names of release 0.1

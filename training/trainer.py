@@ -23,6 +23,7 @@ from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share
 from training.corpus.encoding import encode_pairs, lengths_of, train_tokenizers
+from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
@@ -56,8 +57,16 @@ DIVERGENCE_FACTOR = 3  # times ln V, the loss of a uniform distribution over the
 class Trainer:
     """Trains one model in one run directory; several processes share every batch."""
 
-    def __init__(self, config: TrainConfig, data: Sequence[Path], output: Path, resume: bool = False) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        data: Sequence[Path],
+        output: Path,
+        resume: bool = False,
+        alignments: Path | None = None,
+    ) -> None:
         self.config, self.data, self.output, self.resume = config, data, output, resume
+        self.alignments = alignments
 
     def prepare(self) -> None:
         """Read and encode the corpus, and build the model or load the state of the run to resume.
@@ -76,7 +85,11 @@ class Trainer:
         torch.manual_seed(config.seed)
         source, target = map(len, self.tokenizers)
         self.uniform_loss = math.log(target)  # nats per token
-        self.model = Transformer(replace(config.model, source_vocabulary=source, target_vocabulary=target))
+        shape = replace(config.model, source_vocabulary=source, target_vocabulary=target)
+        if self.alignments is not None:
+            # As in Garg et al. 2019, section 3.2, the last layer but one.
+            shape = replace(shape, taught_head=(max(shape.n_decoder_layers - 2, 0), 0))
+        self.model = Transformer(shape)
         self.optimizer = torch.optim.AdamW(  # each step sets the learning rate
             self.model.parameters(),
             betas=config.betas,
@@ -96,7 +109,7 @@ class Trainer:
     def _prepare_data(self) -> None:
         """Corpus, tokenizers and batches; a resumed run keeps its split and its tokenizers."""
         config = self.config
-        corpus = read_corpus(config, self.data)
+        corpus = read_corpus(config, self.data, self.alignments)
         if self.resume:
             for change in check_config(self.output, config):
                 self._print(change)
@@ -107,6 +120,7 @@ class Trainer:
         self.tokenizers = load_tokenizers(self.output, config.model.tied)
         self.train, kept = encode_pairs(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
+        mixture = Mixture.of(corpus.train.select(kept), dict(config.weights))
         encoded, kept = encode_pairs(corpus.validation, self.tokenizers, config.max_tokens)
         corpus.dropped["validation_too_long"] = len(corpus.validation) - len(kept)
         pairs = corpus.validation.select(kept)
@@ -119,18 +133,30 @@ class Trainer:
                 )
         source, target = lengths_of(self.train)
         self.target_lengths = target + 1
+        budget, pairs_per_batch = config.tokens_per_batch, config.pairs_per_batch
         self.batches = TokenBatches(
-            source + 1, target + 1, config.tokens_per_batch, config.seed, config.pairs_per_batch
+            source + 1, target + 1, budget, config.seed, pairs_per_batch, mixture.rows
         )
-        self._describe_data(corpus)
+        self._describe_data(corpus, mixture)
 
-    def _describe_data(self, corpus: Corpus) -> None:
+    def _describe_data(self, corpus: Corpus, mixture: Mixture) -> None:
         """Print what the data is; a new run also writes its description."""
         pairs = {"train": len(self.train), "validation": len(self.validator.pairs)}
+        sources = mixture.counts()
         if self.main and not self.resume:
+            precision = self.accelerator.mixed_precision
             write_description(
-                self.output, self.config, self.data, corpus, pairs, self.accelerator.mixed_precision
+                self.output,
+                self.config,
+                self.data,
+                corpus,
+                pairs,
+                precision,
+                sources=sources,
+                alignments=self.alignments and str(self.alignments.resolve()),
             )
+        for name, each in sources.items() if len(sources) > 1 else ():
+            self._print(f"{name}: {each['pairs']:,} pairs, weight {each['weight']:g}")
         counts = [f"{count:,} dropped as {rule}" for rule, count in corpus.dropped.items() if count]
         self._print(", ".join([*(f"{count:,} {part} pairs" for part, count in pairs.items()), *counts]))
         epoch = self.batches.epoch(0)
@@ -215,13 +241,13 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         tokens = sum(int(self.target_lengths[rows].sum()) for rows in batches)
-        value = torch.zeros((), device=accelerator.device)
+        terms = torch.zeros(2, device=accelerator.device)
         for number, rows in enumerate(batches, start=1):
             # Processes exchange gradients only in the last batch's backward pass.
             with nullcontext() if number == len(batches) else accelerator.no_sync(self.loss):
-                value += self._backward(rows, tokens)
+                terms += self._backward(rows, tokens)
         norm = float(accelerator.clip_grad_norm_(self.model.parameters(), self.config.clip_norm))
-        loss = float(accelerator.reduce(value, "mean"))
+        loss, alignment = accelerator.reduce(terms, "mean").tolist()
         warm = progress.step >= self.config.warmup_steps
         diverged = warm and loss > DIVERGENCE_FACTOR * self.uniform_loss
         if diverged or not (math.isfinite(loss) and math.isfinite(norm)):
@@ -233,10 +259,10 @@ class Trainer:
         self.optimizer.zero_grad()
         progress.step += 1
         progress.seconds += time.monotonic() - started
-        window.add(loss, tokens, norm, rate)
+        window.add(loss, tokens, norm, rate, None if self.alignments is None else alignment)
 
     def _backward(self, rows: Rows, tokens: int) -> torch.Tensor:
-        """Gradients of this process's share of a batch; returns its loss.
+        """Gradients of this process's share of a batch; returns its losses by translation and alignment.
 
         Dividing by the tokens of all batches and multiplying by the number of processes makes the
         mean over the processes the gradient of the whole batch. A process without a row takes one
@@ -247,10 +273,12 @@ class Trainer:
         if not len(share):
             share, weight = rows[:1], 0.0
         pairs = self.train[share]
-        batch = collate(pairs["source"], pairs["target"], accelerator.device)
-        loss: torch.Tensor = self.loss(batch) * (weight * accelerator.num_processes / tokens)
-        accelerator.backward(loss)
-        return loss.detach()
+        batch = collate(pairs["source"], pairs["target"], accelerator.device, pairs.get("links"))
+        terms = torch.stack(self.loss(batch))
+        terms = terms * (weight * accelerator.num_processes / tokens)
+        accelerator.backward(terms[0] + self.config.alignment_weight * terms[1])
+        found: torch.Tensor = terms.detach()
+        return found
 
     def _validate(self, log: RunLog | None) -> None:
         """Compute the loss per token and the scores of greedy translations, log them, and save."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from model.config import ModelConfig
 from model.languages import language_name
-from model.results import Head
 from model.storage.checkpoint import MAX_LABEL, ModelInfo
 
 LANGUAGE = re.compile(r"[A-Za-z][\w+-]{1,79}")
@@ -24,10 +23,8 @@ translation services for the World", EAMT 2020.
 """
 
 
-def model_info(
-    origin: str, tokenizer: Mapping[str, Any], readme: str, codes: Sequence[str], config: ModelConfig
-) -> ModelInfo:
-    """Languages of a checkpoint, from its tokenizer's settings or else its name, and its aligned head."""
+def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) -> ModelInfo:
+    """Languages of a checkpoint, from its tokenizer's settings or else its name."""
     name = origin.rsplit("/", 1)[-1]
     match = NAMED.search(name)
     languages = []
@@ -37,8 +34,6 @@ def model_info(
             languages.append(given)
         else:
             languages.append(match.group(place) if match else side)
-    # Marian guides the first head of the last decoder layer by default.
-    aligned = Head("cross", config.n_decoder_layers - 1, 0) if GUIDED_ALIGNMENT in readme else None
     source, target = languages
     title = f"{language_name(source)} → {language_name(target)} ({name})"
     return ModelInfo(
@@ -47,7 +42,6 @@ def model_info(
         _label(title),
         origin=_label(origin),
         target_languages=tuple(codes),
-        aligned_head=aligned,
     )
 
 
@@ -75,9 +69,9 @@ def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
         ),
         ("tokens", f"{config.source_vocabulary:,} source and {config.target_vocabulary:,} target entries"),
     ]
-    if info.aligned_head:
-        layer = info.aligned_head.layer + 1
-        facts.append(("taught to align", f"cross-attention, head 1 of decoder layer {layer}"))
+    if config.taught_head is not None:
+        layer, head = config.taught_head
+        facts.append(("taught to align", f"cross-attention, head {head + 1} of decoder layer {layer + 1}"))
     lines = "\n".join(f"| {name} | {value} |" for name, value in facts)
     front = [
         f"license: {licence if found else 'other'}",
@@ -95,6 +89,11 @@ def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
         "else.\n"
         f"{helsinki}\n| | |\n|---|---|\n{lines}\n"
     )
+
+
+def taught_head(readme: str, decoder_layers: int) -> tuple[int, int] | None:
+    """Layer and head that were taught to align: by Marian's default the first of the last decoder layer."""
+    return (decoder_layers - 1, 0) if GUIDED_ALIGNMENT in readme else None
 
 
 def _label(text: str) -> str:

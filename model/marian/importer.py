@@ -19,7 +19,7 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.marian.card import card_text, model_info
+from model.marian.card import card_text, model_info, taught_head
 from model.marian.tokenizers import (
     CONFIG,
     SOURCE_SPM,
@@ -117,7 +117,9 @@ def read_checkpoint(name: str) -> Checkpoint:
     source, target = read_tokenizers(directory, shape.sizes, shape.ids)
     if shape.shared and source.tokenizer.vocabulary != target.tokenizer.vocabulary:
         raise UserError(f"{directory} has two vocabularies but one embedding, which Headlight cannot do.")
-    config = ModelConfig(len(source.order), len(target.order), **shape.network)
+    readme = read_text(directory / README) if (directory / README).exists() else ""
+    taught = taught_head(readme, shape.network["n_decoder_layers"])
+    config = ModelConfig(len(source.order), len(target.order), taught_head=taught, **shape.network)
     if config.n_parameters > MAX_PARAMETERS:
         raise UserError(
             f"{directory} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
@@ -129,9 +131,7 @@ def read_checkpoint(name: str) -> Checkpoint:
     load_weights(model, converted, weights.path)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{weights.path} has weights that are not finite numbers; copy it again.")
-    readme = read_text(directory / README) if (directory / README).exists() else ""
-    codes = source.tokenizer.language_codes
-    info = model_info(origin, settings_of(directory / TOKENIZER), readme, codes, config)
+    info = model_info(origin, settings_of(directory / TOKENIZER), source.tokenizer.language_codes)
     return Checkpoint(model, source.tokenizer, target.tokenizer, info, card_text(info, readme, config))
 
 

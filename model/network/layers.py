@@ -147,6 +147,7 @@ class DecoderLayerOutput(NamedTuple):
 
     x: Float[Tensor, "B T D"]
     self_kv: KeyValue
+    cross_query: Float[Tensor, "B H T K"]
     self_weights: Float[Tensor, "B H T T"] | None
     cross_weights: Float[Tensor, "B H T S"] | None
 
@@ -182,4 +183,4 @@ class DecoderLayer(nn.Module):
         x = self.cross_residual.post(x, y)
         y = self.feed_forward(self.feed_forward_residual.pre(x))
         x = self.feed_forward_residual.post(x, y)
-        return DecoderLayerOutput(x, self_kv, self_weights, cross_weights)
+        return DecoderLayerOutput(x, self_kv, query, self_weights, cross_weights)

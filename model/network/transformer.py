@@ -74,6 +74,7 @@ class Decoded(NamedTuple):
 
     hidden: Float[Tensor, "B T D"]
     self_kv: list[KeyValue]  # of each decoder layer
+    cross_queries: list[Float[Tensor, "B H T K"]]  # of each decoder layer
     self_weights: Float[Tensor, "B M H T T"] | None
     cross_weights: Float[Tensor, "B M H T S"] | None
 
@@ -178,6 +179,7 @@ class Transformer(nn.Module):
         return Decoded(
             self.decoder_norm(x),
             [output.self_kv for output in outputs],
+            [output.cross_query for output in outputs],
             _stack([output.self_weights for output in outputs]),
             _stack([output.cross_weights for output in outputs]),
         )

@@ -19,8 +19,7 @@ from safetensors.torch import save_file
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import check_file, read_json, read_text, write_atomically, write_json
-from model.network.transformer import Transformer, check_head
-from model.results import Head
+from model.network.transformer import Transformer
 from model.sentencepiece import load_tokenizer
 from model.storage.hub import OnHub
 from model.tokenizer import Tokenizer
@@ -46,7 +45,6 @@ class ModelInfo:
     scores: Mapping[str, float] = field(default_factory=dict)
     origin: str = ""  # where an imported model comes from; empty when it was trained here
     target_languages: tuple[str, ...] = ()  # codes such as >>fra<<, one of which must begin each source
-    aligned_head: Head | None = None  # the head that was taught to align, where the origin says so
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def load(directory: Path) -> Checkpoint:
         raise UserError(f"There is no model directory {directory}; check the path.")
     settings = _read_config(directory / CONFIG)
     config = ModelConfig.from_json(settings["model"])
-    info = _info(settings, config, directory / CONFIG)
+    info = _info(settings, directory / CONFIG)
     source, target = load_tokenizers(directory, config.tied)
     sizes = (config.source_vocabulary, config.target_vocabulary)
     if (len(source), len(target)) != sizes:
@@ -224,7 +222,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     raise UserError(f"{path} is not a Headlight model's config; write it again.")
 
 
-def _info(settings: Mapping[str, Any], config: ModelConfig, path: Path) -> ModelInfo:
+def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
     values = {}
     for name in ("source_language", "target_language", "title", "scores"):
         if name not in settings:
@@ -241,27 +239,19 @@ def _info(settings: Mapping[str, Any], config: ModelConfig, path: Path) -> Model
                 f"The score {quote_untrusted(name)} in {path} is not a valid number; write it again."
             )
     values["scores"] = {name: float(value) for name, value in scores.items()}
-    return ModelInfo(**values, **_origin(settings, config, path))
+    return ModelInfo(**values, **_origin(settings, path))
 
 
-def _origin(settings: Mapping[str, Any], config: ModelConfig, path: Path) -> dict[str, Any]:
+def _origin(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """What only the settings of an imported model say."""
-    origin, codes, head = (settings.get(name) for name in ("origin", "target_languages", "aligned_head"))
+    origin, codes = (settings.get(name) for name in ("origin", "target_languages"))
     if not (origin in (None, "") or _is_label(origin)):
         raise UserError(f"origin in {path} is not a short line of visible text; import the model again.")
     if not (codes is None or (isinstance(codes, list) and all(map(_is_label, codes[:MAX_CODES])))):
         raise UserError(f"target_languages in {path} are not codes of languages; import the model again.")
-    match head:
-        case [str(kind), int(layer), int(place)] if bool not in map(type, head):
-            check_head(config, Head(kind, layer, place))
-        case None:
-            pass
-        case _:
-            raise UserError(f"aligned_head in {path} is not a kind, a layer and a head; import it again.")
     return {
         "origin": origin or "",
         "target_languages": tuple(codes or ())[:MAX_CODES],
-        "aligned_head": Head(*head) if head else None,
     }
 
 

@@ -35,7 +35,6 @@ and their results:
 from __future__ import annotations
 
 import itertools
-import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +50,7 @@ from model.errors import UserError
 from model.tokenizer import BOS_ID
 from model.translator import Translator
 from tests.model.helpers import pharaoh_links
+from training.corpus.links import words
 from training.evaluation.align import (
     AlignedWords,
     AlignmentHead,
@@ -61,9 +61,6 @@ from training.evaluation.align import (
     read_words,
 )
 from training.evaluation.evaluate import read_pairs
-
-# Letters and digits with the hyphens and apostrophes between them, or one mark.
-WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
 
 
 class Gold(NamedTuple):
@@ -100,7 +97,7 @@ def eflomal(sources: Sequence[str], targets: Sequence[str], pairs: int) -> Corpu
 
 def separate_marks(lines: Iterable[str]) -> list[str]:
     """Words and marks separated by spaces, as they are in the gold pairs."""
-    return [" ".join(WORD.findall(line)) for line in lines]
+    return [" ".join(words(line)) for line in lines]
 
 
 def align_gold(translator: Translator, gold: Gold) -> dict[str, list[AlignedWords]]:
@@ -129,10 +126,10 @@ def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]
             best = best_head(heads, aligned, gold.links, symmetrise=True)
             which = "average" if best.head == average else f"head {best.head + 1}"
             name = f"{kind}, {'read' if shifted else 'predicted'}: layer {best.layer + 1}, {which}"
-            words = [each.of(best) for each in aligned]
+            chosen = [each.of(best) for each in aligned]
             yield (
                 name,
-                CorpusLinks.of([each.forward() for each in words], [each.backward() for each in words]),
+                CorpusLinks.of([each.forward() for each in chosen], [each.backward() for each in chosen]),
             )
 
 

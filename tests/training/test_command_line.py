@@ -74,6 +74,11 @@ def test_train_runs_the_recipe_on_all_data_with_the_settings_given(command, tmp_
     assert logged(output, "validation/loss") == [3, 6, 8]
 
 
+def test_train_names_the_new_name_of_a_recipe(command):
+    with pytest.raises(SystemExit, match="tatoeba-de-en is now called everyday-de-en"):
+        command("train", "tatoeba-de-en", "--data", "anywhere")
+
+
 def test_train_resumes_only_with_the_settings_it_started_with(command, tmp_path, data):
     output = tmp_path / "run"
     words = ["train", WORDS, "--data", data, "--output", output, *options(TINY)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from model.network.masks import padding_mask
 from model.network.transformer import Transformer
 from model.tokenizer import PAD_ID
 from tests.training.tiny import SHAPE
@@ -84,7 +86,7 @@ def sequence_loss(smoothing: float = 0.1) -> SequenceLoss:
 
 def loss_and_gradients(loss: SequenceLoss, *batches: Batch):
     loss.zero_grad()
-    total = sum(loss(batch) for batch in batches)
+    total = sum(loss(batch).translation for batch in batches)
     total.backward()
     return total.detach(), [parameter.grad.clone() for parameter in loss.parameters()]
 
@@ -103,7 +105,7 @@ def test_padding_changes_neither_loss_nor_gradients(source, target):
 def test_a_batch_of_padding_has_no_loss_even_with_smoothing():
     loss, batch = sequence_loss(), collate(SOURCES, TARGETS, CPU)
     unlabelled = batch._replace(labels=torch.full_like(batch.labels, PAD_ID))
-    assert float(loss(unlabelled).detach()) == 0
+    assert float(loss(unlabelled).translation.detach()) == 0
 
 
 def test_a_batch_weighs_tokens_alike_in_short_and_long_sentences():
@@ -116,8 +118,8 @@ def test_a_batch_weighs_tokens_alike_in_short_and_long_sentences():
 def test_smoothing_is_used_only_in_training():
     smooth, plain = sequence_loss(0.1), sequence_loss(0.0)
     batch = collate(SOURCES, TARGETS, CPU)
-    assert not smooth(batch).equal(plain(batch))
-    assert smooth.eval()(batch).equal(plain.eval()(batch))
+    assert not smooth(batch).translation.equal(plain(batch).translation)
+    assert smooth.eval()(batch).translation.equal(plain.eval()(batch).translation)
 
 
 def test_later_tokens_do_not_change_the_loss_of_earlier_ones():
@@ -128,4 +130,73 @@ def test_later_tokens_do_not_change_the_loss_of_earlier_ones():
     only_first.labels[:, 1:] = PAD_ID
     changed = only_first._replace(read=batch.read.clone())
     changed.read[:, 1:] = 10
-    assert loss(changed).equal(loss(only_first))
+    assert loss(changed).translation.equal(loss(only_first).translation)
+
+
+# The taught head
+
+LINKS = [[0, 4, 1, 0], [0, 1, 2, 0, 2, 1]]  # target and source token in turn
+
+
+def taught_loss() -> SequenceLoss:
+    torch.manual_seed(0)
+    config = dataclasses.replace(
+        SHAPE, source_vocabulary=11, target_vocabulary=11, dropout=0.0, n_decoder_layers=2, taught_head=(0, 1)
+    )
+    return SequenceLoss(Transformer(config), 0.1).train()
+
+
+def test_the_alignment_loss_is_the_cross_entropy_of_the_taught_heads_weights_in_the_rows_that_read():
+    loss, batch = taught_loss(), collate(SOURCES, TARGETS, CPU, LINKS)
+    model, mask = loss.model, padding_mask(batch.source, PAD_ID)
+    weights = model.decode(batch.read, model.encode(batch.source, mask), explicit=True).cross_weights
+    head = weights[:, 0, 1]  # of layer 0
+    wanted = -(head[0, 1, 4].log() + head[0, 2, 0].log())
+    wanted -= head[1, 1, 1].log() + 0.5 * (head[1, 3, 0].log() + head[1, 3, 1].log())
+    torch.testing.assert_close(loss(batch).alignment, wanted)
+    padded = Batch(
+        wider(batch.source, 3), wider(batch.read, 2), wider(batch.labels, 2), F.pad(batch.links, (0, 3, 0, 2))
+    )
+    torch.testing.assert_close(loss(padded).alignment, wanted)
+
+
+def test_the_row_that_reads_a_linked_token_has_that_token_as_input():
+    batch = collate(SOURCES, TARGETS, CPU, LINKS)
+    for pair, row in itertools.product(range(2), range(batch.read.shape[1])):
+        linked = batch.links[pair, row].nonzero().flatten().tolist()
+        wanted = [s for t, s in zip(LINKS[pair][::2], LINKS[pair][1::2], strict=True) if t + 1 == row]
+        assert linked == wanted
+        assert float(batch.links[pair, row].sum()) == pytest.approx(float(bool(wanted)))
+        if wanted:
+            assert int(batch.read[pair, row]) == TARGETS[pair][row - 1]
+
+
+def test_links_change_neither_the_translation_loss_nor_its_gradients():
+    loss = taught_loss()
+    plain = loss_and_gradients(loss, collate(SOURCES, TARGETS, CPU))
+    with_links = loss_and_gradients(loss, collate(SOURCES, TARGETS, CPU, LINKS))
+    torch.testing.assert_close(plain, with_links, rtol=0, atol=0)
+    assert float(loss(collate(SOURCES, TARGETS, CPU)).alignment) == 0
+
+
+def test_the_alignment_loss_reaches_only_what_the_taught_heads_weights_depend_on():
+    loss = taught_loss()
+    loss(collate(SOURCES, TARGETS, CPU, LINKS)).alignment.backward()
+    changed = {name for name, p in loss.model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert "decoder.0.cross_attention.project.weight" in changed
+    assert not any(name.startswith(("decoder.1", "decoder_norm")) for name in changed)
+    width = SHAPE.d_head
+    query = loss.model.decoder[0].cross_attention.project.weight.grad[: SHAPE.d_model]
+    assert query[width:].any()  # of head 1
+    assert not query[:width].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_empty_alignment_has_no_loss(dtype):
+    loss = taught_loss()
+    with torch.autocast("cpu", dtype, enabled=dtype == torch.bfloat16):
+        empty = loss(collate(SOURCES, TARGETS, CPU, [[], []])).alignment
+        some = loss(collate(SOURCES, TARGETS, CPU, LINKS)).alignment
+    assert float(empty) == 0
+    assert some.dtype == torch.float32
+    assert float(some) > 0

@@ -81,7 +81,7 @@ def train(prepare) -> tuple[float, float]:
     tokens = int((batch.labels != PAD_ID).sum())
     for _ in range(120):
         optimizer.zero_grad()
-        value = loss(batch) / tokens
+        value = loss(batch).translation / tokens
         value.backward()
         optimizer.step()
     checkpoint = Checkpoint(net.eval(), tokenizer, tokenizer, ModelInfo("word", "reversed", "Reverse"))

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -30,7 +31,9 @@ from tests.training.tiny import (
     sentences,
     state_of,
     word_list,
+    write_lines,
 )
+from training.config import TrainConfig
 from training.corpus.batching import collate
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
@@ -44,8 +47,10 @@ from training.run.directory import (
     SNAPSHOTS,
     SPLIT,
     STATE,
+    read_run,
 )
 from training.schedule import learning_rate
+from training.trainer import Trainer
 
 # A whole run
 
@@ -284,3 +289,69 @@ def test_the_validation_at_the_time_limit_is_not_ranked(tmp_path, data):
     Translator.load(trainer.run(minutes=0.003))
     progress = state_of(tmp_path / "run")[1]
     assert (progress["worse"], progress["snapshots"], progress["best_step"]) == (0, [], 0)
+
+
+# The taught head
+
+
+def linked_data(folder: Path) -> tuple[Path, Path]:
+    """Pairs of three words each, whose words have the same order, and their links."""
+    lines = ["0-0 1-1 2-2"] * 40
+    write_lines(folder / "links", lines)
+    return parallel_files(folder / "data", sentences(40)), folder / "links"
+
+
+TAUGHT = replace(
+    PARALLEL,
+    model=replace(PARALLEL.model, n_decoder_layers=2, d_model=32, dropout=0.0),
+    alignment_weight=1.0,
+    concatenate=0.1,
+    max_steps=200,
+    validate_every=100,
+)
+
+
+def taught_run(config: TrainConfig, folder: Path, output: Path, resume: bool = False) -> Trainer:
+    data, links = linked_data(folder)
+    trainer = Trainer(config, [data], output, resume, links)
+    trainer.prepare()
+    trainer.run()
+    return trainer
+
+
+def test_the_taught_head_learns_its_links_and_is_named_in_the_config(tmp_path):
+    trainer = taught_run(TAUGHT, tmp_path, tmp_path / "run")
+    losses = [line["train/alignment_loss"] for line in metrics(tmp_path / "run") if "train/loss" in line]
+    assert losses[-1] < 0.5 * losses[0]
+    translator = Translator.load(tmp_path / "run" / BEST)
+    assert translator.checkpoint.model.config.taught_head == (0, 0)
+    assert trainer.model.config.taught_head == (0, 0)
+    described = read_run(tmp_path / "run")
+    assert described["alignments"] == str(tmp_path / "links")
+    weights = translator.score("eins zwei drei", "one two three").attention.cross[0, 0]
+    assert weights[1:].argmax(-1).tolist() == [0, 1, 2]
+
+
+def test_a_run_without_alignments_is_untaught(tmp_path, data):
+    trainer = prepared(REVERSE, data, tmp_path / "run")
+    assert trainer.model.config.taught_head is None
+    trainer._step(trainer.batches.epoch(0)[:1], window := TrainingWindow())
+    assert "alignment_loss" not in window.values()
+
+
+def test_a_weight_of_0_trains_the_model_of_a_run_without_alignments(tmp_path):
+    config = replace(TAUGHT, alignment_weight=0.0, max_steps=5)
+    taught_run(config, tmp_path, tmp_path / "taught")
+    run(config, tmp_path / "data", tmp_path / "plain")
+    assert_same_run(tmp_path / "taught", tmp_path / "plain")
+
+
+def test_a_taught_run_resumes_to_the_same_end_but_not_without_its_links(tmp_path):
+    config = replace(TAUGHT, max_steps=12)
+    taught_run(config, tmp_path, tmp_path / "whole")
+    half = replace(config, max_steps=7)
+    taught_run(half, tmp_path, tmp_path / "halves")
+    taught_run(config, tmp_path, tmp_path / "halves", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "halves")
+    with pytest.raises(UserError, match="corpus differs"):
+        prepared(config, tmp_path / "data", tmp_path / "halves", resume=True)

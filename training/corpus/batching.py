@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -36,11 +37,13 @@ class TokenBatches:
     budget: int
     seed: int
     pairs: int | None = None
+    choose: Callable[[Generator], Rows] | None = None  # the rows of one epoch; None: every row once
 
     def epoch(self, epoch: int) -> list[Rows]:
-        """Row numbers of each batch: every row exactly once, in a new order in each epoch."""
+        """Row numbers of each batch, in a new order in each epoch."""
         random = np.random.default_rng((self.seed, epoch))
-        order = random.permutation(len(self.source_lengths))
+        rows = np.arange(len(self.source_lengths)) if self.choose is None else self.choose(random)
+        order = random.permutation(rows)
         source, target = self.source_lengths[order], self.target_lengths[order]
         # Source lengths rise within every other target length and fall within the rest, so a batch
         # that spans two target lengths still has similar sources. The sort is stable and the rows
@@ -81,17 +84,38 @@ def padding_share(batches: Sequence[Rows], *sides: Lengths) -> float:
 
 
 class Batch(NamedTuple):
-    """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later."""
+    """Padded ids. The decoder reads `read` and learns to predict `labels`, the same one step later.
+
+    A row of `links` belongs to the token that the decoder reads there; its linked source tokens share 1.
+    """
 
     source: Int[Tensor, "B S"]
     read: Int[Tensor, "B T"]
     labels: Int[Tensor, "B T"]
+    links: Float[Tensor, "B T S"] | None = None
 
 
-def collate(sources: Sequence[list[int]], targets: Sequence[list[int]], device: torch.device) -> Batch:
-    """A batch from ids without specials: source and labels end with </s>, read begins with <s>."""
-    return Batch(
-        pad([[*ids, EOS_ID] for ids in sources], WIDTHS).to(device),
-        pad([[BOS_ID, *ids] for ids in targets], WIDTHS).to(device),
-        pad([[*ids, EOS_ID] for ids in targets], WIDTHS).to(device),
-    )
+def collate(
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]],
+    device: torch.device,
+    links: Sequence[list[int]] | None = None,
+) -> Batch:
+    """A batch from ids without specials: source and labels end with </s>, read begins with <s>.
+
+    `links` has the linked tokens of each pair: target and source token in turn.
+    """
+    source = pad([[*ids, EOS_ID] for ids in sources], WIDTHS).to(device)
+    read = pad([[BOS_ID, *ids] for ids in targets], WIDTHS).to(device)
+    labels = pad([[*ids, EOS_ID] for ids in targets], WIDTHS).to(device)
+    shape = (*read.shape, source.shape[1])
+    return Batch(source, read, labels, None if links is None else _link_weights(links, shape).to(device))
+
+
+def _link_weights(links: Sequence[list[int]], shape: tuple[int, int, int]) -> Float[Tensor, "B T S"]:
+    """The shares of the linked source tokens; target token t is read in row t + 1, after <s>."""
+    weights = torch.zeros(shape)
+    for row, flat in zip(weights, links, strict=True):
+        targets, sources = torch.tensor(flat, dtype=torch.long).view(-1, 2).unbind(1)
+        row[targets + 1, sources] = 1
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1)

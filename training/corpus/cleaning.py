@@ -8,10 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 from datasets import Dataset
 
+from training.corpus.links import linked_share
 from training.hardware import forget_mapped_pages, worker_processes
 
 NOT_TEXT = ("\ufffd", "\x00")  # from bytes that are not UTF-8, and from UTF-16
-RULES = ("empty", "not_text", "length_ratio", "copy", "duplicate")
+RULES = ("empty", "not_text", "length_ratio", "copy", "unaligned", "duplicate")
+LEAST_LINKED = 0.4  # share of the words of a side
 
 
 def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
@@ -19,7 +21,8 @@ def clean(pairs: Dataset) -> tuple[Dataset, dict[str, int], str]:
 
     empty: a side has no text. not_text: a side has a character that comes from a decoding error.
     length_ratio: one side has over three times the characters of the other and over 20 more. copy: the
-    target equals a source of over three words. duplicate: the same pair came before.
+    target equals a source of over three words. unaligned: under LEAST_LINKED of the words of a side have a
+    link, if the pairs have a column of links. duplicate: the same pair came before.
     """
     judged = pairs.map(
         _judge, batched=True, remove_columns=pairs.column_names, num_proc=worker_processes(len(pairs))
@@ -38,8 +41,13 @@ def _judge(batch: Mapping[str, list[str]]) -> dict[str, list[int]]:
     forget_mapped_pages()
     pairs = list(zip(batch["source"], batch["target"], strict=True))
     digests = [hashlib.blake2b("\n".join(p).encode(), digest_size=8).digest() for p in pairs]
+    verdicts = [_verdict(*pair) for pair in pairs]
+    if "links" in batch:
+        for place, (line, pair) in enumerate(zip(batch["links"], pairs, strict=True)):
+            if verdicts[place] == -1 and linked_share(line, *pair) < LEAST_LINKED:
+                verdicts[place] = RULES.index("unaligned")
     return {
-        "verdict": [_verdict(*pair) for pair in pairs],
+        "verdict": verdicts,
         "digest": [int.from_bytes(digest, "big", signed=True) for digest in digests],
     }
 

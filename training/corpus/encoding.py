@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 
@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 from accelerate.utils import patch_environment
 from datasets import Dataset
+from numpy.typing import NDArray
 
 from model.tokenizer import Tokenizer
 from training.config import TrainConfig
 from training.corpus.batching import Lengths
+from training.corpus.links import token_links
 from training.hardware import forget_mapped_pages, worker_processes
 
 TOKENIZER_PAIRS = 1_000_000  # more pairs hardly change a vocabulary and take long
@@ -50,21 +52,28 @@ def _sample(rows: int) -> Iterator[int]:
 def encode_pairs(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
 ) -> tuple[Dataset, Lengths]:
-    """Columns `source` and `target` as ids, and the kept rows: those of at most `max_tokens` tokens."""
+    """Columns `source` and `target` as ids, and the kept rows: those of at most `max_tokens` tokens.
+
+    A column `links` of word links becomes one of token links: target and source token of each in turn.
+    """
     if not len(pairs):
         return pairs, np.zeros(0, dtype=np.int64)
     width = pa.uint16() if max(map(len, tokenizers)) <= 2**16 else pa.int32()
 
     def to_ids(batch: pa.Table) -> pa.Table:
         forget_mapped_pages()
-        columns = {}
-        for column, tokenizer in zip(("source", "target"), tokenizers, strict=True):
-            rows = tokenizer.encode_batch(batch[column].to_pylist())
-            lengths = np.array(list(map(len, rows)), dtype=np.int32)
-            ids = np.fromiter(chain.from_iterable(rows), dtype=width.to_pandas_dtype())
-            offsets = np.concatenate(([0], lengths.cumsum(dtype=np.int32)))
-            columns[column] = pa.ListArray.from_arrays(offsets, ids)
+        columns, linked = {}, "links" in batch.column_names
+        texts = [batch[column].to_pylist() for column in ("source", "target")]
+        for column, tokenizer, lines in zip(("source", "target"), tokenizers, texts, strict=True):
+            rows = tokenizer.encode_batch(lines)
+            columns[column], lengths = _lists(rows, width)
             columns[f"{column}_length"] = pa.array(lengths)
+        if linked:
+            spans = [t.spans_batch(lines) for t, lines in zip(tokenizers, texts, strict=True)]
+            pairs = zip(
+                batch["links"].to_pylist(), zip(*texts, strict=True), zip(*spans, strict=True), strict=True
+            )
+            columns["links"], _ = _lists([token_links(*pair) for pair in pairs], pa.uint16())
         return pa.table(columns)
 
     processes = worker_processes(len(pairs))
@@ -76,6 +85,14 @@ def encode_pairs(
     kept = np.flatnonzero(np.maximum(*lengths_of(encoded)) <= max_tokens)
     forget_mapped_pages()
     return encoded.with_format(None).select(kept), kept
+
+
+def _lists(rows: Sequence[Sequence[int]], width: pa.DataType) -> tuple[pa.ListArray, NDArray[np.int32]]:
+    """Rows of integers as one array, and their lengths."""
+    lengths = np.array(list(map(len, rows)), dtype=np.int32)
+    flat = np.fromiter(chain.from_iterable(rows), dtype=width.to_pandas_dtype())
+    offsets = np.concatenate(([0], lengths.cumsum(dtype=np.int32)))
+    return pa.ListArray.from_arrays(offsets, flat), lengths
 
 
 def lengths_of(encoded: Dataset) -> tuple[Lengths, Lengths]:

@@ -5,41 +5,68 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, DatasetDict, Features, Translation, Value, load_dataset
+from datasets import (
+    Dataset,
+    DatasetDict,
+    Features,
+    Translation,
+    Value,
+    concatenate_datasets,
+    load_dataset,
+)
 
 from model.errors import UserError
 from model.tokenizer import normalise
 from training.hardware import worker_processes
 
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")
-PAIR = Features({"source": Value("string"), "target": Value("string")})
+HELD_OUT = ("test", "dev", "val")  # a file with one of these in its name is never training data
+SOURCES = "source"  # ending of the file that names the source of each line
+PAIR = Features({"source": Value("string"), "target": Value("string"), "origin": Value("string")})
 MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
 # Part of the cache key: `datasets` does not notice changed code.
 CODE = hashlib.sha256(Path(__file__).read_bytes() + inspect.getsource(normalise).encode()).hexdigest()
 
 
-def read_parallel(
-    directory: Path, names: Sequence[str], languages: Sequence[str], required: bool = True
-) -> Dataset:
-    """The pairs of NAME.SOURCE and NAME.TARGET, line by line, for the first NAME that exists."""
+def read_training(directory: Path, languages: Sequence[str]) -> Dataset:
+    """The pairs of all parallel files NAME.SOURCE and NAME.TARGET of a folder, in the order of the names.
+
+    Files with "test", "dev" or "val" in their names are left out. Column `origin` names where a pair comes
+    from: its line of NAME.source or, without such a file, FOLDER/NAME. Raises UserError when there are no
+    files, one of them is missing, or they have different numbers of lines.
+    """
     if not directory.is_dir():
         raise UserError(f"The data directory {directory} does not exist; check --data.")
-    for name in names:
-        files = [directory / f"{name}.{language}" for language in languages]
-        present = [file for file in files if file.is_file()]
-        if len(present) == 2:
-            _check_equal_length(files)
-            return _cached(_parallel_rows, files)
-        if present:
-            missing = next(file for file in files if file not in present)
-            raise UserError(f"{missing} is missing, but {present[0].name} exists; add the missing file.")
-    if required:
-        wanted = " and ".join(f"{names[0]}.{language}" for language in languages)
+    found = {f.name.removesuffix(f".{each}") for each in languages for f in directory.glob(f"*.{each}")}
+    names = sorted(name for name in found if not any(part in name for part in HELD_OUT))
+    if not names:
+        wanted = " and ".join(f"train.{language}" for language in languages)
         raise UserError(f"{directory} has no {wanted}; add them, with one sentence a line, in UTF-8.")
-    return Dataset.from_dict({"source": [], "target": []}, features=PAIR)
+    return concatenate_datasets([_read_files(directory, name, languages) for name in names])
+
+
+def read_validation(directory: Path, languages: Sequence[str]) -> Dataset | None:
+    """The pairs of the folder's development set, dev.SOURCE and dev.TARGET, or None if it has none."""
+    for name in VALIDATION_NAMES:
+        if any((directory / f"{name}.{language}").is_file() for language in languages):
+            return _read_files(directory, name, languages)
+    return None
+
+
+def _read_files(directory: Path, name: str, languages: Sequence[str]) -> Dataset:
+    files = [directory / f"{name}.{language}" for language in languages]
+    present = [file for file in files if file.is_file()]
+    if len(present) < len(files):
+        missing = next(file for file in files if file not in present)
+        raise UserError(f"{missing} is missing, but {present[0].name} exists; add the missing file.")
+    if (sources := directory / f"{name}.{SOURCES}").is_file():
+        files.append(sources)
+    _check_equal_length(files)
+    return _cached(_parallel_rows, files, origin=f"{directory.resolve().name}/{name}")
 
 
 def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dataset, Dataset | None]:
@@ -56,10 +83,11 @@ def read_hub(path: str, name: str | None, languages: Sequence[str]) -> tuple[Dat
 
     def flatten(batch: Mapping[str, list[Any]], code: str) -> dict[str, list[str]]:
         columns = zip(("source", "target"), languages, strict=True)
-        return {
+        texts = {
             column: [normalise(row[language] or "") for row in batch["translation"]]
             for column, language in columns
         }
+        return texts | {"origin": [path] * len(batch["translation"])}
 
     for part in parts.values():
         columns = part.features.get("translation", {})
@@ -92,12 +120,13 @@ def read_words(directories: Sequence[Path]) -> Dataset:
     return _cached(_word_rows, files)
 
 
-def _cached(rows: Any, files: Sequence[Path]) -> Dataset:
+def _cached(rows: Any, files: Sequence[Path], **more: str) -> Dataset:
     """The rows as a memory-mapped data set, which is rebuilt only when a file changes."""
     # Tuples, because the library distributes the items of a list over processes.
     arguments = {
         "files": tuple(str(file.resolve()) for file in files),
         "digests": (CODE, *(_digest(file) for file in files)),
+        **more,
     }
     if next(rows(**arguments), None) is None:
         names = " and ".join(file.name for file in files)
@@ -112,24 +141,27 @@ def _lines(file: str | Path) -> Iterator[str]:
 
 
 def _check_equal_length(files: Sequence[Path]) -> None:
-    first, second = (sum(1 for _ in _lines(file)) for file in files)
-    if first != second:
-        raise UserError(
-            f"{files[0]} has {first:,} lines but {files[1]} has {second:,}; "
-            "line n of both must be the same sentence."
-        )
+    first, *others = (sum(1 for _ in _lines(file)) for file in files)
+    for file, lines in zip(files[1:], others, strict=True):
+        if lines != first:
+            raise UserError(
+                f"{files[0]} has {first:,} lines but {file} has {lines:,}; "
+                "line n of both must be the same sentence."
+            )
 
 
-def _parallel_rows(files: tuple[str, str], digests: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    for source, target in zip(*map(_lines, files), strict=True):
-        yield {"source": normalise(source), "target": normalise(target)}
+def _parallel_rows(files: tuple[str, ...], digests: tuple[str, ...], origin: str) -> Iterator[dict[str, str]]:
+    source_file, target_file, *named = files
+    origins = _lines(named[0]) if named else repeat(origin)
+    for source, target, each in zip(_lines(source_file), _lines(target_file), origins, strict=False):
+        yield {"source": normalise(source), "target": normalise(target), "origin": each.strip() or origin}
 
 
 def _word_rows(files: tuple[str, ...], digests: tuple[str, ...]) -> Iterator[dict[str, str]]:
     words = {line.strip().lower() for file in files for line in _lines(file)}
     for word in sorted(words):
         if word.isalpha() and MIN_LETTERS <= len(word) <= MAX_LETTERS:
-            yield {"source": word, "target": word[::-1]}
+            yield {"source": word, "target": word[::-1], "origin": "words"}
 
 
 def _digest(file: Path) -> str:

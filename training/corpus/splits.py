@@ -14,7 +14,9 @@ from datasets import Dataset, concatenate_datasets
 from model.errors import UserError
 from training.config import TrainConfig
 from training.corpus.cleaning import clean
-from training.corpus.sources import VALIDATION_NAMES, read_hub, read_parallel, read_words
+from training.corpus.links import with_links
+from training.corpus.mixing import check_weights, concatenate, origins, without_unused
+from training.corpus.sources import read_hub, read_training, read_validation, read_words
 from training.hardware import forget_mapped_pages
 
 
@@ -29,8 +31,10 @@ class Corpus:
     dropped: dict[str, int]  # training pairs that each cleaning rule removed
 
 
-def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
+def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Path | None = None) -> Corpus:
     """The recipe's corpus, from the directories or, if there are none, from the hub.
+
+    With `alignments`, the training pairs have a column `links`; see `training.corpus.links`.
 
     Raises UserError when a file is missing or empty, or parallel files differ in length.
     """
@@ -39,15 +43,9 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
     if config.reverse_words:
         pairs, validation = read_words(directories), None
     elif directories:
-        first = config.train_parts[0]
-        parts = [
-            read_parallel(d, (name,), languages, required=name == first)
-            for d in directories
-            for name in config.train_parts
-        ]
-        pairs = concatenate_datasets(parts)
-        parts = [read_parallel(d, VALIDATION_NAMES, languages, False) for d in directories]
-        validation = concatenate_datasets(parts) if any(map(len, parts)) else None
+        pairs = concatenate_datasets([read_training(d, languages) for d in directories])
+        parts = [part for d in directories if (part := read_validation(d, languages)) is not None]
+        validation = concatenate_datasets(parts) if parts else None
     elif config.hub:
         pairs, validation = read_hub(*config.hub, languages)
     else:
@@ -55,13 +53,20 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path]) -> Corpus:
             "This recipe reads local files: give --data DIR with "
             f"train.{languages[0]} and train.{languages[1]}, one sentence a line."
         )
+    if alignments is not None:
+        pairs = with_links(pairs, alignments)
     return _split(config, pairs, validation)
 
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
     """Clean the pairs, and hold out test and validation pairs that the data has no parts for."""
-    pairs, dropped, digest = clean(pairs)
-    split: dict[str, Any] = {"rows": len(pairs), "digest": digest}
+    weights = dict(config.weights)
+    check_weights(pairs, weights)
+    pairs, dropped, digest = clean(without_unused(pairs, weights))
+    sources = hashlib.sha256("\n".join(origins(pairs)).encode()).hexdigest()
+    split: dict[str, Any] = {"rows": len(pairs), "digest": digest, "sources": sources}
+    if "links" in pairs.column_names:
+        split["links"] = hashlib.sha256("\n".join(pairs["links"]).encode()).hexdigest()
     order = np.random.default_rng(config.seed).permutation(len(pairs))
     wanted = config.validation_rows * (len(pairs) if config.validation_rows < 1 else 1)
     held = config.test_rows + (round(wanted) if validation is None else 0)
@@ -84,4 +89,5 @@ def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> C
     forget_mapped_pages()
     test = pairs.select(split["test"]) if config.test_rows else None
     train = pairs.select(np.sort(order[held:])) if held else pairs
+    train = concatenate(train, config.concatenate, config.seed)
     return Corpus(train, validation, test, split, dropped)

@@ -44,9 +44,12 @@ class TrainingWindow:
 
     def __init__(self) -> None:
         self.started, self.tokens, self.loss, self.latest = time.monotonic(), 0, 0.0, (0.0, 0.0)
+        self.alignment: float | None = None
 
-    def add(self, loss: float, tokens: int, norm: float, rate: float) -> None:
-        """Count one step: loss in nats per token, gradient norm before clipping, learning rate."""
+    def add(self, loss: float, tokens: int, norm: float, rate: float, alignment: float | None = None) -> None:
+        """Count one step: losses in nats per token, gradient norm before clipping, learning rate."""
+        if alignment is not None:
+            self.alignment = (self.alignment or 0.0) + alignment * tokens
         self.loss += loss * tokens
         self.tokens += tokens
         self.latest = norm, rate
@@ -54,8 +57,10 @@ class TrainingWindow:
     def values(self) -> dict[str, float]:
         """Nats per target token and target tokens per second over all steps; the rest of the latest step."""
         norm, rate = self.latest
-        return {
-            "loss": self.loss / max(self.tokens, 1),
+        tokens = max(self.tokens, 1)
+        taught = {} if self.alignment is None else {"alignment_loss": self.alignment / tokens}
+        return taught | {
+            "loss": self.loss / tokens,
             "gradient_norm": norm,
             "learning_rate": rate,
             "tokens_per_second": self.tokens / max(time.monotonic() - self.started, 1e-9),

@@ -47,7 +47,7 @@ class Validator:
         with torch.no_grad(), accelerator.autocast():
             for rows in batches[accelerator.process_index :: accelerator.num_processes]:
                 share = self.encoded[rows]
-                total += loss(collate(share["source"], share["target"], accelerator.device))
+                total += loss(collate(share["source"], share["target"], accelerator.device)).translation
         return float(accelerator.reduce(total)) / int((target + 1).sum())
 
     def translate(self, translator: Translator, beam_size: int = 1) -> list[str]:

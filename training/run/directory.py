@@ -1,6 +1,6 @@
 """The run directory: its files, and the checks before a run starts or resumes.
 
-- run.json: configuration, folders of the data, versions of the libraries; split.json: the split
+- run.json: configuration, folders and sources of the data, versions of the libraries; split.json: the split
 - test.LANGUAGE: the pairs that a recipe holds out for a test; the tokenizers
 - metrics.jsonl and tensorboard/: the curves; samples.jsonl: some translations of each validation
 - evaluation.json: scores of the best model at the end
@@ -73,7 +73,9 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
 
 def check_split(output: Path, corpus: Corpus) -> None:
     """Raise UserError if the corpus is not that of the run."""
-    if json.loads((output / SPLIT).read_text(encoding="utf-8")) != corpus.split:
+    # Runs of release 0.1 did not write their sources.
+    before = {"sources": corpus.split["sources"]} | json.loads((output / SPLIT).read_text(encoding="utf-8"))
+    if before != corpus.split:
         raise UserError(f"The corpus differs from that of the run in {output}; give the same data as before.")
 
 
@@ -116,13 +118,15 @@ def write_description(
     corpus: Corpus,
     pairs: dict[str, int],
     precision: str,
+    **more: Any,
 ) -> None:
-    """Write what is needed to repeat the run, before its first step."""
+    """Write what is needed to repeat the run, and the values `more` as they are, before its first step."""
     output.mkdir(parents=True, exist_ok=True)
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     folders = [str(directory.resolve()) for directory in data]
-    values = {"config": asdict(config), "data": folders, "pairs": pairs, "dropped": corpus.dropped}
-    write_json(output / RUN, values | {"precision": precision, "versions": versions})
+    values = {"config": asdict(config), "data": folders, "pairs": pairs, **more}
+    values |= {"dropped": corpus.dropped, "precision": precision, "versions": versions}
+    write_json(output / RUN, values)
     write_json(output / SPLIT, corpus.split)
     if corpus.test is not None:
         for side, language in (("source", config.source_language), ("target", config.target_language)):

@@ -17,7 +17,6 @@ from model.decoding.search import SearchOptions, search
 from model.errors import UserError
 from model.marian import importer as module
 from model.marian.importer import NEVER_LOGIT, import_model, read_checkpoint
-from model.results import Head
 from model.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint, load
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
@@ -185,12 +184,13 @@ def test_opened_by_the_translator_alone(checkpoint: Path, tmp_path: Path) -> Non
 
 
 def test_information_for_the_page(checkpoint: Path, tmp_path: Path) -> None:
-    info = import_model(str(checkpoint), tmp_path / "imported").info
+    opened = import_model(str(checkpoint), tmp_path / "imported")
+    info = opened.info
     assert (info.source_language, info.target_language) == ("de", "en")
     assert info.title == "German → English (opus-mt-de-en)"
     assert info.origin == "opus-mt-de-en"
     assert info.target_languages == (">>fra<<", ">>ita<<")
-    assert info.aligned_head == Head("cross", 2, 0)
+    assert opened.model.config.taught_head == (2, 0)
 
 
 def test_card_names_origin_licence_and_who_did_not_train_it(checkpoint: Path, tmp_path: Path) -> None:

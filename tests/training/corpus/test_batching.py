@@ -131,4 +131,4 @@ def test_few_different_shapes(lengths, budget):
     batch = collate(
         [[5] * a for a, _ in lengths] or [[5]], [[5] * b for _, b in lengths] or [[5]], torch.device("cpu")
     )
-    assert all(ids.shape[1] % WIDTHS == 0 for ids in batch)
+    assert all(ids.shape[1] % WIDTHS == 0 for ids in (batch.source, batch.read, batch.labels))

@@ -36,7 +36,7 @@ from training.corpus.encoding import (
     lengths_of,
     train_tokenizers,
 )
-from training.corpus.sources import read_hub, read_parallel
+from training.corpus.sources import read_hub, read_training
 from training.corpus.splits import read_corpus
 
 LANGUAGES = ("de", "en")
@@ -48,13 +48,13 @@ OWN_VALIDATION = dataclasses.replace(PARALLEL, test_rows=0)
 
 def test_line_n_of_both_files_is_a_pair(tmp_path):
     pairs = sentences(30)
-    assert pairs_of(read_parallel(parallel_files(tmp_path, pairs), ("train",), LANGUAGES)) == pairs
+    assert pairs_of(read_training(parallel_files(tmp_path, pairs), LANGUAGES)) == pairs
 
 
 def test_a_changed_file_is_read_again(tmp_path):
     for pairs in (sentences(5), sentences(6)):
         parallel_files(tmp_path, pairs)
-        assert pairs_of(read_parallel(tmp_path, ("train",), LANGUAGES)) == pairs
+        assert pairs_of(read_training(tmp_path, LANGUAGES)) == pairs
 
 
 def test_several_directories_are_read_one_after_the_other(tmp_path):
@@ -64,20 +64,6 @@ def test_several_directories_are_read_one_after_the_other(tmp_path):
     corpus = read_corpus(OWN_VALIDATION, folders)
     assert pairs_of(corpus.train) == pairs
     assert pairs_of(corpus.validation) == sentences(3)
-
-
-def test_a_recipe_may_train_on_further_parts_where_a_folder_has_them(tmp_path):
-    pairs = sentences(60)
-    folders = [parallel_files(tmp_path / "a", pairs[:20]), parallel_files(tmp_path / "b", pairs[20:40])]
-    parallel_files(folders[1], pairs[40:], "extra")
-    parallel_files(folders[0], sentences(3), "dev")
-    config = dataclasses.replace(OWN_VALIDATION, train_parts=("train", "extra"))
-    assert pairs_of(read_corpus(config, folders).train) == pairs
-    assert pairs_of(read_corpus(OWN_VALIDATION, folders).train) == pairs[:40]
-    (folders[0] / "train.de").unlink()
-    (folders[0] / "train.en").unlink()
-    with pytest.raises(UserError, match="has no train"):
-        read_corpus(config, folders)
 
 
 def test_files_of_different_length_are_refused_with_both_counts(tmp_path):
@@ -128,9 +114,7 @@ def test_only_the_line_feed_ends_a_line(tmp_path, odd):
     pairs = sentences(6)
     source, target = pairs[2]
     odd_pair = (f"{source}{odd}{source}", target)
-    found = pairs_of(
-        read_parallel(parallel_files(tmp_path, [*pairs[:2], odd_pair, *pairs[3:]]), ("train",), LANGUAGES)
-    )
+    found = pairs_of(read_training(parallel_files(tmp_path, [*pairs[:2], odd_pair, *pairs[3:]]), LANGUAGES))
     assert [pair for i, pair in enumerate(found) if i != 2] == [*pairs[:2], *pairs[3:]]
     assert found[2][1] == target
 
@@ -138,7 +122,7 @@ def test_only_the_line_feed_ends_a_line(tmp_path, odd):
 def test_windows_line_ends_and_a_last_line_without_an_end_are_fine(tmp_path):
     (tmp_path / "train.de").write_bytes(b"eins\r\nzwei\r\ndrei")
     (tmp_path / "train.en").write_bytes(b"one\ntwo\nthree\n")
-    found = pairs_of(read_parallel(tmp_path, ("train",), LANGUAGES))
+    found = pairs_of(read_training(tmp_path, LANGUAGES))
     assert found == [("eins", "one"), ("zwei", "two"), ("drei", "three")]
 
 
@@ -146,7 +130,7 @@ def test_composed_and_decomposed_letters_become_the_same_text(tmp_path):
     words = ["schöne Grüße", "  schöne \t Grüße "]
     decomposed = [unicodedata.normalize("NFD", word) for word in words]
     parallel_files(tmp_path, [(word, "kind regards") for word in [*words, *decomposed]])
-    found = read_parallel(tmp_path, ("train",), LANGUAGES)
+    found = read_training(tmp_path, LANGUAGES)
     assert set(found["source"]) == {"schöne Grüße"}
 
 

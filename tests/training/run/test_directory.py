@@ -14,7 +14,7 @@ from tensorboard.summary.writer import event_file_writer
 
 from model.errors import UserError
 from model.storage.training_log import METRICS
-from tests.training.tiny import PARALLEL, parallel_files, sentences
+from tests.training.tiny import PARALLEL, pairs_of, parallel_files, sentences
 from training.corpus.splits import read_corpus
 from training.run.directory import (
     CURVES,
@@ -57,18 +57,20 @@ def test_configuration_data_split_and_test_pairs_are_written_down(tmp_path, monk
     corpus = read_corpus(PARALLEL, [parallel_files(tmp_path / "data", sentences(50))])
     output = tmp_path / "runs" / "one"
     monkeypatch.chdir(tmp_path)
-    write_description(output, PARALLEL, [Path("data"), tmp_path / "more"], corpus, {"train": 40}, "bf16")
+    write_description(
+        output, PARALLEL, [Path("data"), tmp_path / "more"], corpus, {"train": 40}, "bf16", more=1
+    )
     run = read_run(output)
     assert run["config"] == json.loads(json.dumps(asdict(PARALLEL)))
     assert run["dropped"] == corpus.dropped
     assert run["data"] == [str(tmp_path / "data"), str(tmp_path / "more")]
     assert run["versions"] == {name: importlib.metadata.version(name) for name in LIBRARIES}
-    assert run["precision"] == "bf16"
+    assert (run["precision"], run["more"]) == ("bf16", 1)
     assert json.loads((output / SPLIT).read_text(encoding="utf-8")) == corpus.split
     written = [
         (output / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
     ]
-    assert list(zip(*written, strict=True)) == [tuple(pair.values()) for pair in corpus.test]
+    assert list(zip(*written, strict=True)) == pairs_of(corpus.test)
     check_split(output, corpus)
 
 

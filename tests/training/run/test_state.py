@@ -40,7 +40,7 @@ def trained(seed: int, steps: int = 2) -> tuple[Transformer, torch.optim.Optimiz
 
 def train_once(net: Transformer, optimizer: torch.optim.Optimizer) -> None:
     optimizer.zero_grad()
-    SequenceLoss(net, 0.1).train()(collate([[4, 5, 6]], [[6, 5, 4]], CPU)).backward()
+    SequenceLoss(net, 0.1).train()(collate([[4, 5, 6]], [[6, 5, 4]], CPU)).translation.backward()
     optimizer.step()
 
 

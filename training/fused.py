@@ -51,6 +51,7 @@ def decoder_output(model: Transformer, batch: Batch) -> tuple[Float[Tensor, "N D
     one = FusedPass(model, batch)
     hidden = one.decode(one.encode())
     labels = batch.labels[batch.read != PAD_ID]
+    labels = labels.masked_fill(labels == PAD_ID, IGNORED)
     return hidden, torch.cat((labels, labels.new_full((len(hidden) - len(labels),), IGNORED)))
 
 

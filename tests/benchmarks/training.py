@@ -53,6 +53,7 @@ import tyro
 from model.errors import UserError
 from tests.benchmarks.marian import run_marian
 from tests.benchmarks.pairs import Pairs
+from tests.benchmarks.previous import PreviousRelease
 from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
 from training.config import TrainConfig
@@ -97,6 +98,17 @@ def race_seed(peer: str, config: TrainConfig, way: SeedSettings, data: Path, tur
     print(race.table())
 
 
+def race_previous(data: Path, turns: int) -> None:
+    """Race ours against the previous release, with the default shape; only our products are counted."""
+    print(f"\n{DEFAULT.title}")
+    race = Ours(DEFAULT, data).race("previous release", turns)
+    with tempfile.TemporaryDirectory() as folder, PreviousRelease(data, Path(folder)) as previous:
+        race.begin()
+        while race.after_step(previous.step()):
+            pass
+    print(race.table())
+
+
 def race_marian(data: Path, turns: int) -> None:
     """Race ours against Hugging Face's trainer, with the default shape."""
     print(f"\n{DEFAULT.title}")
@@ -118,6 +130,7 @@ def main(data: Path) -> None:
     try:
         race_seed("Seed 000's way", SEED_000, WAY_000, data, turns=8)
         race_seed("Seeds 001's and 004's way", SEEDS_001_004, WAY_001_004, data, turns=2)
+        race_previous(data, turns=8)
         race_marian(data, turns=8)
     except UserError as error:
         sys.exit(str(error))

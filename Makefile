@@ -46,7 +46,7 @@ format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 	$(VENV)/bin/oxfmt viz tests
 
 bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others'; needs ARGS="--data DIR"
-	$(PYTHON) -m tests.benchmarks.training $(ARGS)
+	$(PYTHON) -m tests.benchmarks.training --previous $(PREVIOUS) $(ARGS)
 
 bench-decoding: $(BENCHMARKS_INSTALLED) ## print decoding speeds beside others'
 	$(PYTHON) -m tests.benchmarks.decoding --previous $(PREVIOUS) $(ARGS)

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from model.config import ModelConfig
 from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual
 from model.network.transformer import Transformer
 from model.tokenizer import PAD_ID
@@ -46,12 +47,33 @@ def pack(padded: Int[Tensor, "B S"]) -> Packed:
     return Packed(tokens, positions, starts, int(lengths.max()))
 
 
-def decoder_output(model: Transformer, batch: Batch) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]:
-    """The decoder's output for the label of each row; a label below 0 does not count."""
+def unpack(rows: Float[Tensor, "N K"], padded: Int[Tensor, "B S"]) -> Float[Tensor, "B S K"]:
+    """The rows of packed sentences where their tokens are in `padded`; padding is 0."""
+    real = padded != PAD_ID
+    return rows.new_zeros(*padded.shape, rows.shape[1]).index_put((real,), rows[: int(real.sum())])
+
+
+def supports(config: ModelConfig) -> bool:
+    """Whether the kernels have all parts of such a network."""
+    return config.activation == "relu"
+
+
+def decoder_output(
+    model: Transformer, batch: Batch
+) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], tuple[Tensor, Tensor] | None]:
+    """The decoder's output, the label of each row, and query and key of the taught head: `DecoderOutput`."""
     one = FusedPass(model, batch)
     hidden = one.decode(one.encode())
     labels = batch.labels[batch.read != PAD_ID]
-    return hidden, torch.cat((labels, labels.new_full((len(hidden) - len(labels),), IGNORED)))
+    labels = labels.masked_fill(labels == PAD_ID, IGNORED)
+    labels = torch.cat((labels, labels.new_full((len(hidden) - len(labels),), IGNORED)))
+    taught = None
+    if model.config.taught_head is not None:
+        layer, head = model.config.taught_head
+        columns = slice(head * model.config.d_head, (head + 1) * model.config.d_head)
+        query, memory = one.cross[layer]
+        taught = unpack(query[:, columns], batch.read), unpack(memory[:, columns], batch.source)
+    return hidden, labels, taught
 
 
 class FusedPass:

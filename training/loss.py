@@ -70,7 +70,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         d_hidden = torch.empty_like(hidden, dtype=torch.float32)
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
         total = torch.zeros((), device=hidden.device)
-        kernels = compiled_kernels(hidden.device)
+        kernels = compiled_kernels(hidden.device) if dtype in (torch.bfloat16, torch.float32) else None
         # All chunks use the same memory: new pages cost more than the arithmetic on them.
         memory = torch.empty(min(CHUNK, len(hidden)), len(weight), device=hidden.device, dtype=dtype)
         for start in range(0, len(hidden), CHUNK):

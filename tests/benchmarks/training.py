@@ -42,6 +42,7 @@ Experiments on two cores with the default shape and 4,096 tokens a batch, and th
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -53,6 +54,7 @@ import tyro
 from model.errors import UserError
 from tests.benchmarks.marian import run_marian
 from tests.benchmarks.pairs import Pairs
+from tests.benchmarks.previous import release
 from tests.benchmarks.race import Race, Work
 from tests.benchmarks.seeds import SEED_000, SEEDS_001_004, WAY_000, WAY_001_004, SeedSettings, SeedTraining
 from training.config import TrainConfig
@@ -60,6 +62,20 @@ from training.evaluation.metrics import TrainingWindow
 from training.trainer import Trainer
 
 DEFAULT = TrainConfig("default", "The default shape", "de", "en")
+# Runs in the release's own tree: takes a step for each line it reads, and answers with the step's work.
+PROGRAM = """
+import sys
+sys.modules["tests.benchmarks.marian"] = type(sys)("marian")  # the peers are not needed
+sys.modules["tests.benchmarks.marian"].run_marian = None
+from pathlib import Path
+import datasets
+from tests.benchmarks.training import DEFAULT, Ours
+datasets.disable_progress_bars()
+ours = Ours(DEFAULT, Path(sys.argv[1]))
+print("ready", flush=True)
+for line in sys.stdin:
+    print(*ours.step(), flush=True)
+"""
 
 
 class Ours:
@@ -85,6 +101,42 @@ class Ours:
         return Race(peer, self.step, self.pairs.tokens_per_pair, turns)
 
 
+class PreviousTrainer:
+    """The previous release's trainer at the default shape, on the same data, in a process of its own."""
+
+    def __init__(self, data: Path, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(data.resolve())],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        while self._line() != "ready":
+            pass
+
+    def step(self) -> Work:
+        """One update."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("step\n")
+        self.process.stdin.flush()
+        tokens, flops = self._line().split()
+        return Work(int(tokens), int(flops))
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        if not (line := self.process.stdout.readline()):
+            raise RuntimeError("the previous release has ended")
+        return line.strip()
+
+    def __enter__(self) -> PreviousTrainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
 def race_seed(peer: str, config: TrainConfig, way: SeedSettings, data: Path, turns: int) -> None:
     """Race ours against the way of a seed, with the shape of the seed."""
     print(f"\n{config.title}")
@@ -94,6 +146,20 @@ def race_seed(peer: str, config: TrainConfig, way: SeedSettings, data: Path, tur
     race.begin()
     while race.after_step(seed.step()):
         pass
+    print(race.table())
+
+
+def race_previous(data: Path, turns: int, commit: str) -> None:
+    """Race ours against the previous release, with the default shape; only our products are counted."""
+    with release(commit) as folder:
+        if folder is None:
+            return
+        print(f"\n{DEFAULT.title}")
+        race = Ours(DEFAULT, data).race("previous release", turns)
+        with PreviousTrainer(data, folder) as previous:
+            race.begin()
+            while race.after_step(previous.step()):
+                pass
     print(race.table())
 
 
@@ -107,17 +173,20 @@ def race_marian(data: Path, turns: int) -> None:
         print(race.table())
 
 
-def main(data: Path) -> None:
+def main(data: Path, previous: str = "") -> None:
     """Print how fast Headlight trains compared with the seeds' way and Hugging Face's trainer.
 
     Args:
         data: Folder with train.de and train.en, one sentence a line, such as Multi30k.
+        previous: Commit of the previous release, which is raced too.
     """
     datasets.disable_progress_bars()
     warnings.filterwarnings("ignore", "enable_nested_tensor")  # nn.Transformer of pre-norm layers
     try:
         race_seed("Seed 000's way", SEED_000, WAY_000, data, turns=8)
         race_seed("Seeds 001's and 004's way", SEEDS_001_004, WAY_001_004, data, turns=2)
+        if previous:
+            race_previous(data, 8, previous)
         race_marian(data, turns=8)
     except UserError as error:
         sys.exit(str(error))

@@ -2,12 +2,11 @@
 
 Words from 2 on, forward and backward: heads, width of a head, whether activations are bfloat16, whether a
 query sees no later key, the longest sentence of queries and of keys, the sentences' first rows of both, and
-as address and row length queries, keys and values; then the output and the logarithm of each softmax's sum.
+as address and row length queries, keys and values; then the output, and for each softmax its highest score
+and the reciprocal of its sum.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numba import carray
@@ -84,9 +83,10 @@ def store_rows(address, first, stride, count, width, narrow, rows):
 @inner
 def turn(rows, count, width, turned):
     """Transpose."""
-    for i in range(count):
-        for k in range(width):
-            turned[k, i] = rows[i, k]
+    for k in range(width):
+        row = turned[k, :count]
+        for i in range(count):
+            row[i] = rows[i, k]
 
 
 @inner
@@ -99,13 +99,13 @@ def scale_rows(rows, count, width, factor):
 
 
 @inner
-def exponentials(array, start, n, highest):
-    """exp(score - highest) in place for n scores, zero behind them; returns the sum."""
+def exponentials(array, start, n, highest, share):
+    """exp(score - highest) * share in place for n scores, zero behind them; returns the sum."""
     total = ZERO
     for j in range(0, n, LANES):
         row = lanes(array, start + j)
         for lane in range(LANES):
-            row[lane] = exp(row[lane] - highest) if j + lane < n else ZERO
+            row[lane] = exp(row[lane] - highest) * share if j + lane < n else ZERO
             total += row[lane]
     return total
 
@@ -123,7 +123,7 @@ def largest(array, start, n):
 
 @kernel
 def attention_forward(words):
-    """Writes the heads' outputs beside each other, and the logarithms of the sums."""
+    """Writes the heads' outputs beside each other, and what the softmax needs once more."""
     a = carray(words, WORDS)
     heads, width, narrow, causal = a[2], a[3], a[4], a[5]
     starts_q, starts_k = carray(pointer(a[8], np.int64), a[1] + 1), carray(pointer(a[9], np.int64), a[1] + 1)
@@ -147,12 +147,13 @@ def attention_forward(words):
                 at, n = t * queries.shape[1] + head, t + 1 if causal else n_k
                 combine(queries, at, 1, turned[head:], 0, width, weights, 0, n)
                 highest = largest(weights, 0, n)
-                total = exponentials(weights, 0, n, highest)
+                total = exponentials(weights, 0, n, highest, ONE)
                 combine(weights, 0, 1, values, head, n, out, at, width)
                 row, share = out[t, head : head + width], ONE / total
                 for k in range(width):
                     row[k] *= share
-                floats(a[16] + 4 * ((first_q + t) * heads + h), 1)[0] = highest + np.float32(math.log(total))
+                kept = floats(a[16] + 8 * ((first_q + t) * heads + h), 2)
+                kept[0], kept[1] = highest, share
         store_rows(a[15], first_q, d, n_q, d, narrow, out)
         block = take(words)
 
@@ -211,7 +212,8 @@ def attention_backward(words):
                     clear(weights, row, n_k)
                     clear(d_scores, row, n_k)
                 combine(queries, at, 1, keys_turned[head:], 0, width, weights, row, n)
-                exponentials(weights, row, n, floats(a[16] + 4 * ((first_q + t) * heads + h), 1)[0])
+                kept = floats(a[16] + 8 * ((first_q + t) * heads + h), 2)
+                exponentials(weights, row, n, kept[0], kept[1])
                 combine(d_out, at, 1, values_turned[head:], 0, width, d_scores, row, n)
                 score_gradients(d_scores, row, weights, row, n, delta)
                 combine(d_scores, row, 1, keys, head, n, d_queries, at, width)

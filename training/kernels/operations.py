@@ -205,23 +205,23 @@ class Attention(Function):
         """The heads' outputs beside each other, [N, D]."""
         rows, width = projected.shape
         out = projected.new_empty(rows, width // 3 if memory is None else width)
-        logs = torch.empty(rows, shape.heads)
+        statistics = torch.empty(rows, shape.heads, 2)
         ctx.shape = shape
-        ctx.save_for_backward(projected, memory, out, logs)
-        run(attention_forward, *shape.words(projected, memory), out, logs)
+        ctx.save_for_backward(projected, memory, out, statistics)
+        run(attention_forward, *shape.words(projected, memory), out, statistics)
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Of queries, keys and values, in the layout of the inputs."""
-        projected, memory, out, logs = ctx.saved_tensors
+        projected, memory, out, statistics = ctx.saved_tensors
         d = out.shape[1]
         d_projected = torch.empty_like(projected)
         d_memory = None if memory is None else torch.empty_like(memory)
         d_keys = d_projected[:, d:] if d_memory is None else d_memory
         results = d_projected, d_keys, d_keys[:, d:]
         words = ctx.shape.words(projected, memory)
-        run(attention_backward, *words, out, logs, gradients[0].contiguous(), *results)
+        run(attention_backward, *words, out, statistics, gradients[0].contiguous(), *results)
         return d_projected, d_memory, None
 
 

@@ -66,8 +66,10 @@ class Translator(OnHub):
         name: str = "",
         max_tokens: int = MAX_TOKENS,
         directory: Path | None = None,
+        use_kernels: bool = True,
     ) -> None:
         self.checkpoint = checkpoint
+        self.use_kernels = use_kernels  # False for a model in training: fused optimizers hide their changes
         self.name = name
         self.directory = directory  # None for a model that was made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
@@ -277,7 +279,7 @@ class Translator(OnHub):
     @property
     def _compiled(self) -> CompiledModel | None:
         """The model for the kernels; None where and as long as torch does the work."""
-        if self.device.type != "cpu" or not COMPILATION.ready():
+        if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
             return None
         if self._packed is None or not self._packed.is_current():
             self._packed = CompiledModel(self.checkpoint.model)

@@ -342,7 +342,7 @@ class Trainer:
             copy_curves_and_probes(self.output, self.output / BEST)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:
-        return Translator(checkpoint, max_tokens=self.config.max_tokens + 1)
+        return Translator(checkpoint, max_tokens=self.config.max_tokens + 1, use_kernels=False)
 
     def checkpoint(self) -> Checkpoint:
         """The model in its present state."""

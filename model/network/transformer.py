@@ -123,11 +123,8 @@ class Transformer(nn.Module):
             if isinstance(module, MultiHeadAttention):
                 for block in module.project.weight.chunk(3):
                     nn.init.xavier_uniform_(block)
-        for weight in {
-            self.source_embedding.tokens.weight,
-            self.target_embedding.tokens.weight,
-            self.output.weight,
-        }:
+        matrices = (self.source_embedding.tokens, self.target_embedding.tokens, self.output)
+        for weight in dict.fromkeys(module.weight for module in matrices):  # a set has no certain order
             nn.init.normal_(weight, std=self.config.d_model**-0.5)
 
     def encode(

@@ -19,7 +19,7 @@ from model.decoding.beam_tree import BeamTree
 from model.decoding.compilation import COMPILATION
 from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
 from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
-from model.decoding.step_decoder import bfloat16_gain, product_dtype
+from model.decoding.step_decoder import product_dtype
 from model.errors import TooLongError, UserError
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
 from model.network.transformer import Encoded, HeadGates, Transformer
@@ -41,11 +41,6 @@ from model.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
 # each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 % in English and 97 %
 # (Tatoeba) in French.
 UNSURE = -0.85
-
-
-# Up to this gain of bfloat16 products over float32 ones, the kernels translate a batch as fast as torch does
-# in bfloat16, and exactly: measured with 16 to 128 sentences of 25 tokens. Above it, torch does.
-KERNEL_GAIN = 5.0
 
 
 class EncodedSource(NamedTuple):
@@ -313,12 +308,13 @@ class Translator(OnHub):
     def _search_batch(
         self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None
     ) -> list[list[Candidate]]:
-        """Search without weights, in the way that is fastest for so many sentences."""
+        """Search without weights: many rows in bfloat16 where that is faster, others by the kernels."""
         rows = len(source) * options.beam_size
-        kernels_pay = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and bfloat16_gain() < KERNEL_GAIN)
-        if kernels_pay and (compiled := self._compiled):
+        dtype = product_dtype(rows, self.device)
+        exact = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
+        if exact and (compiled := self._compiled):
             return compiled.search_batch(source, options, gates)
-        return search(self._model, source, options, gates, dtype=product_dtype(rows, self.device))
+        return search(self._model, source, options, gates, dtype=dtype)
 
     @torch.inference_mode()
     def _read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None) -> Steps:

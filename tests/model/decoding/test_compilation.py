@@ -87,3 +87,13 @@ def test_kernels_work_with_a_broken_cache_or_none(tmp_path: Path, state: str) ->
         for index in (tmp_path / "cache").rglob("*.nbi"):
             index.write_bytes(index.read_bytes()[:40])
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+
+
+@pytest.mark.slow  # starts Python with nothing compiled
+@pytest.mark.parametrize("seconds", [0.0, 2.0, 5.0])
+def test_a_program_that_ends_while_its_kernels_compile_ends_cleanly(tmp_path: Path, seconds: float) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    begin = "import time; from model.decoding.compilation import COMPILATION; COMPILATION.begin()"
+    command = [sys.executable, "-c", f"{begin}; time.sleep({seconds})"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -12,7 +12,7 @@ from model.decoding.step_decoder import (
     BFLOAT16_ROWS,
     FIRST_CAPACITY,
     IncrementalDecoder,
-    bfloat16_gain,
+    _bfloat16_pays,
     product_dtype,
 )
 from model.network.transformer import HeadGates, Transformer
@@ -112,13 +112,13 @@ def test_bfloat16_products_stay_within_the_stated_tolerance(beam_size: int) -> N
 
 
 def test_few_rows_and_other_devices_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.decoding.step_decoder.bfloat16_gain", lambda: 2.0)
+    monkeypatch.setattr("model.decoding.step_decoder._bfloat16_pays", lambda: True)
     assert product_dtype(BFLOAT16_ROWS - 1, torch.device("cpu")) == torch.float32
     assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.bfloat16
     assert product_dtype(BFLOAT16_ROWS, torch.device("cuda")) == torch.float32
-    monkeypatch.setattr("model.decoding.step_decoder.bfloat16_gain", lambda: 1.0)
+    monkeypatch.setattr("model.decoding.step_decoder._bfloat16_pays", lambda: False)
     assert product_dtype(BFLOAT16_ROWS, torch.device("cpu")) == torch.float32
 
 
 def test_trial_of_bfloat16_gives_an_answer() -> None:
-    assert bfloat16_gain() > 0
+    assert _bfloat16_pays() in (True, False)

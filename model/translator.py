@@ -280,6 +280,7 @@ class Translator(OnHub):
             source=self.checkpoint.source_tokenizer.source_tokens(source.text),
             read=self.checkpoint.target_tokenizer.tokens(read),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
+            taught=self.checkpoint.model.config.taught_head,
         )
         return record, self._model.output(decoded.hidden[0]).log_softmax(-1).cpu()
 

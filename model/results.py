@@ -49,6 +49,7 @@ class AttentionRecord:
     source: tuple[Token, ...]  # S
     read: tuple[Token, ...]  # T, begins with <s>
     predicted: tuple[Token, ...]  # T, ends with </s> unless the length limit cut it
+    taught: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
 
 @dataclass(frozen=True)

@@ -350,6 +350,7 @@ class Translator(OnHub):
             source=self.checkpoint.source_tokenizer.source_tokens(source.text),
             read=self.checkpoint.target_tokenizer.tokens((BOS_ID, *target[:-1])),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
+            taught=self.checkpoint.model.config.taught_head,
         )
 
     def _translation(

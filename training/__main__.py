@@ -40,6 +40,7 @@ def run_train(
     minutes: float | None = None,
     resume: bool = False,
     alignments: Path | None = None,
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None,
 ) -> None:
     """Train a recipe; start with `accelerate launch` or `torchrun` for several processes.
 
@@ -52,11 +53,12 @@ def run_train(
         resume: Continue the run in the output directory.
         alignments: File with the word links of the training pairs, in Pharaoh form, one line each, in the
             order of the folders and of the names of their files. They teach one head to align.
+        start: Model directory of the same shape, whose weights the run starts from.
     """
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
-    trainer = Trainer(config, data, output or Path("runs") / config.name, resume, alignments)
+    trainer = Trainer(config, data, output or Path("runs") / config.name, resume, alignments, start)
     trainer.prepare()
     best = trainer.run(minutes)
     if trainer.main:
@@ -154,7 +156,8 @@ def run_align(
         source: File with sentences, one a line, words separated by spaces.
         target: File with their translations, one a line.
         gold: File with links by people, one line for each pair: i-j sure, ipj possible, words count from 1.
-        layer: Decoder layer, counted from 1 as on the page; by default the best head on the odd gold lines.
+        layer: Decoder layer, counted from 1 as on the page; by default the head that was taught to align or,
+            if there is none, the best head on the odd gold lines.
         head: Head of that layer, counted from 1.
         shifted: Use the row where the decoder reads a target word, not the row that predicts it.
         symmetrise: Join the choices of target words and of source words (grow-diag).
@@ -176,7 +179,11 @@ def run_align(
         return
     print("\n".join(found.lines))
     rows = "read" if found.head.shifted else "predicted"
-    print(f"layer {chosen['layer']}, head {chosen['head']}, rows where words are {rows}", file=sys.stderr)
+    taught = ", taught to align" if found.taught else ""
+    print(
+        f"layer {chosen['layer']}, head {chosen['head']}{taught}, rows where words are {rows}",
+        file=sys.stderr,
+    )
     for lines, rate in found.error_rates.items():
         print(f"AER {100 * rate:5.1f} %  {lines} lines", file=sys.stderr)
     if found.skipped:

@@ -48,6 +48,7 @@ from training.run.directory import (
 )
 from training.run.probes import ProbeRecorder
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
+from training.run.warm_start import copy_weights
 from training.schedule import learning_rate
 
 LOG_EVERY = 50  # steps
@@ -64,9 +65,10 @@ class Trainer:
         output: Path,
         resume: bool = False,
         alignments: Path | None = None,
+        start: Path | None = None,
     ) -> None:
         self.config, self.data, self.output, self.resume = config, data, output, resume
-        self.alignments = alignments
+        self.alignments, self.start = alignments, start
 
     def prepare(self) -> None:
         """Read and encode the corpus, and build the model or load the state of the run to resume.
@@ -90,6 +92,9 @@ class Trainer:
             # As in Garg et al. 2019, section 3.2, the last layer but one.
             shape = replace(shape, taught_head=(max(shape.n_decoder_layers - 2, 0), 0))
         self.model = Transformer(shape)
+        if self.start is not None and not self.resume:
+            known = copy_weights(self.model, self.tokenizers, self.start)
+            self._print(f"Starting from {self.start}, which knows {known:,} pieces of the vocabulary")
         self.optimizer = torch.optim.AdamW(  # each step sets the learning rate
             self.model.parameters(),
             betas=config.betas,
@@ -154,6 +159,7 @@ class Trainer:
                 precision,
                 sources=sources,
                 alignments=self.alignments and str(self.alignments.resolve()),
+                **{"from": self.start and str(self.start.resolve())},
             )
         for name, each in sources.items() if len(sources) > 1 else ():
             self._print(f"{name}: {each['pairs']:,} pairs, weight {each['weight']:g}")

@@ -83,6 +83,7 @@ def encode(
         "definitions": DEFINITIONS,
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},
+        "taught": None if record.taught is None else list(record.taught),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
 
@@ -97,12 +98,15 @@ def decode(payload: Mapping[str, Any]) -> Translation:
     tokens, weights = payload["tokens"], payload["attention"]
     encoder, decoder, cross = (torch.from_numpy(decode_weights(weights[kind])) for kind in KINDS)
     source, read, predicted = (_tokens(tokens[side]) for side in ("source", "read", "predicted"))
+    taught = payload.get("taught")  # not in payloads of release 0.1
     return Translation(
         source_text=payload["source_text"],
         text=payload["text"],
         source_language=payload["source_language"],
         target_language=payload["target_language"],
-        attention=AttentionRecord(encoder, decoder, cross, source, read, predicted),
+        attention=AttentionRecord(
+            encoder, decoder, cross, source, read, predicted, tuple(taught) if taught else None
+        ),
         log_probabilities=tuple(payload["log_probabilities"]),
         alternatives=tuple(tuple(_alternative(one) for one in step) for step in payload["alternatives"]),
         hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),

@@ -64,12 +64,16 @@ class AblationCurve:
 
 @dataclass(frozen=True)
 class Aligner:
-    """The head that aligns best on the odd gold lines, with its error rates, 0 to 1, on the even ones."""
+    """The head that aligns best on the odd gold lines, with its error rates, 0 to 1, on the even ones.
+
+    Or the head that was taught to align, which was not chosen.
+    """
 
     head: int  # index in `Study.heads`
     shifted: bool  # uses the row that reads a word, not the row that predicts it
     each_target: float  # each target word chooses its source word
     grown: float  # also each source word chooses a target word; joined by grow-diag
+    taught: bool = False
 
 
 @dataclass(frozen=True)

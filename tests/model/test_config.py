@@ -9,7 +9,8 @@ from tests.model.helpers import tiny_config
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0}]
+    "changes",
+    [{}, {"taught_head": (0, 1)}, {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0}],
 )
 def test_json_round_trip(changes: dict[str, object]) -> None:
     config = tiny_config(**changes)
@@ -39,6 +40,8 @@ def test_heads_share_the_width() -> None:
         ({"dropout": 1.0}, "dropout 1.0"),
         ({"dropout": -0.1}, "dropout -0.1"),
         ({"tied": True, "target_vocabulary": 14}, "one vocabulary"),
+        ({"taught_head": (9, 0)}, r"taught_head is \[9, 0\]; give a layer"),
+        ({"taught_head": (0, -1)}, "taught_head"),
     ],
 )
 def test_impossible_shapes_are_refused(changes: dict[str, object], message: str) -> None:
@@ -59,3 +62,13 @@ def test_unknown_settings_are_named() -> None:
 def test_missing_settings_are_named() -> None:
     with pytest.raises(UserError, match="incomplete.*target_vocabulary"):
         ModelConfig.from_json({"source_vocabulary": 10})
+
+
+def test_a_model_without_a_taught_head_has_the_config_of_earlier_versions() -> None:
+    assert "taught_head" not in tiny_config().to_json()
+
+
+@pytest.mark.parametrize("value", [[0], [0, 1, 0], [0, 1.0], [True, 0], ["0", 0], "01", 0, {"0": 1}, None])
+def test_a_taught_head_is_two_integers(value: object) -> None:
+    with pytest.raises(UserError, match="setting taught_head"):
+        ModelConfig.from_json(tiny_config().to_json() | {"taught_head": value})

@@ -86,7 +86,9 @@ def test_loss_and_gradients_are_those_of_the_modules(norm, head_width):
     config = shape(norm, d_model=2 * head_width, heads=2, tied=head_width != 12)
     wanted, found = gradients(config, fused=False), gradients(config, fused=True)
     for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-4, msg=lambda m, name=name: f"{name}: {m}")
+        torch.testing.assert_close(
+            found[name], value, rtol=1e-4, atol=1e-4, msg=lambda m, name=name: f"{name}: {m}"
+        )
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -47,6 +47,15 @@ def test_a_translation_survives_the_round_trip():
         )
 
 
+def test_the_taught_head_survives_the_round_trip_and_may_be_missing():
+    translation = Translator(tiny_checkpoint(seed=1, taught_head=(2, 1))).translate("Ein Hund")
+    encoded = json.loads(payload.to_json(payload.encode(translation, "de-en")))
+    assert encoded["taught"] == [2, 1]
+    assert payload.decode(encoded).attention.taught == (2, 1)
+    del encoded["taught"]  # as release 0.1 wrote it
+    assert payload.decode(encoded).attention.taught is None
+
+
 def test_a_forced_prefix_and_its_hypotheses_survive_the_round_trip(joint):
     translation = joint.translate("Ein Hund läuft.", beam_size=3, n_best=3, prefix="A")
     back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "tiny", "", 3, 0.5))))

@@ -82,6 +82,7 @@ class CorpusAlignment:
     head: AlignmentHead
     lines: list[str]  # Pharaoh form; empty for a pair that was skipped
     skipped: int  # pairs too long for the model
+    taught: bool  # the head was taught to align
     error_rates: dict[str, float]  # from 0 to 1 on all, odd and even lines; empty without gold
 
 
@@ -93,7 +94,7 @@ def align_files(
     head: AlignmentHead | None = None,
     symmetrise: bool = False,
 ) -> CorpusAlignment:
-    """Align two files by one head: the given one, or the one with the least error on odd gold lines.
+    """Align two files by one head: the given one, the taught one, or the best one on odd gold lines.
 
     Words are what spaces separate. Each target word is linked to the source word to which the head
     gives most weight. With `symmetrise` each source word chooses a target word too, and `grow_diag`
@@ -104,6 +105,8 @@ def align_files(
     sources, targets = read_pairs(source, target)
     references = None if gold is None else read_gold(gold, sources, targets)
     config = translator.checkpoint.model.config
+    if head is None and config.taught_head is not None:
+        head = AlignmentHead(*config.taught_head, shifted=True)
     if head is not None:
         _check_head(head, config)
     elif references is None or len(references) < 2:
@@ -121,7 +124,8 @@ def align_files(
     if references is not None:
         rates = {name: alignment_error_rate(found[part], references[part]) for name, part in parts.items()}
     skipped = sum(words is None for words in aligned)
-    return CorpusAlignment(chosen, [format_pharaoh(pair) for pair in found], skipped, rates)
+    taught = config.taught_head == (chosen.layer, chosen.head)
+    return CorpusAlignment(chosen, [format_pharaoh(pair) for pair in found], skipped, taught, rates)
 
 
 def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> list[GoldAlignment]:

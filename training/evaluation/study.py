@@ -39,7 +39,15 @@ from model.results import AttentionRecord, Head, Token
 from model.translator import Translator
 from training.corpus.sources import VALIDATION_NAMES
 from training.corpus.splits import read_corpus
-from training.evaluation.align import AlignedWords, align_pairs, all_heads, best_head, error_rate, read_gold
+from training.evaluation.align import (
+    AlignedWords,
+    AlignmentHead,
+    align_pairs,
+    all_heads,
+    best_head,
+    error_rate,
+    read_gold,
+)
 from training.evaluation.evaluate import read_pairs, translate_sentences
 from training.evaluation.metrics import score
 from training.recipes import REVERSE_WORDS_SMALL
@@ -251,7 +259,8 @@ def with_alignment(found: Study, translator: Translator, gold: Path) -> Study:
     """The study with the alignment error rates of the cross-attention heads on gold links.
 
     A head's error rates are those of each target word's choice on all lines. The best heads are chosen
-    on lines 1, 3, ... by grow-diag and reported on lines 2, 4, ...
+    on lines 1, 3, ... by grow-diag and reported on lines 2, 4, ... The head that was taught to align, if
+    there is one, comes last; the others are the best of the free heads.
     """
     sources, targets = read_pairs(*(gold / f"test.{language}" for language in GOLD_LANGUAGES))
     references = read_gold(gold / "gold.talp", sources, targets)
@@ -262,7 +271,11 @@ def with_alignment(found: Study, translator: Translator, gold: Path) -> Study:
     first = len(found.heads) - n_cross  # cross-attention comes last
     cross = zip(found.heads[first:], rates[:n_cross], rates[n_cross:], strict=True)
     heads = (*found.heads[:first], *(replace(head, errors=(one, other)) for head, one, other in cross))
-    aligners = tuple(best_aligner(config, aligned, references, shifted, first) for shifted in (False, True))
+    free = [head for head in all_heads(config) if (head.layer, head.head) != config.taught_head]
+    candidates = [[head for head in free if head.shifted == shifted] for shifted in (False, True)]
+    if config.taught_head is not None:
+        candidates.append([AlignmentHead(*config.taught_head, shifted=True)])
+    aligners = tuple(best_aligner(config, aligned, references, heads, first) for heads in candidates if heads)
     return replace(found, heads=heads, gold_pairs=len(references), aligners=aligners)
 
 
@@ -270,13 +283,13 @@ def best_aligner(
     config: ModelConfig,
     aligned: Sequence[AlignedWords | None],
     references: Sequence[GoldAlignment],
-    shifted: bool,
+    heads: Sequence[AlignmentHead],
     first: int,
 ) -> Aligner:
-    """The best head by one kind of row; `first` is the place of the first cross-attention head."""
-    heads = [head for head in all_heads(config) if head.shifted == shifted]
+    """The best of these heads; `first` is the place of the first cross-attention head."""
     best = best_head(heads, aligned, references, symmetrise=True)
     each_target, grown = (
         error_rate(best, aligned[1::2], references[1::2], symmetrise) for symmetrise in (False, True)
     )
-    return Aligner(first + best.layer * config.n_heads + best.head, shifted, each_target, grown)
+    place = first + best.layer * config.n_heads + best.head
+    return Aligner(place, best.shifted, each_target, grown, (best.layer, best.head) == config.taught_head)

@@ -105,7 +105,8 @@ def _best_aligner(study: Study) -> Iterator[Finding]:
             f"the row that {row} a word has {_percent(best.each_target)} alignment error, "
             f"{_percent(best.grown)} by grow-diag"
         )
-        yield Finding(study.heads[best.head], "aligns words best", value)
+        how = "was taught to align and aligns words best" if best.taught else "aligns words best"
+        yield Finding(study.heads[best.head], how, value)
 
 
 def _clearest_by_role(study: Study) -> Iterator[Finding]:
@@ -192,7 +193,8 @@ def _alignment(study: Study) -> str:
     for each in study.aligners:
         head, row = study.heads[each.head], "reads" if each.shifted else "predicts"
         score = f"{_percent(each.each_target)} ({_percent(each.grown)} by grow-diag)"
-        rows.append([f"{head.name}, row that {row} the word", score])
+        taught = ", taught to align" if each.taught else ""
+        rows.append([f"{head.name}{taught}, row that {row} the word", score])
     return (
         f"On {study.gold_pairs} pairs with links by people; each head is chosen by grow-diag on lines 1, 3, "
         f"5 and so on, and reported on the other lines.\n\n{_table(['aligner', 'alignment error'], rows)}"

@@ -206,6 +206,15 @@ def test_a_named_head_is_scored_on_all_lines(translator, files):
     assert found.error_rates == pytest.approx({"all": error_rate(found.lines, GOLD)})
 
 
+def test_a_taught_head_aligns_where_it_reads_unless_another_is_named(files):
+    taught = Translator(tiny_checkpoint(seed=1, taught_head=(2, 1)))
+    for gold in ((), files[2:]):
+        found = align_files(taught, *files[:2], *gold)
+        assert (found.head, found.taught) == (AlignmentHead(2, 1, shifted=True), True)
+    named = align_files(taught, *files, head=HEADS[1])
+    assert (named.head, named.taught) == (HEADS[1], False)
+
+
 # Sentences over the token limit
 
 

@@ -214,6 +214,21 @@ def test_the_command_measures_every_model_and_its_file_reads_back(
     assert Study.load(tmp_path / "again.json") == found
 
 
+def test_the_taught_head_is_beside_the_best_free_heads(corpora, tmp_path):
+    taught = german_english(n_encoder_layers=1, n_decoder_layers=2, taught_head=(1, 2))
+    found = study(taught, corpora, tmp_path / "gold", 1)
+    assert [(each.shifted, each.taught) for each in found.aligners] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+    *free, last = [found.heads[each.head].name for each in found.aligners]
+    assert last == "cross 2.3"
+    assert last not in free
+    found.save(tmp_path / "taught.json")
+    assert [each.taught for each in Study.load(tmp_path / "taught.json").aligners] == [False, False, True]
+
+
 def test_without_gold_links_there_are_no_alignment_errors(small, corpora):
     found = study(small, corpora, None, 1)
     assert found.aligners == ()

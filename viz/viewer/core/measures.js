@@ -43,6 +43,12 @@ export function roleDefinition(record, role) {
   return record.definitions.roles[role].definition;
 }
 
+// Whether a head was taught to align words, instead of finding its role by itself.
+export function isTaught(record, kind, layer, head) {
+  const taught = kind === 'cross' && record.taught;
+  return Boolean(taught) && taught[0] === layer && taught[1] === head;
+}
+
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });
   return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);

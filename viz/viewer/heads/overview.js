@@ -15,7 +15,16 @@ import {
   sameSpot,
 } from '../core/store.js';
 import { fixed, kindName } from '../core/labels.js';
-import { canSort, importanceShare, measureOf, roleLegend, roleSymbol, sortedHeads, sortsOf } from '../core/measures.js';
+import {
+  canSort,
+  importanceShare,
+  isTaught,
+  measureOf,
+  roleLegend,
+  roleSymbol,
+  sortedHeads,
+  sortsOf,
+} from '../core/measures.js';
 import { tabs } from '../core/widgets.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
 
@@ -185,7 +194,12 @@ function markMuted({ cells }, state) {
   for (const { layer, head, role, button } of cells) {
     const muted = head !== null && isMuted(state, [state.kind, layer, head]);
     button.classList.toggle('hl-muted', muted);
-    const facts = [muted ? 'muted' : null, role, state.sort && head !== null ? measured(state, layer, head) : null];
+    const facts = [
+      muted ? 'muted' : null,
+      role,
+      isTaught(state.record, state.kind, layer, head) ? 'taught to align' : null,
+      state.sort && head !== null ? measured(state, layer, head) : null,
+    ];
     button.title = facts.filter(Boolean).join(' · ');
   }
 }

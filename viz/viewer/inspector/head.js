@@ -2,7 +2,7 @@
 
 import { element } from '../core/dom.js';
 import { fixed, plural } from '../core/labels.js';
-import { measuresOf, roleDefinition, roleSymbol } from '../core/measures.js';
+import { isTaught, measuresOf, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
 import { axes } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
@@ -85,7 +85,15 @@ function roleOf({ record, kind }, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
   const title = note(heads.length > 1 ? 'Role of each head' : 'Role');
-  if (names.length === 1) return [title, roleName(record, names[0]), note(roleDefinition(record, names[0]))];
+  if (names.length === 1) {
+    const taught = heads.length === 1 && isTaught(record, ...heads[0]);
+    return [
+      title,
+      roleName(record, names[0]),
+      note(roleDefinition(record, names[0])),
+      taught ? note('Taught to align: in training it learned word links; no other head did.') : null,
+    ];
+  }
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${name}`);
   return [note('Roles'), element('p', { class: 'hl-role' }, 'Various'), note(counted.join(', '))];
 }

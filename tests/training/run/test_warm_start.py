@@ -1,0 +1,67 @@
+"""A run that starts from another model has its weights, piece by piece."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.errors import UserError
+from model.network.transformer import Transformer
+from model.storage.checkpoint import load, save
+from model.tokenizer import Tokenizer
+from tests.model.helpers import SENTENCES, tiny_checkpoint
+from tests.training.tiny import PARALLEL, parallel_files, prepared, sentences
+from training.run.directory import BEST, read_run
+from training.run.warm_start import copy_weights, shared_rows
+from training.trainer import Trainer
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_same_vocabulary_gives_the_same_model(tmp_path, tied):
+    other = tiny_checkpoint(tied, seed=1)
+    save(other, tmp_path)
+    model = tiny_checkpoint(tied, seed=2).model
+    tokenizers = other.source_tokenizer, other.target_tokenizer
+    known = copy_weights(model, tokenizers, tmp_path)
+    assert known == (len(tokenizers[0]) if tied else sum(map(len, tokenizers)))
+    stored = dict(load(tmp_path).model.named_parameters())
+    for name, parameter in model.named_parameters():
+        assert parameter.equal(stored[name])
+
+
+def test_rows_of_shared_pieces_are_copied_and_others_stay(tmp_path):
+    other = tiny_checkpoint(seed=1)
+    save(other, tmp_path)
+    new = Tokenizer.train([*SENTENCES[:3], "quite unlike"], "bpe", 70)
+    config = replace(other.model.config, source_vocabulary=len(new), target_vocabulary=len(new))
+    torch.manual_seed(3)
+    model = Transformer(config)
+    before = model.output.weight.detach().clone()
+    known = copy_weights(model, (new, new), tmp_path)
+    rows, same = shared_rows(new, other.source_tokenizer)
+    assert 4 < known == len(rows) < len(new)
+    assert new.pieces(rows) == other.source_tokenizer.pieces(same)
+    assert model.output.weight[rows].equal(load(tmp_path).model.output.weight[same])
+    rest = sorted(set(range(len(new))) - set(rows))
+    assert model.output.weight[rest].equal(before[rest])
+
+
+def test_another_shape_is_refused_with_the_option(tmp_path):
+    save(tiny_checkpoint(seed=1), tmp_path)
+    other = tiny_checkpoint(seed=1, d_ff=24)
+    with pytest.raises(UserError, match=r"d_ff 20, but the run has 24; .* --config\.model\.d-ff or start"):
+        copy_weights(other.model, (other.source_tokenizer,) * 2, tmp_path)
+
+
+def test_a_run_starts_where_the_other_ended(tmp_path):
+    data = parallel_files(tmp_path / "data", sentences(40))
+    prepared(PARALLEL, data, tmp_path / "first").run()
+    start = tmp_path / "first" / BEST
+    trainer = Trainer(PARALLEL, [data], tmp_path / "second", start=start)
+    trainer.prepare()
+    stored = dict(load(start).model.named_parameters())
+    assert all(parameter.equal(stored[name]) for name, parameter in trainer.model.named_parameters())
+    assert read_run(tmp_path / "second")["from"] == str(start)
+    assert trainer.progress.step == 0

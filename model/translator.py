@@ -276,6 +276,8 @@ class Translator(OnHub):
         """The model for the kernels; None where and as long as torch does the work."""
         if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
             return None
+        if not CompiledModel.supports(self.checkpoint.model.config):
+            return None
         if self._packed is None or not self._packed.is_current():
             self._packed = CompiledModel(self.checkpoint.model)
         return self._packed

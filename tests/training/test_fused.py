@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import random
 import sys
 
@@ -47,13 +49,20 @@ def links(source: list[int], target: list[int]) -> list[int]:
     return [token for t in range(0, len(target) if source else 0, 2) for token in (t, t % len(source))]
 
 
-def gradients(config: ModelConfig, fused: bool, bfloat16: bool = False) -> dict[str, torch.Tensor]:
-    """The loss and every gradient in training mode."""
+@functools.cache
+def model(config: ModelConfig) -> Transformer:
+    """The same for every call: untied embeddings are drawn in no fixed order."""
     torch.manual_seed(1)
-    loss = SequenceLoss(Transformer(config), smoothing=0.1)
-    for parameter in loss.parameters():
+    made = Transformer(config)
+    for parameter in made.parameters():
         if parameter.dim() == 1:  # norms and biases begin at ones and zeros, which would hide mistakes
             parameter.data += 0.1 * torch.randn_like(parameter)
+    return made
+
+
+def gradients(config: ModelConfig, fused: bool, bfloat16: bool = False) -> dict[str, torch.Tensor]:
+    """The loss and every gradient in training mode."""
+    loss = SequenceLoss(copy.deepcopy(model(config)), smoothing=0.1)
     with pytest.MonkeyPatch.context() as patch, torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
         if not fused:
             patch.setattr("training.loss.compiled_kernels", lambda device: None)
@@ -95,9 +104,11 @@ def test_loss_and_gradients_are_those_of_the_modules(norm, head_width):
 def test_in_bfloat16_gradients_are_as_exact_as_those_of_the_modules(norm):
     exact = gradients(shape(norm), fused=False)
     ours, theirs = (gradients(shape(norm), fused, bfloat16=True) for fused in (True, False))
-    for name, value in exact.items():
-        error, other = ((one[name] - value).norm() for one in (ours, theirs))
-        assert error <= 1.5 * other + 1e-3 * value.norm(), name
+    error, other = (
+        sum(float((one[name] - value).square().sum()) for name, value in exact.items())
+        for one in (ours, theirs)
+    )
+    assert error <= 1.5 * other
 
 
 def dropped(rate: float, rows: int = 500, width: int = 64) -> tuple[torch.Tensor, torch.Tensor]:

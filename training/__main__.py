@@ -13,6 +13,7 @@ import datasets
 import tyro
 
 from model.errors import UserError
+from model.files import read_json
 from model.inputs import MAX_TOKENS
 from model.storage.checkpoint import CARD, list_models
 from model.translator import Translator
@@ -91,13 +92,16 @@ def run_evaluate(
         print(f"{subject}: {reasons}.", file=sys.stderr)
     if as_json:
         counts = {"too_long": found.too_long, "unreadable": found.unreadable}
-        print(json.dumps({"beam": beam, **asdict(scores), **counts}))
+        lengths = {name: each._asdict() for name, each in found.by_length.items()}
+        print(json.dumps({"beam": beam, **asdict(scores), **counts, "by_length": lengths}))
         return
     print(f"BLEU  {scores.bleu:6.2f}  {scores.bleu_signature}")
     print(f"chrF  {scores.chrf:6.2f}  {scores.chrf_signature}")
     print(f"WER   {scores.wer:6.3f}  errors per reference word")
     print(f"CER   {scores.cer:6.3f}  errors per reference character")
     print(f"exact {scores.exact_match:6.2f}  % of sentences equal to their reference")
+    for name, each in found.by_length.items():
+        print(f"BLEU  {each.bleu:6.2f}  {each.sentences:,} sentences of {name} words")
 
 
 def run_average(
@@ -147,17 +151,16 @@ def run_align(
 ) -> None:
     """Print the word alignment of each sentence pair by one cross-attention head.
 
-    Each pair gives one line in Pharaoh format: "0-0 1-2" links source word 0 to target word 0, and 1
-    to 2. Words are what spaces separate; they count from 0, but from 1 in gold files. The model reads
-    the given target. A pair that is too long for the model gives an empty line.
+    Each pair gives one line in Pharaoh format: "0-0 1-2" links source word 0 to target word 0, and 1 to 2.
+    Words are what spaces separate; they count from 0, but from 1 in gold files. The model reads the given
+    target. A pair that is too long for the model gives an empty line.
 
     Args:
         model: Model directory.
         source: File with sentences, one a line, words separated by spaces.
         target: File with their translations, one a line.
         gold: File with links by people, one line for each pair: i-j sure, ipj possible, words count from 1.
-        layer: Decoder layer, counted from 1 as on the page; by default the head that was taught to align or,
-            if there is none, the best head on the odd gold lines.
+        layer: Decoder layer, from 1; by default the taught head or else the best one on odd gold lines.
         head: Head of that layer, counted from 1.
         shifted: Use the row where the decoder reads a target word, not the row that predicts it.
         symmetrise: Join the choices of target words and of source words (grow-diag).
@@ -166,9 +169,7 @@ def run_align(
     if (layer is None) != (head is None):
         raise UserError("--layer and --head belong together; give both or neither.")
     if shifted and layer is None:
-        raise UserError(
-            "--shifted needs --layer and --head; without them the command tries both kinds of row."
-        )
+        raise UserError("--shifted needs --layer and --head; without them, both kinds of row are tried.")
     named = None if layer is None or head is None else AlignmentHead(layer - 1, head - 1, shifted)
     found = align_files(Translator.load(model), source, target, gold, named, symmetrise)
     chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
@@ -178,12 +179,8 @@ def run_align(
         )
         return
     print("\n".join(found.lines))
-    rows = "read" if found.head.shifted else "predicted"
-    taught = ", taught to align" if found.taught else ""
-    print(
-        f"layer {chosen['layer']}, head {chosen['head']}{taught}, rows where words are {rows}",
-        file=sys.stderr,
-    )
+    rows = ("read" if found.head.shifted else "predicted") + (", taught to align" if found.taught else "")
+    print(f"layer {chosen['layer']}, head {chosen['head']}, rows where words are {rows}", file=sys.stderr)
     for lines, rate in found.error_rates.items():
         print(f"AER {100 * rate:5.1f} %  {lines} lines", file=sys.stderr)
     if found.skipped:
@@ -220,6 +217,7 @@ def run_cards(
     data: tuple[Path, ...],
     models: Path = MODELS,
     everyday: Path = Path("assets/everyday.json"),
+    sources: Path | None = None,
 ) -> None:
     """Fill sizes, figures and everyday translations into the cards of models.
 
@@ -227,10 +225,11 @@ def run_cards(
         data: Folders of the test sets that the cards name, for example the folder of the corpora and runs.
         models: Folder of model directories.
         everyday: JSON file with sentences by model.
+        sources: JSON file with kind and licence by source, {"NAME": {"kind": "talks", "licence": "CC0"}}.
     """
     sentences = json.loads(everyday.read_text(encoding="utf-8"))
     for path in list_models(models):
-        refresh(path, data, sentences.get(path.name, ()))
+        refresh(path, data, sentences.get(path.name, ()), read_json(sources) if sources else {})
         print(path / CARD)
 
 

@@ -179,7 +179,15 @@ def test_evaluate_scores_the_whole_file_with_the_beam_given(command, tmp_path, t
     sources, references = map(lines_of, test_set)
     scores = score(translator.translate_batch(sources, beam), references)
     found, errors = evaluated(command, tmp_path, test_set, *(["--beam", beam] if beam > 1 else []))
-    assert found == {"beam": beam, **asdict(scores), "too_long": 0, "unreadable": 0}
+    # Every sentence of this set has at most ten words.
+    lengths = {"1-10": {"sentences": len(sources), "bleu": scores.bleu}}
+    assert found == {
+        "beam": beam,
+        **asdict(scores),
+        "too_long": 0,
+        "unreadable": 0,
+        "by_length": lengths,
+    }
     assert errors == ""
     share = 100 * (len(sources) - 1) / len(sources)
     assert (scores.exact_match == pytest.approx(share)) is (beam == 1)
@@ -191,7 +199,7 @@ def test_evaluate_prints_every_score_with_its_signature(command, tmp_path, trans
     words = ["--source", test_set[0], "--reference", test_set[1], "--beam", 3]
     printed = command("evaluate", tmp_path / "model", *words)[0].splitlines()
     numbers = [float(line.split()[1]) for line in printed]
-    wanted = [scores.bleu, scores.chrf, scores.wer, scores.cer, scores.exact_match]
+    wanted = [scores.bleu, scores.chrf, scores.wer, scores.cer, scores.exact_match, scores.bleu]
     assert numbers == pytest.approx(wanted, abs=0.006)
     assert scores.bleu_signature in printed[0]
     assert scores.chrf_signature in printed[1]
@@ -203,6 +211,7 @@ def test_evaluate_scores_refused_sentences_as_empty_and_counts_them(command, tmp
     write_lines(test_set[0], ["Hund " * MAX_TOKENS, *sources[1:-2], "日本", sources[-1]])
     found, errors = evaluated(command, tmp_path, test_set)
     scores = score(["", *whole[1:-2], "", whole[-1]], references)
+    assert found.pop("by_length")["1-10"]["sentences"] == len(sources) - 1  # without the longest
     assert found == {"beam": 1, **asdict(scores), "too_long": 1, "unreadable": 1}
     assert errors.count("\n") == 1
     assert f"2 of {len(sources)} sentences count as empty translations" in errors

@@ -10,7 +10,7 @@ from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError
 from model.network.transformer import HeadGates
 from model.translator import Translator
-from training.evaluation.metrics import Scores, score
+from training.evaluation.metrics import LengthScore, Scores, score, score_by_length
 
 
 class Evaluation(NamedTuple):
@@ -20,6 +20,7 @@ class Evaluation(NamedTuple):
     sentences: int
     too_long: int
     unreadable: int  # without a character that the model knows
+    by_length: dict[str, LengthScore]
 
 
 def read_sentences(path: Path) -> list[str]:
@@ -56,7 +57,10 @@ def evaluate(translator: Translator, source: Path, reference: Path, beam_size: i
             raise UserError(f"{path} holds no text; give one sentence a line.")
     hypotheses, refused = translate_sentences(translator, sources, beam_size)
     too_long = sum(isinstance(error, TooLongError) for error in refused)
-    return Evaluation(score(hypotheses, references), len(sources), too_long, len(refused) - too_long)
+    by_length = score_by_length(sources, hypotheses, references)
+    return Evaluation(
+        score(hypotheses, references), len(sources), too_long, len(refused) - too_long, by_length
+    )
 
 
 def translate_sentences(

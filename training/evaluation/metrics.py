@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jiwer
 from sacrebleu.metrics.bleu import BLEU
@@ -22,6 +23,30 @@ class Scores:
     exact_match: float  # share of sentences equal to their reference, 0 to 100
     bleu_signature: str
     chrf_signature: str
+
+
+LENGTHS = ((1, 10), (11, 20), (21, 35), (36, 60))  # words of the source
+
+
+class LengthScore(NamedTuple):
+    """BLEU of the sentences of one bucket of lengths."""
+
+    sentences: int
+    bleu: float
+
+
+def score_by_length(
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+) -> dict[str, LengthScore]:
+    """BLEU for each bucket of source lengths that has a sentence, such as "11-20"; longer ones have none."""
+    found = {}
+    words = [len(source.split()) for source in sources]
+    for low, high in LENGTHS:
+        places = [place for place, count in enumerate(words) if low <= count <= high]
+        if places:
+            pairs = [hypotheses[place] for place in places], [[references[place] for place in places]]
+            found[f"{low}-{high}"] = LengthScore(len(places), BLEU().corpus_score(*pairs).score)
+    return found
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:

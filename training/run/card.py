@@ -7,18 +7,30 @@ generated parts, between comments such as <!-- begin figures --> and <!-- end fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from model.errors import UserError
 from model.files import write_atomically
 from model.storage.checkpoint import CARD, WEIGHTS
 from model.translator import Translator
 from training.config import TrainConfig
+from training.corpus.mixing import CONCATENATED
 from training.evaluation.evaluate import Evaluation, evaluate
-from training.evaluation.metrics import Scores
+from training.evaluation.metrics import LENGTHS, Scores
+from training.run.directory import RUN, read_run
 
 BEAM = 4  # for the everyday sentences
+
+
+def length_cell(bucket: str, found: Evaluation) -> str:
+    """BLEU of a bucket of source lengths, with its number of sentences."""
+    each = found.by_length.get(bucket)
+    return "" if each is None else f"{each.bleu:.1f} ({each.sentences:,})"
+
+
 # The columns of the table of figures; with as many decimals as `evaluate` prints.
 COLUMNS: dict[str, Callable[[Evaluation], str]] = {
     "sentences": lambda found: f"{found.sentences:,}",
@@ -27,7 +39,7 @@ COLUMNS: dict[str, Callable[[Evaluation], str]] = {
     "WER": lambda found: f"{found.scores.wer:.3f}",
     "CER": lambda found: f"{found.scores.cer:.3f}",
     "exact": lambda found: f"{found.scores.exact_match:.2f}",
-}
+} | {f"{low}-{high} words": partial(length_cell, f"{low}-{high}") for low, high in LENGTHS}
 
 
 def run_card(config: TrainConfig, step: int, pairs: int, decoding: str, scores: Scores) -> str:
@@ -60,10 +72,18 @@ the model does badly.
 """
 
 
-def refresh(directory: Path, corpora: Sequence[Path], everyday: Sequence[str]) -> None:
+def refresh(
+    directory: Path,
+    corpora: Sequence[Path],
+    everyday: Sequence[str],
+    sources: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> None:
     """Fill the generated parts of a model's card.
 
     - model: its size and shape.
+    - data: the sources of its training pairs, from NAME/run.json in one of the folders `corpora`, and
+      their kinds and licences in `sources`. Without that file the part stays.
+    - lengths: a table as that of figures, with columns such as "11-20 words".
     - figures: each row of the table names a test set, which is a file in one of the folders `corpora`,
       and a beam size. It gets the scores that the columns name.
     - everyday: the translations of these sentences.
@@ -76,7 +96,9 @@ def refresh(directory: Path, corpora: Sequence[Path], everyday: Sequence[str]) -
     translator = Translator.load(directory)
     parts: dict[str, Callable[[str], str]] = {
         "model": lambda _: model_table(translator, directory),
+        "data": lambda table: fill_data(table, directory.name, corpora, sources),
         "figures": lambda table: fill_figures(table, translator, corpora),
+        "lengths": lambda table: fill_figures(table, translator, corpora),
         "everyday": lambda _: translate_everyday(translator, everyday),
     }
     text = path.read_text(encoding="utf-8")
@@ -104,6 +126,28 @@ def model_table(translator: Translator, directory: Path) -> str:
         "tokens": f"{shared} {entries} entries",
     }
     return "| | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in rows.items())
+
+
+def fill_data(
+    table: str, model: str, corpora: Sequence[Path], sources: Mapping[str, Mapping[str, str]]
+) -> str:
+    """A table of the sources of a model's training pairs, the largest first.
+
+    Raises UserError when `sources` does not name the kind and the licence of each.
+    """
+    runs = [folder / model for folder in corpora if (folder / model / RUN).is_file()]
+    if not runs:
+        return table
+    described: dict[str, dict[str, float]] = read_run(runs[0])["sources"]
+    lines = ["| source | pairs | weight | kind | licence |", "|---|---|---|---|---|"]
+    joined = {CONCATENATED: {"kind": "neighbouring pairs, joined", "licence": "those of their sources"}}
+    for name, each in sorted(described.items(), key=lambda item: -item[1]["pairs"]):
+        about = {**joined, **sources}.get(name, {})
+        if not {"kind", "licence"} <= about.keys():
+            raise UserError(f"The source {name} has no kind and licence; write them into the --sources file.")
+        cells_of_row = name, f"{each['pairs']:,}", f"{each['weight']:g}", about["kind"], about["licence"]
+        lines.append(f"| {' | '.join(cells_of_row)} |")
+    return "\n".join(lines) + "\n"
 
 
 def fill_figures(table: str, translator: Translator, corpora: Sequence[Path]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from training.evaluation.metrics import TrainingWindow, score
+from training.evaluation.metrics import TrainingWindow, score, score_by_length
 
 REFERENCES = [
     "A small dog runs through the snow.",
@@ -88,3 +88,19 @@ def test_a_window_weighs_the_loss_by_tokens():
     assert values["loss"] == pytest.approx(1.75)
     assert (values["gradient_norm"], values["learning_rate"]) == (3.0, 0.25)
     assert values["tokens_per_second"] > 0
+
+
+def test_length_buckets_hold_every_sentence_of_1_to_60_words_once():
+    sources = [" ".join(["w"] * n) for n in range(62)]
+    references = [f"one two three four {n}" for n in range(62)]
+    hypotheses = [line if n <= 10 else "wrong" for n, line in enumerate(references)]
+    found = score_by_length(sources, hypotheses, references)
+    assert {name: each.sentences for name, each in found.items()} == {
+        "1-10": 10,
+        "11-20": 10,
+        "21-35": 15,
+        "36-60": 25,
+    }
+    assert found["1-10"].bleu == pytest.approx(100)
+    assert found["36-60"].bleu == score(hypotheses[36:61], references[36:61]).bleu < 10
+    assert list(score_by_length(sources[:5], hypotheses[:5], references[:5])) == ["1-10"]

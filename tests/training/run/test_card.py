@@ -18,7 +18,7 @@ from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import write_lines
 from training import __main__ as command_line
-from training.run.card import cells, file_of, model_table, refresh, translate_everyday
+from training.run.card import cells, file_of, fill_data, model_table, refresh, translate_everyday
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {path.name: path for path in list_models(ROOT / "assets" / "models")}
@@ -106,8 +106,23 @@ def test_every_command_on_the_card_parses(shipped, monkeypatch):
 
 
 @pytest.mark.parametrize("name", EVERYDAY)
-def test_there_are_twenty_everyday_sentences(name):
-    assert len(set(EVERYDAY[name])) == len(EVERYDAY[name]) == 20
+def test_there_are_forty_everyday_sentences_ten_of_them_long(name):
+    assert len(set(EVERYDAY[name])) == len(EVERYDAY[name]) == 40
+    assert sum(len(sentence.split()) > 20 for sentence in EVERYDAY[name]) >= 10
+
+
+def test_the_table_of_sources_is_that_of_the_run(tmp_path):
+    table = "| old |\n"
+    about = {"news": {"kind": "news", "licence": "CC0"}}
+    assert fill_data(table, "de-en", [tmp_path], about) == table  # the run is not here
+    (tmp_path / "de-en").mkdir()
+    sources = {"news": {"pairs": 1200, "weight": 0.5}, "concatenated": {"pairs": 2000, "weight": 1.0}}
+    (tmp_path / "de-en" / "run.json").write_text(json.dumps({"sources": sources}))
+    _, _, first, second = fill_data(table, "de-en", [tmp_path], about).splitlines()
+    assert first == "| concatenated | 2,000 | 1 | neighbouring pairs, joined | those of their sources |"
+    assert second == "| news | 1,200 | 0.5 | news | CC0 |"
+    with pytest.raises(UserError, match="source news has no kind and licence; write them into the --sources"):
+        fill_data(table, "de-en", [tmp_path], {})
 
 
 @pytest.mark.parametrize("name", sorted(set(EVERYDAY) & set(SHIPPED)))

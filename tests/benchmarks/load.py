@@ -180,7 +180,7 @@ def memory_of(server: Server) -> float:
 class Figures:
     """What one release is measured by, in seconds, and whether its limits are met."""
 
-    picture: float  # from Enter to the first picture, for 15 tokens, nobody else at the page; a median
+    picture: float  # seconds from Enter to the first picture, for 15 tokens and one visitor; a median
     crowd: float  # the wait of 95 % of the translations among many people
     translation: float  # of one translation after another; a mean
     met: bool

@@ -1,4 +1,4 @@
-"""The previous release, taken from the repository, to be measured beside the present code."""
+"""The files of the previous release, which the benchmarks compare with the present code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our SentencePiece against Google's and against MarianTokenizer, which stand in the tests alone."""
+"""Our SentencePiece against Google's and against MarianTokenizer, which only the tests install."""
 
 import json
 import random
@@ -85,7 +85,7 @@ def tokenizers(directory: Path) -> tuple[Any, SentencePieceTokenizer, SentencePi
 
 
 def assert_equal(theirs: Any, ours: SentencePieceTokenizer, texts: list[str], side: str) -> None:
-    """Pieces, ids and the text again; ids are compared by the entries that they stand for."""
+    """Pieces, ids and the text again; ids are compared by their entries."""
     vocabulary = theirs.target_encoder if side == "target" and theirs.separate_vocabs else theirs.encoder
     entries = {index: entry for entry, index in vocabulary.items()}
     for text in texts:

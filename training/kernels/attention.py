@@ -123,7 +123,7 @@ def largest(array, start, n):
 
 @kernel
 def attention_forward(words):
-    """Writes the heads' outputs beside each other, and what the softmax needs once more."""
+    """Writes the outputs of the heads in one row, and what the backward pass needs of the softmax."""
     a = carray(words, WORDS)
     heads, width, narrow, causal = a[2], a[3], a[4], a[5]
     starts_q, starts_k = carray(pointer(a[8], np.int64), a[1] + 1), carray(pointer(a[9], np.int64), a[1] + 1)

@@ -196,13 +196,13 @@ class AttentionShape(NamedTuple):
 class Attention(Function):
     """Scaled dot-product attention of all heads, equation 1 of Vaswani et al. 2017.
 
-    `projected` holds queries, keys and values beside each other [N, 3 D], or queries alone [N, D] if
+    `projected` holds queries, keys and values in one row [N, 3 D], or queries alone [N, D] if
     `memory` holds keys and values [M, 2 D]. No weight is kept: the backward pass computes them again.
     """
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, memory: Tensor | None, shape: AttentionShape) -> Tensor:
-        """The heads' outputs beside each other, [N, D]."""
+        """The outputs of all heads in one row, [N, D]."""
         rows, width = projected.shape
         out = projected.new_empty(rows, width // 3 if memory is None else width)
         statistics = torch.empty(rows, shape.heads, 2)

@@ -107,7 +107,7 @@ def write_tokenizer(
     separate: bool = False,
     filler: int = 0,
 ) -> tuple[int, int]:
-    """The files of a MarianTokenizer; the sizes of its vocabularies. `filler` adds entries nobody uses."""
+    """The files of a MarianTokenizer; the sizes of its vocabularies. `filler` adds unused entries."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "source.spm").write_bytes(source)
     (directory / "target.spm").write_bytes(target)

@@ -11,32 +11,37 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
 
 import app
+from model.errors import UserError
 from tests.viz.fakes import FakeTranslator
 from tests.viz.loop import run
 from viz.server import middleware
+from viz.server.api import MAX_UNREAD
 from viz.server.lifecycle import Service
 from viz.server.logs import JsonFormatter
-from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload
+from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload, check_origins
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}
 JOIN, ASK = "/gradio_api/queue/join", "/gradio_api/component_server"
 
 
+FOREIGN, FRIEND = "https://foreign.example", "https://school.example"
+
+
 @pytest.fixture(scope="module")
 def service() -> Service:
-    return Service(["tiny"])
+    return app.create({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)}, origins=[FRIEND])
 
 
 @pytest.fixture(scope="module")
 def client(service: Service) -> TestClient:
     """Gradio's own server with the request filter in front of it, without a network."""
-    page = app.build({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
-    page.theme, page.head_paths = gr.themes.Base(), []
-    return TestClient(gr.routes.App.create_app(page, app_kwargs=service.app_kwargs()))
+    service.page.theme, service.page.head_paths = gr.themes.Base(), []
+    return TestClient(gr.routes.App.create_app(service.page, app_kwargs=service.app_kwargs()))
 
 
 @pytest.fixture
@@ -277,7 +282,7 @@ def test_only_queries_of_the_queue_position_are_not_logged(lines: Any):
 
 
 def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient, lines: Any):
-    assert "404" in client.get("/gradio_api/queue/data?session_hash=nobody").text
+    assert client.get("/gradio_api/queue/data?session_hash=nobody").status_code == 404
     assert [line["level"] for line in lines()] == ["INFO"]
 
 
@@ -287,6 +292,7 @@ def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient
         ("POST", "/gradio_api/upload"),
         ("GET", "/gradio_api/upload_progress?upload_id=a"),
         ("GET", "/gradio_api/proxy=https://a.hf.space/"),
+        ("GET", "/gradio_api/file=/etc/passwd"),
         ("GET", "/gradio_api/file=https://example.org/"),
         ("GET", "/gradio_api/file=HTTP://example.org/"),
         ("GET", "/gradio_api/file/https://example.org/"),
@@ -338,6 +344,98 @@ def test_unknown_functions_and_components_are_bad_requests(path: str, request_: 
     assert 400 <= client.post(path, json=request_).status_code < 500
 
 
+CALL = "/gradio_api/call"
+SCORE_NEEDS = "score needs “text” and “target”; its fields are: text, target, model."
+
+
+@pytest.mark.parametrize(("path", "given"), [(f"{CALL}/score", {"data": ["Hund"]}), (f"{CALL}/v2/score", {})])
+def test_missing_fields_are_one_sentence(path: str, given: object, client: TestClient, lines: Any):
+    answered = client.post(path, json=given)
+    assert (answered.status_code, answered.json()) == (400, {"detail": SCORE_NEEDS})
+    assert "ERROR" not in {line["level"] for line in lines()}
+
+
+def test_a_call_is_computed_when_it_is_read(service: Service, client: TestClient):
+    started = [client.post(f"{CALL}/translate", json={"data": [f"Hund {n}", "tiny"]}) for n in range(3)]
+    assert not service.scheduler.waiters
+    assert not service.scheduler.cache.responses
+    numbers = [each.json()["event_id"] for each in started]
+    assert "hUND" in client.get(f"{CALL}/translate/{numbers[1]}").text
+    assert len(service.scheduler.cache.responses) == 1
+    assert client.get(f"{CALL}/translate/{numbers[1]}").status_code == 404  # it has been read
+
+
+def test_calls_that_nobody_reads_are_dropped(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+    def start(session: str | None = None) -> str:
+        body = {"data": ["Hund", "tiny"], "session_hash": session}
+        return client.post(f"{CALL}/translate", json=body).json()["event_id"]
+
+    first, *others = (start("one session") for _ in range(MAX_UNREAD + 1))
+    assert client.get(f"{CALL}/translate/{first}").status_code == 404
+    assert "hUND" in client.get(f"{CALL}/translate/{others[0]}").text
+    monkeypatch.setattr("viz.server.api.UNREAD_SECONDS", -1)
+    start()
+    assert client.get(f"{CALL}/translate/{others[1]}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/config", "/healthz", "/nothing"])
+def test_every_response_has_a_policy(path: str, client: TestClient):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert policy.endswith(f"frame-ancestors 'self' {FRIEND}")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+def test_a_space_may_be_shown_by_its_site(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SPACE_ID", "user/headlight")
+    policy = RequestFilter(answer, Workload()).headers["Content-Security-Policy"]
+    assert policy.endswith("frame-ancestors 'self' https://huggingface.co")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:7860", "headlight.example"])
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
+def test_no_foreign_origin_may_read(method: str, host: str, client: TestClient):
+    asking = {"Host": host, "Access-Control-Request-Method": "POST"}
+    foreign = client.request(method, "/config", headers={**asking, "Origin": FOREIGN}).headers
+    assert "access-control-allow-origin" not in foreign
+    assert "access-control-allow-credentials" not in foreign
+    friend = client.request(method, "/config", headers={**asking, "Origin": FRIEND}).headers
+    assert friend["access-control-allow-origin"] == FRIEND
+    assert "access-control-allow-credentials" not in friend
+
+
+@pytest.mark.parametrize("origin", ["school.example", "*", "https://school.example/", "null", "https://a b"])
+def test_an_invalid_origin_is_one_sentence(origin: str):
+    with pytest.raises(UserError, match="is not an origin"):
+        check_origins([origin])
+
+
+def test_responses_that_nobody_reads_are_broken_off(monkeypatch: pytest.MonkeyPatch):
+    """At most `MAX_UNSENT` bytes wait for clients that do not read; the oldest response goes first."""
+    monkeypatch.setattr(middleware, "MAX_UNSENT", 250)
+    workload, finished = Workload(), []
+
+    async def send(name: str, taken: asyncio.Event) -> None:
+        try:
+            async with workload.sending(100):
+                await taken.wait()
+            finished.append(name)
+        except ClientDisconnect:
+            finished.append(f"not {name}")
+
+    async def crowd() -> None:
+        taken = asyncio.Event()
+        tasks = [asyncio.create_task(send(name, taken)) for name in "abcd"]
+        await asyncio.wait(tasks[:2])
+        taken.set()
+        await asyncio.gather(*tasks)
+
+    run(crowd())
+    assert sorted(finished) == ["c", "d", "not a", "not b"]
+
+
 def test_the_health_endpoint_reports_the_status(client: TestClient, service: Service):
     well = client.get("/healthz")
     assert well.status_code == 200
@@ -350,3 +448,11 @@ def test_the_health_endpoint_reports_the_status(client: TestClient, service: Ser
     finally:
         service.workload.stopping = False
     assert (leaving.status_code, leaving.json()["status"]) == (503, "stopping")
+
+
+def test_the_health_endpoint_reports_stuck_workers(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(service.scheduler.quick_queue.running, "a FIFO", -1e9)
+    stuck = client.get("/healthz")
+    assert (stuck.status_code, stuck.json()["status"]) == (503, "stuck")

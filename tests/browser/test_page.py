@@ -197,9 +197,7 @@ def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
     forced = opened.evaluate(ask, {**request, "do": "translate", "prefix": []})
     assert forced["text"] == TRANSLATORS["de-en"].translate(FIRST).text
     assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: translate,")
-    assert (
-        opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == UNEXPECTED
-    )
+    assert opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == UNEXPECTED
 
 
 def test_a_server_out_of_reach_is_one_sentence(opened: Page):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from model.errors import UserError
 from model.inputs import MAX_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES, Probes
-from model.storage.training_log import Row, TrainingLog
+from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.export import files
 from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server.snippets import call_of, curl_call, python_call
@@ -44,6 +44,7 @@ NO_TRAINING = "This model came without a record of its training."
 BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 200
+MAX_POINTS = 1000  # of a curve, which has fewer pixels
 NO_CURVES = "The curves of this training are missing or cannot be read."
 
 logger = logging.getLogger("headlight")
@@ -218,7 +219,7 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
         directory, probes = _probes(translator)
     except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
         return {"curves": [], "steps": [], "sentences": [], "notice": str(error)}
-    curves, notice = _curves(directory)
+    curves, notice = _curves(directory, _changed_at(directory / METRICS))
     return {
         "curves": curves,
         "steps": list(probes.steps),
@@ -227,17 +228,30 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
     }
 
 
-def _curves(directory: Path) -> tuple[list[Row], str]:
-    """The readable rows of the training log, and a notice about the others."""
+@lru_cache(maxsize=4)
+def _curves(directory: Path, changed_at: int) -> tuple[list[Row], str]:
+    """The readable rows of the training log, thinned, and a notice about the others."""
     try:
         found = TrainingLog.load(directory)
     except UserError as error:  # only logged, because its message names a path of the server
         logger.info("training: %s", error)
         return [], NO_CURVES
     if not found.skipped:
-        return list(found.rows), ""
+        return _thinned(found.rows), ""
     lines = "1 line" if found.skipped == 1 else f"{found.skipped:,} lines"
-    return list(found.rows), f"{lines} of this training's log cannot be read; the curves leave them out."
+    return _thinned(found.rows), f"{lines} of this training's log cannot be read; the curves leave them out."
+
+
+def _thinned(rows: Sequence[Row]) -> list[Row]:
+    """At most `MAX_POINTS` rows of each curve, evenly spread, the last one included."""
+    curves: dict[frozenset[str], list[int]] = {}  # rows with the same names belong to the same curves
+    for place, row in enumerate(rows):
+        curves.setdefault(frozenset(row), []).append(place)
+    kept: set[int] = set()
+    for places in curves.values():
+        step = -(-len(places) // MAX_POINTS)
+        kept.update(places[::-step])
+    return [rows[place] for place in sorted(kept)]
 
 
 @handler("training_step", TrainingStepRequest, cost=1, is_cached=False)

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import model.files
+import model.storage.probes
 from model.errors import UserError
 from model.results import KINDS
 from model.storage.checkpoint import save_tokenizers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import Distribution, distributions
 
 
@@ -22,4 +23,4 @@ def rows() -> list[tuple[str, str, str]]:
 
 if __name__ == "__main__":
     for row in rows():
-        print("\t".join(row))
+        sys.stdout.write("\t".join(row) + "\n")

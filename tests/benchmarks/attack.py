@@ -159,6 +159,39 @@ async def stop(server: Server, clients: int = 30) -> Figures:
     }
 
 
+async def hostile_neighbour(server: Server, seconds: float) -> None:
+    """D1, D3, D4 and D5 at once, again and again until the time is over."""
+    sockets: list[socket.socket] = []
+    port = server.visitor.port
+
+    async def again(attack: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            try:
+                await attack()
+            except (httpx.HTTPError, OSError):
+                await asyncio.sleep(1)  # it was refused
+
+    async def open_sockets() -> None:
+        sockets.extend(socket.create_connection(("127.0.0.1", port)) for _ in range(40))
+        await asyncio.sleep(5)
+        while len(sockets) > 300:
+            sockets.pop(0).close()
+
+    attacks: list[Callable[[], Awaitable[object]]] = [
+        open_sockets,
+        lambda: unread_results(server, 40),
+        lambda: unread_work(server, 20),
+        lambda: crowd(server, 200, 1, 10),
+    ]
+    tasks = [asyncio.create_task(again(attack)) for attack in attacks]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for each in sockets:
+        each.close()
+
+
 ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,

@@ -27,6 +27,7 @@ import psutil
 import tyro
 from playwright.async_api import async_playwright
 
+from tests.benchmarks.attack import hostile_neighbour
 from tests.visitor import ROOT, Server, serving
 
 EXAMPLES = json.loads((ROOT / "assets" / "examples.json").read_text("utf-8"))
@@ -255,22 +256,54 @@ async def marathon(server: Server, translations: int) -> bool:
     return growth < 0.02 and not errors
 
 
-async def measure(people: int, seconds: float, translations: int) -> bool:
-    """Both, one after the other, on the same server."""
+async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float) -> bool:
+    """Simulate people beside a hostile client, and print what they notice. Returns whether all limits are met."""
+    client, viewer = client_of(server), viewer_of(server)
+    everybody = [Person(-(10**6) - number, client, viewer) for number in range(people)]
+    before, most = memory_of(server), 0.0
+    end = time.monotonic() + seconds
+    lives = asyncio.gather(*(person.live(end) for person in everybody))
+    attacking = asyncio.create_task(hostile_neighbour(server, seconds))
+    while time.monotonic() < end:
+        most = max(most, memory_of(server))
+        await asyncio.sleep(1)
+    await asyncio.gather(lives, attacking)
+    await asyncio.sleep(60)
+    after = memory_of(server)
+    waits = sorted(wait for person in everybody for each in person.waits.values() for wait in each)
+    median, late = statistics.median(waits), waits[int(0.95 * (len(waits) - 1))]
+    errors = [error for person in everybody for error in person.errors]
+    print(f"{people} people beside a hostile neighbour, {seconds:.0f} s, {len(waits):,} answers")
+    fairness(everybody)
+    print(f"errors and lost answers: {len(errors)} {errors[:3]}")
+    print(f"wait: median {median:.2f} s, 95 % {late:.2f} s")
+    print(f"memory: {before:.0f} MB before, at most {most:.0f} MB, {after:.0f} MB a minute later")
+    return not errors and median < 0.5 and late < 2 and most < 1200 and after < 1.1 * before
+
+
+async def measure(people: int, seconds: float, translations: int, hostile_seconds: float) -> bool:
+    """All, one after the other, on the same server."""
     with serving() as server:
-        served = await crowd(server, people, seconds)
-        return await marathon(server, translations) and served
+        served = await crowd(server, people, seconds) if seconds else True
+        if hostile_seconds:
+            served = await beside_a_hostile_neighbour(server, people, hostile_seconds) and served
+        return (await marathon(server, translations) if translations else True) and served
 
 
-def main(people: int = 100, minutes: float = 5, translations: int = 10_000) -> None:
+def main(
+    people: int = 100, minutes: float = 5, translations: int = 10_000, hostile_minutes: float = 3
+) -> None:
     """Print the waits of many people and the growth of memory; exit with 1 when a limit is missed.
 
     Args:
         people: Number of people at the same time.
         minutes: Duration of their visit.
         translations: Number of translations after that, one after another.
+        hostile_minutes: Duration of a second visit, beside a client that attacks.
+
+    A duration or number of 0 leaves that part out.
     """
-    if not asyncio.run(measure(people, 60 * minutes, translations)):
+    if not asyncio.run(measure(people, 60 * minutes, translations, 60 * hostile_minutes)):
         sys.exit("A limit was missed.")
     print("All limits are met.")
 

@@ -257,7 +257,7 @@ async def marathon(server: Server, translations: int) -> bool:
 
 
 async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float) -> bool:
-    """Simulate people beside a hostile client, and print what they notice. Returns whether all limits are met."""
+    """Simulate people beside a hostile client; print what they notice. Returns whether all limits are met."""
     client, viewer = client_of(server), viewer_of(server)
     everybody = [Person(-(10**6) - number, client, viewer) for number in range(people)]
     before, most = memory_of(server), 0.0

@@ -13,17 +13,23 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MAX_CONNECTIONS = 1000
 # Sixty people behind one router have one address, and a browser opens up to six connections.
 MAX_PER_ADDRESS = 400
-FILES = 64  # that the process needs besides its connections
 HEADER_SECONDS = 10  # from the connection, or the end of the last response, to the end of a request's header
 STALL_SECONDS = 20  # in which a client takes nothing of what is being sent to it
 
 logger = logging.getLogger("headlight.connections")
 
 
+def raise_file_limit() -> None:
+    """Let the process open as many files as it may, up to what its connections need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 3 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 3 * MAX_CONNECTIONS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+
+
 def max_connections() -> int:
-    """Return how many connections the limit on open files allows."""
+    """Return how many connections the limit on open files allows, with room for those being closed."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(MAX_CONNECTIONS, max(files - FILES, files // 2))
+    return min(MAX_CONNECTIONS, files // 3)
 
 
 class LimitedConnection(H11Protocol):

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,13 +21,17 @@ from starlette.routing import Route
 
 from model.errors import UserError
 from viz.server.api import Calls
-from viz.server.connections import LimitedConnection
+from viz.server.connections import LimitedConnection, raise_file_limit
 from viz.server.middleware import RequestFilter, Workload
 from viz.server.scheduler import Scheduler
 
-FINISH_SECONDS = 6  # for requests in progress when the server is stopped
+FINISH_SECONDS = 5  # for requests in progress when the server is stopped
 CLOSE_SECONDS = 1  # for connections that are still open then, such as the heartbeat of an open page
-EXIT_SECONDS = 8.5  # the process ends after this in any case: service managers kill it after 10
+EXIT_SECONDS = 7.5  # the process ends after this in any case: service managers kill it after 10
+
+# A thread asks for Python's lock at each of the hundreds of operations of a translation, and waits this long
+# while another computes; with the 5 ms of Python a short request would take seconds beside a long one.
+SWITCH_SECONDS = 5e-4
 
 logger = logging.getLogger("headlight")
 
@@ -93,6 +98,8 @@ class Service:
             state_session_capacity=200,  # Gradio keeps 75 kB for each of the latest sessions
             _frontend=False,  # sends no request to itself, which a busy machine answers too late
         )
+        raise_file_limit()
+        sys.setswitchinterval(SWITCH_SECONDS)
         # uvicorn looks this up for each new connection.
         self.page.server.config.http_protocol_class = LimitedConnection
         return str(address)

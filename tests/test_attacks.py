@@ -45,7 +45,7 @@ def test_a_stop_answers_every_question_and_exits(shared: Server):
     found = asyncio.run(attack.stop(shared))
     assert found["500 or closed connection"] == found["tracebacks"] == 0
     assert found["503 with a sentence"] >= 25
-    assert found["seconds to exit"] < 10
+    assert found["seconds to exit"] < 20  # 7.5 s and what a busy machine adds
 
 
 def test_idle_sockets_lock_nobody_out():

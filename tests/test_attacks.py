@@ -48,6 +48,7 @@ def test_a_stop_answers_every_question_and_exits(shared: Server):
     assert found["seconds to exit"] < 20  # 7.5 s and what a busy machine adds
 
 
+@pytest.mark.slow
 def test_idle_sockets_lock_nobody_out():
     found = attack.idle_sockets()
     assert found["a question after that, s"] < 30

@@ -12,7 +12,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload load study cards screenshots docs space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload load attack licences study cards screenshots docs space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertV
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)
 
+attack: $(TESTS_INSTALLED) ## attack a server of its own on 127.0.0.1, and print what that does to others
+	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack
+
+licences: $(APP_INSTALLED) ## list every installed package with its version and licence
+	@$(PYTHON) -m tests.licences
+
 study: $(TESTS_INSTALLED) ## measure what every head does, write assets/study; needs ARGS="--data DIR --gold DIR"
 	$(PYTHON) -m training study $(ARGS)
 	$(PYTHON) -m viz study
@@ -77,7 +83,7 @@ screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with t
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
 
 # What a Space gets: what app.py needs, and what README.md and docs/ show or link to, in the state that git holds.
-SPACE_FILES = git ls-files -z -- app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md
+SPACE_FILES = git ls-files -z -- app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md SECURITY.md
 
 space: $(if $(UPLOAD),$(APP_INSTALLED)) ## list what SPACE=user/name would get; UPLOAD=1 sends it
 	@case "$(SPACE)" in ?*/?*) ;; *) echo "Name the Space: make space SPACE=user/name" >&2; exit 1;; esac

@@ -5,7 +5,6 @@ The model is in `model`, the drawing and the server in `viz`.
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import logging
@@ -20,23 +19,21 @@ from viz.server import port as port_setting  # isort: skip  # before gradio: it 
 import gradio as gr
 import tyro
 from gradio.events import api
-from gradio.processing_utils import save_bytes_to_cache
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
-from viz.server.api import Api
-from viz.server.backend import UNEXPECTED, Backend
+from viz.server.api import Api, Calls
+from viz.server.backend import Backend
 from viz.server.component import viewer
 from viz.server.lifecycle import Service, check_address
 from viz.server.logs import configure_logging
+from viz.server.middleware import check_origins
 from viz.server.scheduler import Scheduler
 from viz.server.theme import theme
 from viz.viewer import style
 
 HERE = Path(__file__).parent
 MODELS = HERE / "assets" / "models"
-# Gradio summarises all calls that it remembers after each new one, so it remembers one.
-os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").read_text("utf-8"))
 CAPTIONS = json.loads((HERE / "assets" / "captions.json").read_text("utf-8"))
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
@@ -45,17 +42,15 @@ NO_MODELS = (
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
-DISK_FULL = (
-    "The server's disk is full or read-only, so no file can be prepared for download; "
-    "its administrator has to free some space. Everything else works."
-)
-
 # What happens in the browser; the functions are in viz/viewer/page.js.
 TRANSLATE = "(...inputs) => Headlight.translate(...inputs)"
 CANCEL = "() => Headlight.cancel()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
-ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
+EXPORT = "() => Headlight.exportRecord()"
+SHOW_EXAMPLES = "(model) => Headlight.exampleButtons(model)"
+CHOOSE_MODEL = "(model) => Headlight.chooseModel(model)"
+TAKE_EXAMPLE = "(text) => text"
 
 # Without an icon in the page, the browser asks for one whenever the address changes.
 ICON = (
@@ -64,7 +59,6 @@ ICON = (
     "%3Ccircle cx='8' cy='8' r='7' fill='%23f0a830'/%3E%3C/svg%3E\">"
 )
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}
-QUIET = PRIVATE | {"show_progress": "hidden"}
 
 logger = logging.getLogger("headlight")
 
@@ -103,13 +97,27 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     return translators, problems
 
 
-def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -> gr.Blocks:
+def create(
+    translators: Mapping[str, Translator], problems: Sequence[str] = (), origins: Sequence[str] = ()
+) -> Service:
+    """Return the page and its API, ready to be launched."""
+    scheduler = Scheduler(Backend(translators).answer)
+    page = build(translators, scheduler, problems)
+    calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
+    look = {
+        "theme": theme(),
+        "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
+    }
+    return Service(page, scheduler, calls, list(translators), look, origins)
+
+
+def build(
+    translators: Mapping[str, Translator], scheduler: Scheduler, problems: Sequence[str] = ()
+) -> gr.Blocks:
     """Return the page."""
-    backend = Backend(translators)
-    scheduler = Scheduler(backend.answer)
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
-    with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
+    with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
             model = _model_picker(translators, first)
@@ -142,27 +150,14 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         if names:
             arrival = page.load(None, inputs, inputs, js=_read_address(names), **PRIVATE)
             _connect_translation(arrival, inputs, [message, menu.button], translate, examples)
-            _connect_export(backend, scheduler, menu, message)
+            outputs = [message, *menu.files, *menu.calls]
+            menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
         menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
-        _add_endpoints(Api(scheduler))
-    return page.queue(max_size=64)
-
-
-def launch_options(service: Service | None = None) -> dict[str, Any]:
-    """Return how the page is launched: its style, its middleware, and nothing from other servers."""
-    return {
-        "app_kwargs": (service or Service()).app_kwargs(),
-        "theme": theme(),
-        "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
-        "footer_links": [],
-        "run_history": False,
-        "ssr_mode": False,
-        "share": False,
-        "quiet": True,
-        "state_session_capacity": 200,  # Gradio keeps 75 kB for each of the latest sessions
-    }
+        for endpoint in Api(scheduler).endpoints:  # so that Gradio describes them; `Calls` answers them
+            api(endpoint, api_name=endpoint.__name__)
+    return page
 
 
 # Widgets
@@ -213,12 +208,11 @@ def _export_menu() -> ExportMenu:
     return ExportMenu(button, files, calls)
 
 
-def _examples(model: object) -> list[str]:
-    """The example sentences of a model. The name comes from a client and can be any JSON value."""
-    return (EXAMPLES.get(model) if isinstance(model, str) else None) or [""]
+def _examples(model: str) -> list[str]:
+    return EXAMPLES.get(model) or [""]
 
 
-def _example_buttons(model: object) -> list[dict[str, Any]]:
+def _example_buttons(model: str) -> list[dict[str, Any]]:
     sentences = _examples(model)
     padded = sentences + [""] * (EXAMPLE_BUTTONS - len(sentences))
     return [{"value": sentence, "visible": sentence != ""} for sentence in padded]
@@ -231,93 +225,60 @@ def _connect_translation(
     arrival: Any, inputs: Inputs, outputs: list[Any], button: gr.Button, examples: list[gr.Button]
 ) -> None:
     """Translate on arrival, on Enter, on the button, on an example and on a new model."""
-    arrival.then(_example_updates, inputs.model, examples, **QUIET)
-    chosen = [example.click(lambda text: text, example, inputs.sentence, **PRIVATE) for example in examples]
-    switched = inputs.model.input(_choose_model, inputs.model, [inputs.sentence, *examples], **QUIET)
+    arrival.then(None, inputs.model, examples, js=SHOW_EXAMPLES, **PRIVATE)
+    chosen = [
+        example.click(None, example, inputs.sentence, js=TAKE_EXAMPLE, **PRIVATE) for example in examples
+    ]
+    sentences = [inputs.sentence, *examples]
+    switched = inputs.model.input(None, inputs.model, sentences, js=CHOOSE_MODEL, **PRIVATE)
     done = (event.then for event in (arrival, switched, *chosen))
     for trigger in (button.click, inputs.sentence.submit, *done):
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
 
-def _connect_export(backend: Backend, scheduler: Scheduler, menu: ExportMenu, message: gr.HTML) -> None:
-    """Prepare the files and the API calls when the menu is opened."""
-    outputs = [message, *menu.files, *menu.calls]
-
-    def prepare(request: object) -> list[Any]:
-        exported = backend.export(request)
-        cache = menu.button.GRADIO_CACHE
-        try:
-            files = [save_bytes_to_cache(data, name, cache) for name, data in exported.files.items()]
-        except OSError as error:
-            raise UserError(DISK_FULL) from error
-        return [*(gr.update(value=file, interactive=True) for file in files), exported.python, exported.curl]
-
-    async def export(request: object) -> list[Any]:
-        """Fill the menu, or show an error in the message and leave the menu as it is."""
-        try:
-            return ["", *await scheduler.run_slow(functools.partial(prepare, request))]
-        except UserError as error:
-            problem = html.escape(str(error))
-        except Exception:
-            logger.exception("export")
-            problem = UNEXPECTED
-        return [problem, *(gr.skip() for _ in outputs[1:])]
-
-    menu.button.click(export, gr.JSON(visible=False), outputs, js=ON_SCREEN, **QUIET)
-
-
-def _add_endpoints(served: Api) -> None:
-    """Add the named endpoints of the HTTP API. The scheduler limits how many run at once, not Gradio."""
-    for endpoint in (served.translate, served.attention, served.score, served.mute):
-        api(endpoint, api_name=endpoint.__name__, concurrency_limit=None)
-
-
-def _choose_model(model: object) -> list[Any]:
-    """Return the new model's first example, if it has one, and its example buttons."""
-    return [_examples(model)[0] or gr.skip(), *_example_updates(model)]
-
-
-def _example_updates(model: object) -> list[Any]:
-    return [gr.update(**button) for button in _example_buttons(model)]
-
-
 def _read_address(names: Sequence[str]) -> str:
     """The call that replaces the page's first inputs by those of its link, as far as they are valid."""
     opening = {
-        "examples": {name: _examples(name)[0] for name in names},
+        "examples": {name: _examples(name) for name in names},
+        "buttons": EXAMPLE_BUTTONS,
         "captions": {name: CAPTIONS[name] for name in names if name in CAPTIONS},
         "most": {"beam": PAGE_MAX_BEAM, "penalty": PAGE_MAX_LENGTH_PENALTY},
     }
     return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
 
 
-def main(host: str | None = None, port: int | None = None, models: Path = MODELS) -> None:
+def main(
+    host: str | None = None,
+    port: int | None = None,
+    models: Path = MODELS,
+    allow_origin: tuple[str, ...] = (),
+) -> None:
     """Serve Headlight's page.
 
     Args:
         host: address to listen on; 127.0.0.1 unless GRADIO_SERVER_NAME says otherwise.
         port: port to listen on; 7860 unless GRADIO_SERVER_PORT says otherwise.
         models: the folder that holds the model directories.
+        allow_origin: other sites, as in https://school.example, that may call the API and show the page in
+            a frame.
     """
     configure_logging()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     try:
         port = port_setting.port() if port is None else port
         check_address(host, port)
+        check_origins(allow_origin)
     except UserError as error:
         sys.exit(str(error))
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
-    os.environ["no_proxy"] = (
-        "*"  # at launch Gradio sends one request, to this server, and needs no proxy for it
-    )
-    service, page = Service(translators), build(translators, problems)
+    service = create(translators, problems, allow_origin)
     service.install_signal_handlers()
-    page.launch(server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(service))
+    service.launch(host, port)
     configure_logging()  # again, for uvicorn, which has added its own handlers
     print(f"Headlight: http://{host}:{port}", flush=True)
-    service.run(page)
+    service.run()
 
 
 if __name__ == "__main__":

@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from model.errors import UserError, quote_untrusted
 
 MAX_JSON_BYTES = 16 << 20  # a tokenizer of 8,000 pieces has 0.3 MB, a configuration 1 kB
 MAX_TEXT_BYTES = 1 << 20
+MAX_HEADER_BYTES = 2 << 20  # names and shapes, which precede the weights; 16 kB for the default model
 
 
 def check_file(path: Path, max_bytes: int) -> None:
@@ -33,15 +36,36 @@ def check_file(path: Path, max_bytes: int) -> None:
         raise UserError(f"{path} has {status.st_size:,} bytes; at most {max_bytes:,} are read.")
 
 
-def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """The text of a file. Raises UserError as `check_file` does, and if the file is not UTF-8."""
+def read_bytes(path: Path, max_bytes: int) -> bytes:
+    """The content of a file. Raises UserError as `check_file` does."""
     check_file(path, max_bytes)
     try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8; copy it again.") from error
+        return path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
+
+
+def read_text(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """The text of a file. Raises UserError as `check_file` does, and if the file is not UTF-8."""
+    try:
+        return read_bytes(path, max_bytes).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8; copy it again.") from error
+
+
+def open_tensors(path: Path, max_bytes: int) -> safe_open:
+    """A safetensors file. Raises UserError as `check_file` does, and if the file is broken."""
+    check_file(path, max_bytes)
+    try:
+        with path.open("rb") as stream:
+            header_bytes = int.from_bytes(stream.read(8), "little")
+        if header_bytes > MAX_HEADER_BYTES:
+            raise UserError(f"{path} is truncated or broken (its header is too long); copy it again.")
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise UserError(
+            f"{path} is truncated or broken ({quote_untrusted(str(error))}); copy it again."
+        ) from error
 
 
 def read_json(path: Path) -> Any:

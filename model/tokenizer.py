@@ -7,6 +7,7 @@ text exactly: spaces, punctuation, umlauts and apostrophes included.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
@@ -27,6 +28,8 @@ PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPACE = "\u2581"
+MAX_PIECE = 100  # characters of a vocabulary entry, the space before a word included
+LONG_WORD = re.compile(rf"[^\s]{{{MAX_PIECE - 1}}}(?=[^\s])")
 
 TokenizerKind = Literal["bpe", "word", "character"]
 TOKENIZER_KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
@@ -36,6 +39,14 @@ def normalise(text: str) -> str:
     """Unicode NFC with single spaces, none at either end; the form of a text that decoding restores."""
     text = text.encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates
     return " ".join(unicodedata.normalize("NFC", text).replace(SPACE, " ").split())
+
+
+def split_long_words(text: str) -> str:
+    """Put a space after each 99 characters of a longer word.
+
+    A vocabulary is learned from the result: the time for a word grows with the square of its length.
+    """
+    return LONG_WORD.sub(r"\g<0> ", text)
 
 
 class Tokenizer:
@@ -69,7 +80,7 @@ class Tokenizer:
         backend.pre_tokenizer = _pre_tokenizer(kind)
         # A special token that a user types is ordinary text, never a control symbol.
         backend.encode_special_tokens = True
-        backend.train_from_iterator(map(normalise, sentences), trainer)
+        backend.train_from_iterator(map(split_long_words, map(normalise, sentences)), trainer)
         return cls(backend)
 
     @classmethod
@@ -185,6 +196,10 @@ def _check_vocabulary(vocabulary: Any, path: Path) -> None:
         raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")
     if sorted(each for each in entries.values() if type(each) is int) != list(range(len(entries))):
         raise UserError(f"{path} has missing or repeated ids; copy it from the run again.")
+    if (longest := max(map(len, entries))) > MAX_PIECE:
+        raise UserError(
+            f"{path} has an entry of {longest:,} characters; at most {MAX_PIECE} are read. Train it again."
+        )
 
 
 def _word_indices(ids: Sequence[int], pieces: Sequence[str]) -> list[int | None]:

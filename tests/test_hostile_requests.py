@@ -66,7 +66,7 @@ class Client:
         self.callbacks = {
             function["id"]: len(function["inputs"])
             for function in config["dependencies"]
-            if function["backend_fn"] and function["api_visibility"] == "private"
+            if function["backend_fn"]
         }
 
     def post(self, path: str, body: Any) -> httpx.Response:

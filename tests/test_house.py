@@ -187,6 +187,15 @@ def test_assets_are_small() -> None:
     assert size <= 48 * MEGABYTE
 
 
+def test_the_model_package_reads_files_only_through_its_checks() -> None:
+    """A file of a stranger's model can be a pipe or a device; model/files.py refuses it unread."""
+    reads = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|\bsafe_open\(|(?<!def )\bopen\(.*\"r")
+    found = [
+        relative(path) for path in (ROOT / "model").rglob("*.py") if reads.search(path.read_text("utf-8"))
+    ]
+    assert found == ["model/files.py"]
+
+
 def test_no_pickles() -> None:
     assert not [relative(path) for path in FILES if path.suffix.lower() in PICKLES]
 

@@ -42,11 +42,6 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def export(visitor: Visitor) -> list[object]:
-    request = ON_SCREEN | {"address": f"http://127.0.0.1:{visitor.port}"}
-    return visitor.run("export", request)
-
-
 def ask(visitor: Visitor, **request: object) -> dict[str, object]:
     """Send a request of the viewer."""
     components = visitor.ask("/config")[1]["components"]
@@ -100,7 +95,7 @@ def test_without_a_network_and_with_a_jumping_clock_the_page_works():
     with serving("-m", "tests.cage", "network,jumping-clock", **proxies) as server:
         assert server.visitor.ask("/")[0] == 200
         assert "dog" in server.visitor.translate()["translation"]
-        assert "curl" in str(export(server.visitor))
+        assert "answer" in ask(server.visitor, do="export", address="http://127.0.0.1/")
         assert "answer" in ask(server.visitor, do="beams", beam_size=2)
         assert server.visitor.ask("/healthz")[1]["seconds"] >= 0
         assert server.end() == 0
@@ -133,7 +128,7 @@ def test_without_a_writable_disk_the_page_translates(cage: str):
     with serving("-m", "tests.cage", cage) as server:
         assert server.visitor.ask("/")[0] == 200
         assert "dog" in server.visitor.translate()["translation"]
-        assert export(server.visitor)[0] == app.html.escape(app.DISK_FULL)
+        assert "answer" in ask(server.visitor, do="export", address="http://127.0.0.1/")
         assert "answer" in ask(server.visitor, do="importance")
         assert server.end() == 0
     assert {line["level"] for line in server.log()} == {"INFO"}
@@ -187,10 +182,9 @@ def test_the_log_is_lines_of_json_without_the_words_of_a_client(shared: Server):
     ask(shared.visitor, do=SECRET)
     shared.visitor.ask(f"/{SECRET}?{SECRET}")
     shared.visitor.ask("/gradio_api/queue/join", {"data": SECRET, "fn_index": SECRET})
-    for name in ("translate", "_choose_model"):  # missing fields, an unknown model
-        shared.visitor.join(name, SECRET)
-        with shared.visitor.stream() as messages:
-            assert any(each["msg"] == "process_completed" for each in messages)
+    shared.visitor.join("translate", SECRET, SECRET)  # an unknown model
+    with shared.visitor.stream() as messages:
+        assert any(each["msg"] == "process_completed" for each in messages)
     lines = shared.wait_for_log(since, lambda lines: len(lines) >= 6)
     assert SECRET not in str(lines)
     assert "score" in {line.get("kind") for line in lines}

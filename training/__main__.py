@@ -21,9 +21,11 @@ from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
+from training.hardware import disk_errors_as_user_errors
 from training.recipes import RECIPES, RENAMED
 from training.run.average import average_run, publish
 from training.run.card import refresh
+from training.run.directory import locked
 from training.trainer import Trainer
 
 MODELS = Path("assets/models")
@@ -60,8 +62,9 @@ def run_train(
         raise UserError(f"--minutes is {minutes}; give more than 0.")
     datasets.disable_progress_bars()
     trainer = Trainer(config, data, output or Path("runs") / config.name, resume, alignments, start)
-    trainer.prepare()
-    best = trainer.run(minutes)
+    with disk_errors_as_user_errors(trainer.output), locked(trainer.output):
+        trainer.prepare()
+        best = trainer.run(minutes)
     if trainer.main:
         print(f"The best model is {best}.")
 

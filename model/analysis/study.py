@@ -12,7 +12,7 @@ from typing import Any
 
 from model.analysis.measures import ALIGNED, POSITIONAL, RARE, SINK, Kind, Role
 from model.errors import UserError
-from model.files import write_atomically
+from model.files import read_json, write_atomically
 
 THRESHOLDS: dict[Role, float] = {  # the value that a measure must reach for the role
     "previous token": POSITIONAL,
@@ -102,14 +102,14 @@ class Study:
     def load(cls, path: Path) -> Study:
         """Read what `save` wrote. Raises UserError when the file is missing or not a study."""
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw = read_json(path)
             raw["sets"] = tuple(raw["sets"])
             raw["heads"] = tuple(HeadFindings(**_tuples(head)) for head in raw["heads"])
             curves = (AblationCurve(**_tuples(each)) for each in raw["ablation_curves"])
             raw["ablation_curves"] = tuple(curves)
             raw["aligners"] = tuple(Aligner(**each) for each in raw["aligners"])
             return cls(**raw)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{path} is not a valid study; write it again with python -m training study."
             ) from error

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
-from model.files import check_file, read_json, read_text, write_atomically, write_json
+from model.files import (
+    MAX_HEADER_BYTES,
+    open_tensors,
+    read_json,
+    read_text,
+    write_atomically,
+    write_json,
+)
 from model.network.transformer import Transformer
 from model.sentencepiece import load_tokenizer
 from model.storage.hub import OnHub
@@ -26,7 +33,6 @@ from model.tokenizer import Tokenizer
 
 FORMAT = 3  # 2 added weights in 8 bits, 3 imported models; 1 and 2 can still be read
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-MAX_HEADER_BYTES = 2 << 20  # names and shapes, which precede the weights; 16 kB for the default model
 MAX_PARAMETERS = 250_000_000  # 1 GB in memory; the shipped models have under 10 million
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
 SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
@@ -262,13 +268,8 @@ def _is_label(value: object) -> bool:
 
 def _read_model(config: ModelConfig, path: Path) -> Transformer:
     """The model of a weights file. A config that needs more memory than the file justifies is refused."""
-    check_file(path, MAX_WEIGHTS_BYTES)
     try:
-        with path.open("rb") as stream:
-            header_bytes = int.from_bytes(stream.read(8), "little")
-        if header_bytes > MAX_HEADER_BYTES:
-            raise UserError(f"{path} is truncated or broken (its header is too long); copy it again.")
-        with safe_open(path, "pt") as stored:
+        with open_tensors(path, MAX_WEIGHTS_BYTES) as stored:
             header = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
             _check_size(config, header, path)
             model = Transformer(config)

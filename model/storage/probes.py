@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, UInt8
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from model.errors import UserError
-from model.files import write_atomically
+from model.files import open_tensors, write_atomically
 from model.results import KINDS, AttentionRecord
 from model.storage.checkpoint import load_tokenizers
 from model.tokenizer import BOS_ID, EOS_ID, Tokenizer
@@ -69,13 +69,11 @@ class Probes:
         with other tokenizers. Shapes are checked before a tensor is read.
         """
         path = directory / PROBES
-        if not path.is_file():
+        if not path.exists():
             raise UserError(f"{directory} has no {PROBES}; this model's training was not probed.")
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError(f"{path} has more than {MAX_BYTES >> 20} MiB; probes are far smaller.")
         source, target = load_tokenizers(directory, joint=False)
         try:
-            with safe_open(path, framework="pt") as stream:
+            with open_tensors(path, MAX_BYTES) as stream:
                 steps, sentences = _parse_header(json.loads(stream.metadata()["probes"]))
                 probes = cls(sentences, source, target)
                 probes._check_shapes(stream, len(steps))

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.errors import UserError
+from model.files import read_bytes
 
 METRICS = "metrics.jsonl"
 MAX_BYTES = 64 << 20  # a run of 100,000 steps writes half a MB
@@ -24,14 +24,8 @@ class TrainingLog:
 
     @classmethod
     def load(cls, directory: Path) -> TrainingLog:
-        """Read the log of a model or run directory. Raises UserError if it is missing or too large."""
-        path = directory / METRICS
-        try:
-            if path.stat().st_size > MAX_BYTES:
-                raise UserError(f"{path} has more than {MAX_BYTES >> 20} MiB; logs are far smaller.")
-            rows = [_row(line) for line in path.read_bytes().splitlines()]
-        except OSError as error:
-            raise UserError(f"{directory} has no {METRICS}; copy it from the training run.") from error
+        """Read the log of a model or run directory. Raises UserError as `model.files.check_file` does."""
+        rows = [_row(line) for line in read_bytes(directory / METRICS, MAX_BYTES).splitlines()]
         return cls(tuple(row for row in rows if row is not None), rows.count(None))
 
 

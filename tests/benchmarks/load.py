@@ -30,6 +30,7 @@ import psutil
 import tyro
 from playwright.async_api import async_playwright
 
+from tests.benchmarks.attack import hostile_neighbour
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
 
@@ -283,6 +284,31 @@ async def marathon(server: Server, translations: int) -> tuple[float, bool]:
     return seconds / translations, growth < 0.02 and not errors
 
 
+async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float) -> bool:
+    """Simulate people beside a hostile client; print what they notice. Returns whether all limits are met."""
+    client, viewer = client_of(server), viewer_of(server)
+    everybody = [Person(-(10**6) - number, client, viewer) for number in range(people)]
+    before, most = memory_of(server), 0.0
+    end = time.monotonic() + seconds
+    lives = asyncio.gather(*(person.live(end) for person in everybody))
+    attacking = asyncio.create_task(hostile_neighbour(server, seconds))
+    while time.monotonic() < end:
+        most = max(most, memory_of(server))
+        await asyncio.sleep(1)
+    await asyncio.gather(lives, attacking)
+    await asyncio.sleep(60)
+    after = memory_of(server)
+    waits = sorted(wait for person in everybody for each in person.waits.values() for wait in each)
+    median, late = statistics.median(waits), waits[int(0.95 * (len(waits) - 1))]
+    errors = [error for person in everybody for error in person.errors]
+    print(f"{people} people beside a hostile neighbour, {seconds:.0f} s, {len(waits):,} answers")
+    fairness(everybody)
+    print(f"errors and lost answers: {len(errors)} {errors[:3]}")
+    print(f"wait: median {median:.2f} s, 95 % {late:.2f} s")
+    print(f"memory: {before:.0f} MB before, at most {most:.0f} MB, {after:.0f} MB a minute later")
+    return not errors and median < 0.5 and late < 2 and most < 1200 and after < 1.1 * before
+
+
 async def measure(people: int, seconds: float, translations: int, root: Path = ROOT) -> Figures:
     """All, one after the other, on one server of the release in this folder."""
     with serving(root=root) as server:
@@ -295,13 +321,27 @@ async def measure(people: int, seconds: float, translations: int, root: Path = R
         return Figures(picture, waited, each, served and steady)
 
 
-def main(people: int = 100, minutes: float = 5, translations: int = 10_000, previous: str = "") -> None:
+async def measure_fairness(people: int, seconds: float) -> bool:
+    """A second server with a client that attacks it."""
+    with serving() as server:
+        await asyncio.sleep(WARM_UP)
+        return await beside_a_hostile_neighbour(server, people, seconds)
+
+
+def main(
+    people: int = 100,
+    minutes: float = 5,
+    translations: int = 10_000,
+    hostile_minutes: float = 3,
+    previous: str = "",
+) -> None:
     """Print the waits of many people and the growth of memory; exit with 1 when a limit is missed.
 
     Args:
         people: Number of people at the same time.
         minutes: Duration of their visit.
         translations: Number of translations after that, one after another.
+        hostile_minutes: Duration of a second visit, beside a client that attacks; 0 leaves it out.
         previous: Commit of the previous release, which is measured first.
     """
     before = None
@@ -311,11 +351,12 @@ def main(people: int = 100, minutes: float = 5, translations: int = 10_000, prev
             before = asyncio.run(measure(people, 60 * minutes, translations, folder))
             print("\nThis release")
     figures = asyncio.run(measure(people, 60 * minutes, translations))
+    fair = not hostile_minutes or asyncio.run(measure_fairness(people, 60 * hostile_minutes))
     if before is not None:
         for name in ("picture", "crowd", "translation"):
             now, then = getattr(figures, name), getattr(before, name)
             print(f"{name:>12}: {now:.3f} s, previous release {then:.3f} s, {now / then:.2f} x")
-    if not figures.met:
+    if not (figures.met and fair):
         sys.exit("A limit was missed.")
     print("All limits are met.")
 

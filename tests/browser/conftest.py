@@ -52,10 +52,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    page = app.build(TRANSLATORS)
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    service = app.create(TRANSLATORS)
+    url = service.launch()
     yield url
-    page.close()
+    service.page.close()
 
 
 @pytest.fixture

@@ -64,8 +64,8 @@ PICTURES = {
 def main() -> None:
     """Serve the page, open it in each size and theme, go to each state, and save the picture."""
     translators, problems = app.load(app.MODELS)
-    page = app.build(translators, problems)
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    service = app.create(translators, problems)
+    url = service.launch()
     TARGET.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
@@ -81,7 +81,7 @@ def main() -> None:
             view.screenshot(path=TARGET / f"{name}.png")
             print(TARGET / f"{name}.png")
         browser.close()
-    page.close()
+    service.page.close()
 
 
 if __name__ == "__main__":

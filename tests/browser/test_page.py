@@ -21,6 +21,7 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
 from tests.browser.screen import FIRST, choose, point, readout, submit, translate
 from viz.payload import decode
+from viz.server.backend import UNEXPECTED
 from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
@@ -38,7 +39,7 @@ def test_the_first_page_shows_a_translated_example(opened: Page):
     [
         ("", "There is nothing to translate; type a sentence."),
         ("x " * 5000, "The sentence has 5001 tokens; at most 128 fit. Shorten it."),
-        ("crash", app.UNEXPECTED),
+        ("crash", UNEXPECTED),
     ],
 )
 def test_an_error_is_one_sentence_and_keeps_the_last_result(opened: Page, text: str, sentence: str):
@@ -196,9 +197,7 @@ def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
     forced = opened.evaluate(ask, {**request, "do": "translate", "prefix": []})
     assert forced["text"] == TRANSLATORS["de-en"].translate(FIRST).text
     assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: translate,")
-    assert (
-        opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == app.UNEXPECTED
-    )
+    assert opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == UNEXPECTED
 
 
 def test_a_server_out_of_reach_is_one_sentence(opened: Page):
@@ -290,25 +289,25 @@ def test_the_call_of_the_menu_gives_the_record(address: str):
 
 
 def test_without_a_model_the_page_says_how_to_train_one(browser: Browser):
-    page = app.build({}, ["broken is left out: its weights are cut short."])
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    service = app.create({}, ["broken is left out: its weights are cut short."])
+    url = service.launch()
     view = browser.new_page()
     view.goto(url)
     expect(view.get_by_role("alert").filter(visible=True)).to_contain_text("python -m training train")
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
-    page.close()
+    service.page.close()
 
 
 def test_a_broken_model_stays_named_after_another_one_translates(browser: Browser):
-    page = app.build(TRANSLATORS, ["broken is left out: its weights are cut short."])
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    service = app.create(TRANSLATORS, ["broken is left out: its weights are cut short."])
+    url = service.launch()
     view = browser.new_page()
     view.goto(url)
     view.locator(".hl-thumbnail").first.wait_for()
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
-    page.close()
+    service.page.close()
 
 
 @pytest.mark.parametrize(

@@ -63,15 +63,15 @@ class Proxy(BaseHTTPRequestHandler):
 @pytest.fixture
 def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("GRADIO_ROOT_PATH", PATH)
-    page = app.build(TRANSLATORS)
-    page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
-    Proxy.port, Proxy.passed_by = page.server_port, []
+    service = app.create(TRANSLATORS)
+    service.launch()
+    Proxy.port, Proxy.passed_by = service.page.server_port, []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}{PATH}/"
     server.shutdown()
     server.server_close()
-    page.close()
+    service.page.close()
 
 
 def test_page_and_api_work_under_a_path(browser: Browser, proxied: str):

@@ -1,4 +1,5 @@
 import json
+import time
 import unicodedata
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from model.errors import UserError
 from model.tokenizer import (
     BOS_ID,
     EOS_ID,
+    MAX_PIECE,
     PAD_ID,
     SPACE,
     SPECIALS,
@@ -17,6 +19,7 @@ from model.tokenizer import (
     Tokenizer,
     TokenizerKind,
     normalise,
+    split_long_words,
 )
 from tests.model.helpers import SENTENCES, trained
 
@@ -247,4 +250,31 @@ def test_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
     content["model"]["vocab"] = {"<unk>": 0, "Hund": 1}
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(UserError, match="must begin with the entries <pad> <unk> <s> </s>"):
+        Tokenizer.load(path)
+
+
+def test_a_long_run_of_letters_is_learned_in_parts():
+    """Named rule: `split_long_words`. The time for one word of 200,000 letters would be about 15 s."""
+    started = time.monotonic()
+    tokenizer = Tokenizer.train(["a" * 200_000, "Ein Hund."], "bpe", 200)
+    assert time.monotonic() - started < 5
+    assert max(map(len, tokenizer.pieces(range(len(tokenizer))))) <= MAX_PIECE
+    text = "a" * 300
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@given(st.text(st.characters() | st.just("x"), max_size=400) | st.just("x" * 397))
+def test_splitting_long_words_adds_spaces_inside_them_alone(text: str):
+    split = split_long_words(text)
+    assert split.replace(" ", "") == text.replace(" ", "")
+    assert all(len(word) < MAX_PIECE for word in split.split())
+    assert len(max(text.split(), key=len, default="")) >= MAX_PIECE or split == text
+
+
+def test_an_entry_that_is_too_long_is_refused(tmp_path: Path):
+    """A translation of such entries would take gigabytes."""
+    path = tmp_path / "tokenizer.json"
+    Tokenizer.train(["Ein Hund."], "word").save(path)
+    path.write_text(path.read_text("utf-8").replace("Hund", "H" * 3_000_000), encoding="utf-8")
+    with pytest.raises(UserError, match="an entry of 3,000,001 characters; at most 100 are read"):
         Tokenizer.load(path)

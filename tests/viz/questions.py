@@ -28,6 +28,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "values": {"ids": IDS, "mode": "norm"},
     "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
     "beams": {"beam_size": 3},
+    "export": {"prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"},
     "training": {},
     "training_step": {"step": 4, "sentence": 1},
 }

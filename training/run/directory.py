@@ -11,10 +11,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.metadata
 import json
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -45,6 +48,30 @@ def check_output(output: Path, resume: bool) -> None:
         raise UserError(f"There is no run to resume in {output}; start one without --resume.")
     if exists and not resume:
         raise UserError(f"{output} holds a run; add --resume to continue it or give another --output.")
+
+
+@contextmanager
+def locked(output: Path) -> Iterator[None]:
+    """Keep other processes from training into this directory. Raises UserError if one does.
+
+    The lock ends with the process, however that ends. Of a run of several processes, the first takes it.
+    """
+    if os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.with_name(f".{output.name}.lock").open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise UserError(
+                f"Process {file.read()} trains into {output}; stop it or give another --output."
+            ) from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
 
 
 def read_run(output: Path) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -62,7 +64,8 @@ def save_state(path: Path, model: Transformer, optimizer: torch.optim.Optimizer,
         tensors[f"model.{name}"] = parameter.detach().cpu()
         for key, value in optimizer.state[parameter].items():
             tensors[f"optimizer.{key}.{name}"] = value.cpu()
-    metadata = {"progress": json.dumps(asdict(progress))}
+    position = json.dumps(asdict(progress))
+    metadata = {"progress": position, "checksum": _checksum(position, tensors)}
     write_atomically(path, lambda part: save_file(tensors, part, metadata))
 
 
@@ -84,8 +87,22 @@ def read_state(path: Path) -> tuple[Progress, dict[str, Tensor]]:
     """The position and the tensors of a run. Raises UserError on a missing or broken file."""
     try:
         with safe_open(path, framework="pt") as stream:
-            values = json.loads(stream.metadata()["progress"])
+            metadata = stream.metadata()
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+            # Runs that began with an earlier version have no checksum.
+            if metadata.get("checksum") not in (None, _checksum(metadata["progress"], tensors)):
+                raise ValueError("its bytes have changed since it was written")
+            values = json.loads(metadata["progress"])
             values["snapshots"] = [Snapshot(**each) for each in values["snapshots"]]
-            return Progress(**values), {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+            return Progress(**values), tensors
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is broken ({error}); start the run again in another folder.") from error
+
+
+def _checksum(position: str, tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32 of the position and of all tensors by name, to notice a damaged disk."""
+    checksum = zlib.crc32(position.encode())
+    for name in sorted(tensors):
+        checksum = zlib.crc32(name.encode(), checksum)
+        checksum = zlib.crc32(tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy().data, checksum)
+    return f"{checksum:08x}"

@@ -1,21 +1,44 @@
-"""The named endpoints of the page's HTTP API; each sends one of the viewer's requests."""
+"""The named endpoints of the page's HTTP API; each sends one of the viewer's requests.
+
+Clients call them by Gradio's protocol, but not through Gradio's queue, which computes and keeps results that
+nobody reads: a call is computed when its client reads it, and cancelled when the client disconnects.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import gradio as gr
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
-from viz.server.scheduler import Scheduler
+from model.errors import UserError, quote_untrusted
+from viz.server.scheduler import BUSY, Scheduler
+
+MAX_UNREAD = 64  # calls that no client reads yet; a further one replaces the oldest
+UNREAD_SECONDS = 20
+MAX_OPEN = 32  # calls that one session may have started
+UNKNOWN_CALL = "There is no such call, or it was not read in time; call the endpoint again."
 
 
 class Api:
-    """The endpoints, one method each. Gradio sends their errors, one sentence, to the client."""
+    """The endpoints, one method each. Their errors are one sentence for the client."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+
+    @property
+    def endpoints(self) -> tuple[Callable[..., Awaitable[Any]], ...]:
+        """All endpoints, each named like its function."""
+        return self.translate, self.attention, self.score, self.mute
 
     async def attention(
         self,
@@ -73,9 +96,142 @@ class Api:
         request = {"do": do, "text": text, "model": model, **options, **more}
         answered: dict[str, Any] = json.loads(await self.scheduler.ask(request))
         if "error" in answered:
-            raise gr.Error(answered["error"], print_exception=False)
+            raise UserError(answered["error"])
         answer: dict[str, Any] = answered["answer"]
         return answer
+
+
+@dataclass
+class Call:
+    """A call of an endpoint, which waits for its client to read the result."""
+
+    compute: Callable[[], Awaitable[Any]]
+    session: str | None = None  # None for a call that is read on its own
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    since: float = field(default_factory=time.monotonic)
+
+
+class Calls:
+    """Gradio's protocol of calls, of which all routes are served here."""
+
+    def __init__(self, api: Api, functions: Mapping[int, str]) -> None:
+        self.endpoints = {endpoint.__name__: endpoint for endpoint in api.endpoints}
+        self.functions = functions  # the numbers under which Gradio's clients know the endpoints
+        self.unread: OrderedDict[str, Call] = OrderedDict()
+        self.reading: dict[str, list[Call]] = {}  # by session: its further calls
+
+    def routes(self) -> list[Route]:
+        """Return the routes, which come before Gradio's own."""
+        root = "/gradio_api"
+        return [
+            *(Route(f"{root}/call/{v2}{{name}}", self.start, methods=["POST"]) for v2 in ("v2/", "")),
+            *(Route(f"{root}/call/{v2}{{name}}/{{call}}", self.read, methods=["GET"]) for v2 in ("v2/", "")),
+            Route(f"{root}/queue/join", self.join, methods=["POST"]),
+            Route(f"{root}/queue/data", self.read_session, methods=["GET"]),
+        ]
+
+    async def start(self, request: Request) -> Response:
+        """Note a call whose result is read on its own: a list of arguments, or for v2 an object."""
+        body = await request.json()
+        named = "/v2/" in request.url.path
+        given = body if named or not isinstance(body, dict) else body.get("data")
+        return self._note(request.path_params["name"], given)
+
+    async def join(self, request: Request) -> Response:
+        """Note a call whose result is read in the stream of its session."""
+        body = await request.json()
+        body = body if isinstance(body, dict) else {}
+        function, session = body.get("fn_index"), body.get("session_hash")
+        if not isinstance(session, str):
+            raise HTTPException(400, "“session_hash” must be a text that names your session.")
+        name = self.functions.get(function) if isinstance(function, int) else None
+        return self._note(name, body.get("data"), session)
+
+    async def read(self, request: Request) -> Response:
+        """Compute one call and stream its result."""
+        call = self.unread.pop(request.path_params["call"], None)
+        if call is None:
+            raise HTTPException(404, UNKNOWN_CALL)
+
+        async def events() -> AsyncIterator[str]:
+            result, error = await _outcome(call)
+            name, data = ("error", {"error": error}) if error else ("complete", [result])
+            yield f"event: {name}\ndata: {json.dumps(data)}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def read_session(self, request: Request) -> Response:
+        """Compute the calls of a session, one after the other, and stream the results."""
+        session = request.query_params.get("session_hash", "")
+        calls = [call for call in self.unread.values() if call.session == session]
+        if not calls:
+            raise HTTPException(404, UNKNOWN_CALL)
+        for call in calls:
+            del self.unread[call.id]
+        self.reading[session] = calls
+
+        async def events() -> AsyncIterator[str]:
+            try:
+                while calls:
+                    yield _message("process_starts", event_id=calls[0].id, eta=None)
+                    result, error = await _outcome(calls[0])
+                    output = {"error": error} if error else {"data": [result], "is_generating": False}
+                    yield _message(
+                        "process_completed", event_id=calls[0].id, output=output, success=error is None
+                    )
+                    del calls[0]
+            finally:
+                if self.reading.get(session) is calls:
+                    del self.reading[session]
+            yield _message("close_stream", event_id=None)
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    def _note(self, name: str | None, given: object, session: str | None = None) -> Response:
+        if name not in self.endpoints:
+            known = ", ".join(self.endpoints)
+            raise HTTPException(404, f"There is no endpoint {quote_untrusted(name)}; choose one of: {known}.")
+        call = Call(_bind(self.endpoints[name], given), session)
+        if session in self.reading:
+            if len(self.reading[session]) >= MAX_OPEN:
+                raise HTTPException(503, BUSY)
+            self.reading[session].append(call)
+        else:
+            self.unread[call.id] = call
+            self._drop_unread()
+        return JSONResponse({"event_id": call.id})
+
+    def _drop_unread(self) -> None:
+        def is_due(call: Call) -> bool:
+            return len(self.unread) > MAX_UNREAD or time.monotonic() - call.since > UNREAD_SECONDS
+
+        while self.unread and is_due(next(iter(self.unread.values()))):
+            self.unread.popitem(last=False)
+
+
+def _bind(endpoint: Callable[..., Awaitable[Any]], given: object) -> Callable[[], Awaitable[Any]]:
+    """Return the call of the endpoint with these arguments. Raises HTTPException unless it takes them."""
+    signature = inspect.signature(endpoint)
+    try:
+        bound = signature.bind(**given) if isinstance(given, dict) else signature.bind(*given)  # type: ignore[misc]
+    except TypeError as error:
+        fields = signature.parameters.values()
+        needed = " and ".join(f"“{one.name}”" for one in fields if one.default is one.empty)
+        every = ", ".join(one.name for one in fields)
+        raise HTTPException(400, f"{endpoint.__name__} needs {needed}; its fields are: {every}.") from error
+    return lambda: endpoint(*bound.args, **bound.kwargs)
+
+
+async def _outcome(call: Call) -> tuple[Any, str | None]:
+    """The result of a call, or the sentence that says why there is none."""
+    try:
+        return await call.compute(), None
+    except UserError as error:
+        return None, str(error)
+
+
+def _message(kind: str, **fields: Any) -> str:
+    return f"data: {json.dumps({'msg': kind, **fields})}\n\n"
 
 
 def _summary(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from model import Translator
 from model.errors import UserError, quote_untrusted
-from viz.export import files
 from viz.server import validation
-from viz.server.handlers import HANDLERS, find_handler, payload_of, run_translation
-from viz.server.snippets import call_of, curl_call, python_call
-from viz.server.validation import ExportRequest
+from viz.server.handlers import HANDLERS, find_handler
 
 UNEXPECTED = "This is an error of the server, and its log says more. The last result is kept; try again."
 
 logger = logging.getLogger("headlight")
 
 R = TypeVar("R", bound=validation.Request)
-
-
-class Exported(NamedTuple):
-    """A record outside the page."""
-
-    files: dict[str, bytes]  # by name
-    python: str  # the API call that gives the record
-    curl: str
 
 
 class Backend:
@@ -47,19 +36,6 @@ class Backend:
         except Exception:
             logger.exception("answer")
             return {"error": UNEXPECTED}
-
-    def export(self, request: object) -> Exported:
-        """Return a record as files, and the API call that gives it. Raises UserError.
-
-        The record is computed again from the request: `prefix`, the tokens that were given, and the model
-        determine it.
-        """
-        translator, asked = self._read(ExportRequest, request)
-        translation = run_translation(translator, asked, prefix=asked.prefix)
-        record, call = payload_of(translator, asked, translation), call_of(asked)
-        return Exported(
-            files(translation, record), python_call(asked.address, *call), curl_call(asked.address, *call)
-        )
 
     def _read(self, kind: type[R], request: object) -> tuple[Translator, R]:
         checked = validation.read(kind, request)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from viz.server.scheduler import Scheduler
+from viz.server.scheduler import RefusedError, Scheduler
 from viz.viewer import head
 
 MOUNT = """
@@ -20,7 +20,10 @@ def viewer(scheduler: Scheduler, **arguments: Any) -> gr.HTML:
     """Return a `gr.HTML` that holds the viewer; the viewer asks the server only for what needs the model."""
 
     async def ask(request: Any) -> Response:
-        return Response(await scheduler.ask(request), media_type="application/json")
+        try:
+            return Response(await scheduler.ask(request), media_type="application/json")
+        except RefusedError as refusal:
+            return JSONResponse({"error": str(refusal)}, 503 if scheduler.is_stopping else 200)
 
     async def queue_position(request: Any) -> int | None:
         return scheduler.queue_position(request)

@@ -7,9 +7,10 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -19,71 +20,118 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from model.errors import UserError
+from viz.server.api import Calls
+from viz.server.connections import LimitedConnection, raise_file_limit
 from viz.server.middleware import RequestFilter, Workload
+from viz.server.scheduler import Scheduler
 
-FINISH_SECONDS = 6  # for requests in progress when the server is stopped
+FINISH_SECONDS = 5  # for requests in progress when the server is stopped
 CLOSE_SECONDS = 1  # for connections that are still open then, such as the heartbeat of an open page
-EXIT_SECONDS = 8.5  # the process ends after this in any case: service managers kill it after 10
+EXIT_SECONDS = 7.5  # the process ends after this in any case: service managers kill it after 10
+
+# A thread asks for Python's lock at each of the hundreds of operations of a translation, and waits this long
+# while another computes; with the 5 ms of Python a short request would take seconds beside a long one.
+SWITCH_SECONDS = 5e-4
 
 logger = logging.getLogger("headlight")
 
 
 class Service:
-    """The process around the page: its middleware, health endpoint and shutdown."""
+    """The page in its process: its launch, middleware, health endpoint and shutdown."""
 
-    def __init__(self, models: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        page: gr.Blocks,
+        scheduler: Scheduler,
+        calls: Calls,
+        models: Sequence[str],
+        look: Mapping[str, Any],
+        origins: Sequence[str] = (),
+    ) -> None:
+        self.page = page
+        self.scheduler = scheduler
         self.workload = Workload()
-        self._models = list(models)
+        self._calls, self._models, self._look, self._origins = calls, models, look, origins
         self._started = time.monotonic()
         self._stop_requested = threading.Event()
 
     def app_kwargs(self) -> dict[str, Any]:
         """Return what `launch` passes on to FastAPI."""
         return {
-            "routes": [Route("/healthz", self.health)],
-            "middleware": [Middleware(RequestFilter, workload=self.workload)],
+            "routes": [Route("/healthz", self.health), *self._calls.routes()],
+            "middleware": [Middleware(RequestFilter, workload=self.workload, origins=self._origins)],
         }
 
     async def health(self, _: Request) -> JSONResponse:
         """Report the status without running a model."""
-        stopping = self.workload.stopping
+        status = "ok"
+        if self.workload.stopping:
+            status = "stopping"
+        elif self.scheduler.is_stuck():
+            status = "stuck"
         report = {
-            "status": "stopping" if stopping else "ok",
+            "status": status,
             "models": self._models,
             "seconds": round(time.monotonic() - self._started, 1),
         }
-        return JSONResponse(report, 503 if stopping else 200, {"Cache-Control": "no-store"})
+        return JSONResponse(report, 200 if status == "ok" else 503, {"Cache-Control": "no-store"})
 
     def install_signal_handlers(self) -> None:
         """Note SIGTERM and Ctrl-C. Call this before `launch`, which serves before it returns."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop_requested.set())
 
-    def run(self, page: gr.Blocks) -> None:
+    def launch(self, host: str = "127.0.0.1", port: int | None = None) -> str:
+        """Serve the page in a thread of its own, and return its address."""
+        os.environ["no_proxy"] = "*"  # at launch Gradio sends requests to this server
+        _, address, _ = self.page.launch(
+            server_name=host,
+            server_port=port,
+            app_kwargs=self.app_kwargs(),
+            **self._look,
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            share=False,
+            quiet=True,
+            prevent_thread_lock=True,
+            state_session_capacity=200,  # Gradio keeps 75 kB for each of the latest sessions
+            _frontend=False,  # sends no request to itself, which a busy machine answers too late
+        )
+        raise_file_limit()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        # uvicorn looks this up for each new connection.
+        self.page.server.config.http_protocol_class = LimitedConnection
+        return str(address)
+
+    def run(self) -> None:
         """Serve a launched page until a signal, then shut down within ten seconds.
 
-        Requests in progress are finished, new work is refused. A second Ctrl-C ends the process at once.
+        Running work is finished, all other is refused. A second Ctrl-C ends the process at once.
         """
         self._stop_requested.wait()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         deadline = threading.Timer(EXIT_SECONDS, os._exit, [0])  # in case a worker thread never ends
         deadline.daemon = True
         deadline.start()
-        self.stop(page)
+        self.stop()
 
-    def stop(self, page: gr.Blocks) -> None:
-        """Finish the requests in progress, then close the page."""
+    def stop(self) -> None:
+        """Finish the work in progress and refuse all other, then close the page."""
         self.workload.stopping = True
         logger.info("The server stops; %d requests are in progress.", self.workload.running)
-        deadline = time.monotonic() + FINISH_SECONDS
-        while self._is_busy(page) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        page.server.config.timeout_graceful_shutdown = CLOSE_SECONDS
-        page.close(verbose=False)
+        loop = self.page.server.servers[0].get_loop()
+        loop.call_soon_threadsafe(self.scheduler.stop)
+        self._wait_for_requests(FINISH_SECONDS)
+        loop.call_soon_threadsafe(self.scheduler.close)
+        self._wait_for_requests(CLOSE_SECONDS)
+        self.page.server.config.timeout_graceful_shutdown = CLOSE_SECONDS
+        self.page.close(verbose=False)
 
-    def _is_busy(self, page: gr.Blocks) -> bool:
-        """Whether a request is in progress, or a callback whose client has not yet asked for its result."""
-        return self.workload.running > 0 or page._queue.get_active_worker_count() > 0
+    def _wait_for_requests(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.workload.running > 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 def check_address(host: str, port: int) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 import traceback
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
+
+MAX_PER_MINUTE = 10
 
 logger = logging.getLogger("headlight")
 
@@ -27,10 +31,34 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line | getattr(record, "fields", {}), ensure_ascii=False)
 
 
+class RateLimit(logging.Filter):
+    """Passes ten records of each kind in a minute, so that a flood of connections does not fill the disk.
+
+    Requests are passed: each is one line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed: Counter[str] = Counter()
+        self.until = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Count the record; its kind is its logger and its text without arguments."""
+        if record.name == "headlight.requests":
+            return True
+        if time.monotonic() > self.until:
+            self.passed.clear()
+            self.until = time.monotonic() + 60
+        kind = f"{record.name} {record.msg}"
+        self.passed[kind] += 1
+        return self.passed[kind] <= MAX_PER_MINUTE
+
+
 def configure_logging() -> None:
     """Send every log of this process to the standard error as lines of JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
+    handler.addFilter(RateLimit())
     logging.basicConfig(handlers=[handler], force=True)
     logger.setLevel(logging.INFO)
     uvicorn = logging.getLogger("uvicorn")  # it adds its own handlers when it starts

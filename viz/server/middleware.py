@@ -1,4 +1,4 @@
-"""Filters HTTP requests: which routes exist, how large a body may be, and what is logged."""
+"""Filters HTTP requests: which routes exist, how large a body may be, who may read, and what is logged."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import asyncio
 import errno
 import json
 import logging
+import os
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
-from starlette.datastructures import Headers
+import gradio.routes
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from model.errors import UserError, quote_untrusted
 from viz.server.handlers import find_handler
+from viz.server.scheduler import Client, asking
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
 # the server send requests. Only these routes are served; all others return 404. * matches one part of a path,
@@ -42,7 +46,6 @@ PAGE_ROUTES = (
     "GET /gradio_api/startup-events",
     "GET /gradio_api/heartbeat/*",
     "GET /gradio_api/queue/status",
-    "GET /gradio_api/file=**",
     "POST /gradio_api/cancel",
     "POST /gradio_api/reset",
 )
@@ -60,14 +63,27 @@ WORK_ROUTES = (
 
 def _regex(route: str) -> re.Pattern[str]:
     pattern = re.escape(route).replace(r"\*\*", ".+").replace(r"\*", "[^/]+")
-    return re.compile(pattern.replace("file=", "file=(?!(?i:https?):)") + "/?")
+    return re.compile(pattern + "/?")
 
 
 ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
 MAX_BODY = 1 << 17  # a sentence with every head and token named needs less than half
 MAX_DEPTH = 32
+MAX_UNSENT = 64 * 2**20  # bytes of responses that clients have yet to read
+PIECE = 1 << 16
 BODY_SECONDS = 20
 CLIENT_GONE = 499  # nginx's status for a client that disconnected
+
+SELF = "'self'"
+# Gradio's page makes functions from text and has inline scripts and styles; a blob is an exported file.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; object-src 'none'; base-uri 'self'; "
+    "form-action 'self'"
+)
+
+# Gradio's would allow every site to read responses; the request filter allows those that are configured.
+gradio.routes.CustomCORSMiddleware = lambda app, **_: app  # type: ignore[attr-defined, assignment]
 
 NOT_FOUND = "There is nothing here; the page is at /."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
@@ -81,6 +97,7 @@ class Workload:
     def __init__(self) -> None:
         self.running = 0
         self.stopping = False
+        self._unsent: dict[asyncio.Timeout, int] = {}  # bytes that clients have yet to read
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -91,22 +108,46 @@ class Workload:
         finally:
             self.running -= 1
 
+    @asynccontextmanager
+    async def sending(self, size: int) -> AsyncIterator[None]:
+        """Count the bytes of a response. When there are too many, the oldest responses are broken off."""
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._unsent[limit] = size
+                while sum(self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
+                    oldest = next(iter(self._unsent))
+                    del self._unsent[oldest]
+                    oldest.reschedule(asyncio.get_running_loop().time())
+                yield
+        except TimeoutError as error:
+            raise ClientDisconnect from error
+        finally:
+            self._unsent.pop(limit, None)
+
 
 class RequestFilter:
     """ASGI middleware that passes valid requests on to Gradio and answers all others."""
 
-    def __init__(self, app: ASGIApp, workload: Workload) -> None:
+    def __init__(self, app: ASGIApp, workload: Workload, origins: Iterable[str] = ()) -> None:
         self.app = app
         self.workload = workload
+        self.origins = frozenset(origins)
+        self.headers = _security_headers(self.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        context = RequestContext(scope, receive, send)
+        origin = Headers(scope=scope).get("origin")
+        headers = self.headers | (_cross_origin_headers(origin) if origin in self.origins else {})
+        context = RequestContext(scope, receive, send, self.workload, headers)
         try:
+            if scope["method"] == "OPTIONS" and origin in self.origins:
+                await Response(status_code=204)(scope, receive, context.send)
+                return
             await self._check(context)
+            asking.set(context.client)
             with self.workload.counted() if context.is_work else nullcontext():
                 work = self.app(scope, context.receive, context.send)
                 await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
@@ -135,10 +176,15 @@ class RequestFilter:
 class RequestContext:
     """One request on its way through, and what is logged of it: never what a person wrote."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, workload: Workload, headers: Mapping[str, str]
+    ) -> None:
         self.route = _route(scope)
         self.is_work = self.route in WORK_ROUTES
+        # uvicorn has put in the address that a trusted proxy has forwarded.
+        self.client = Client((scope.get("client") or ("",))[0], _session_in_query(scope))
         self._scope, self._receive, self._send = scope, receive, send
+        self._workload, self._headers = workload, headers
         self._started = time.monotonic()
         self._body: bytes | None = None  # read here, and not yet passed on
         self._status: int | None = None
@@ -158,8 +204,16 @@ class RequestContext:
         """Send a part of the response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
-        await self._send(message)
-        self._is_complete = message["type"] == "http.response.body" and not message.get("more_body")
+            MutableHeaders(scope=message).update(self._headers)
+            await self._send(message)
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        async with self._workload.sending(len(body)):  # in pieces: each waits until the last one is taken
+            for start in range(0, len(body) or 1, PIECE):
+                last = start + PIECE >= len(body)
+                piece = {"body": body[start : start + PIECE], "more_body": more or not last}
+                await self._send({"type": "http.response.body", **piece})
+        self._is_complete = not more
 
     async def respond(self, status: int, sentence: str) -> None:
         """Respond with one sentence, in the field that Gradio's clients read; end a started stream."""
@@ -183,6 +237,8 @@ class RequestContext:
             raise HTTPException(408, "The request took too long to arrive; send it again.") from error
         value = _parse(self._body)
         call = value if isinstance(value, dict) else {}
+        if isinstance(session := call.get("session_hash"), str):
+            self.client = self.client._replace(session=session)
         if self.route == VIEWER_ROUTE and call.get("fn_name") == "queue_position":
             self.is_work = False  # sent every other second by each waiting page
         if handler := find_handler(call.get("data")):
@@ -202,6 +258,36 @@ class RequestContext:
         fields = {"method": method, "path": path, "status": status, "ms": milliseconds} | self._fields
         level = logging.ERROR if "error" in fields else logging.INFO
         logger.log(level, "request", extra={"fields": fields})
+
+
+def check_origins(origins: Iterable[str]) -> None:
+    """Raise UserError unless each is the origin of a site."""
+    for origin in origins:
+        if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?", origin):
+            raise UserError(
+                f"{quote_untrusted(origin)} is not an origin; write it as in https://school.example."
+            )
+
+
+def _security_headers(origins: Iterable[str]) -> dict[str, str]:
+    space = ["https://huggingface.co"] if "SPACE_ID" in os.environ else []
+    return {
+        "Content-Security-Policy": f"{POLICY}; frame-ancestors {' '.join((SELF, *space, *sorted(origins)))}",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+    }
+
+
+def _cross_origin_headers(origin: str | None) -> dict[str, str]:
+    return {
+        "Access-Control-Allow-Origin": str(origin),
+        "Access-Control-Allow-Headers": "content-type",
+        "Vary": "Origin",
+    }
+
+
+def _session_in_query(scope: Scope) -> str:
+    return QueryParams(scope.get("query_string", b"")).get("session_hash", "")
 
 
 def _route(scope: Scope) -> str | None:

@@ -1,6 +1,6 @@
-"""Schedules the work of all clients: a quick and a slow queue, shared computations, and a response cache.
+"""Schedules the work of all clients: fair queues for cheap and for costly work, and a response cache.
 
-Quick requests never wait for slow ones. Equal requests share one computation, and its response is cached: a
+Cheap requests never wait for costly ones. Equal requests share one computation, and its response is cached: a
 request contains everything that its response depends on, so a response says nothing about who asked for it.
 """
 
@@ -9,27 +9,51 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 
+from model.errors import UserError
 from viz.payload import to_json
-from viz.server.handlers import find_handler
+from viz.server.handlers import estimate_seconds, find_handler
 
 Answer = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one sentence}
-T = TypeVar("T")
+Work = Callable[[], tuple[bytes, bool]]  # returns a response, and whether it is an answer
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
 # Torch's threads for one computation. All computations together use at most one thread for each core; with
 # few cores, each computation uses one thread. With more, the threads that share a computation sleep while
 # they wait for each other, and it takes four times as long.
 QUICK_THREADS, SLOW_THREADS = 1, max(1, torch.get_num_threads() - QUICK_AT_ONCE)
-MAX_WAITING = 256  # in one queue; further requests are refused
+QUICK_SECONDS = 0.3  # estimated; what takes longer waits in the slow queue
+MAX_WAITING = 60  # estimated seconds of work that wait for one worker; further requests are refused
+STUCK_SECONDS = 60  # the longest request of the largest model takes less
 MAX_CACHED = 32 * 2**20  # bytes of responses: some hundred translations
+MAX_RESPONSE = 64 * 2**20  # bytes; the record of the largest model and the longest sentence has 58 MB
 BUSY = "Many people are asking at once; try again in a moment."
+STOPPING = "The server is stopping; try again in a moment."
+TOO_LARGE = "The answer is too large to send; shorten the sentence."
+
+
+class RefusedError(UserError):
+    """The request was not answered because the server is busy or stopping. It is not the request's fault."""
+
+
+class Client(NamedTuple):
+    """Who asks. Everyone behind one router or proxy has the same address, and anyone can make up sessions."""
+
+    address: str = ""
+    session: str = ""
+
+
+NOBODY = Client()  # work that no HTTP request asks for
+asking: ContextVar[Client] = ContextVar("asking")  # set for each HTTP request
 
 
 class ResponseCache:
@@ -54,17 +78,119 @@ class ResponseCache:
             self.used -= len(self.responses.popitem(last=False)[1])
 
 
+@dataclass(eq=False)
+class Turn:
+    """A request that waits for a worker."""
+
+    client: Client
+    seconds: float  # that the work takes, estimated
+    arrived: tuple[float, float]  # the clocks of the addresses and of the sessions
+    granted: asyncio.Future[None] = field(default_factory=asyncio.Future)
+
+
+class FairShares:
+    """Equal shares for all owners: weighted fair queueing (Demers, Keshav and Shenker 1989).
+
+    Work is done in the order in which it would be finished if all owners were served at once, each with the
+    same share of a worker. So cheap work comes before costly work that arrived a little earlier, everything
+    gets its turn, and an owner's second request waits for the first requests of the others.
+    """
+
+    def __init__(self) -> None:
+        self.clock = 0.0  # seconds that each owner could have been served
+        self.served: dict[Hashable, float] = {}  # the clock at the end of all work so far
+
+    def order(
+        self, turns: Iterable[Turn], owner: Callable[[Turn], Hashable], arrived: Callable[[Turn], float]
+    ) -> list[Turn]:
+        """Return the turns by their finishing time; those of one owner stay in the given order."""
+        last: dict[Hashable, float] = {}
+        finished: dict[Turn, float] = {}
+        for turn in turns:
+            before = last.get(owner(turn), self.served.get(owner(turn), 0.0))
+            last[owner(turn)] = finished[turn] = max(arrived(turn), before) + turn.seconds
+        return sorted(finished, key=finished.__getitem__)
+
+    def serve(self, owner: Hashable, arrived: float, seconds: float, owners: int) -> None:
+        """Note that work begins, one of `owners` being served."""
+        self.served[owner] = max(arrived, self.served.get(owner, 0.0)) + seconds
+        self.clock += seconds / owners
+        if len(self.served) > 2 * owners + 100:
+            self.served = {one: until for one, until in self.served.items() if until > self.clock}
+
+
 class WorkQueue:
-    """Worker threads, each with its number of torch threads, and the requests that wait for them."""
+    """Worker threads, each with its number of torch threads, and the requests that wait for them.
+
+    The workers are shared fairly among addresses, and the share of an address among its sessions.
+    """
 
     def __init__(self, at_once: int, torch_threads: int) -> None:
-        self.turns = asyncio.Semaphore(at_once)  # granted in the order of arrival
+        self.at_once = at_once
         self.workers = ThreadPoolExecutor(at_once, initializer=_use_threads, initargs=(torch_threads,))
-        self.waiting: dict[str, None] = {}  # keys in the order of arrival
+        self.waiting: dict[str, Turn] = {}  # by key, in the order of arrival
+        self.running: dict[str, float] = {}  # the time at which each began
+        self.stopping = False
+        self._addresses, self._sessions = FairShares(), FairShares()
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run the work in a thread; the caller holds one of the `turns`."""
-        return await asyncio.get_running_loop().run_in_executor(self.workers, work)
+    def order(self) -> list[Turn]:
+        """Return the waiting turns, the next one first."""
+        by_session = self._sessions.order(
+            self.waiting.values(), lambda turn: turn.client, lambda turn: turn.arrived[1]
+        )
+        return self._addresses.order(
+            by_session, lambda turn: turn.client.address, lambda turn: turn.arrived[0]
+        )
+
+    async def run(self, key: str, client: Client, seconds: float, work: Work) -> tuple[bytes, bool]:
+        """Run the work in a thread in its turn. Raises RefusedError if the server is too busy or stopping."""
+        if self.stopping:
+            raise RefusedError(STOPPING)
+        turn = Turn(client, seconds, (self._addresses.clock, self._sessions.clock))
+        self.waiting[key] = turn
+        self._refuse_excess()
+        self._start_next()
+        await turn.granted
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.workers, work)
+        finally:
+            del self.running[key]
+            self._start_next()
+
+    def is_stuck(self) -> bool:
+        """Whether a worker has not finished for so long that it never may."""
+        return any(time.monotonic() - began > STUCK_SECONDS for began in self.running.values())
+
+    def stop(self) -> None:
+        """Refuse all work that has not begun."""
+        self.stopping = True
+        for turn in self.waiting.values():
+            _refuse(turn, STOPPING)
+        self.waiting.clear()
+
+    def _refuse_excess(self) -> None:
+        """Refuse those who would wait longest, until all others fit."""
+        excess = sum(turn.seconds for turn in self.waiting.values()) - MAX_WAITING * self.at_once
+        keys = {turn: key for key, turn in self.waiting.items()} if excess > 0 else {}
+        for turn in reversed(self.order() if excess > 0 else []):
+            if excess <= 0:
+                return
+            excess -= turn.seconds
+            del self.waiting[keys[turn]]
+            _refuse(turn, BUSY)
+
+    def _start_next(self) -> None:
+        while self.waiting and len(self.running) < self.at_once:
+            turn = self.order()[0]
+            key = next(key for key, other in self.waiting.items() if other is turn)
+            clients = {other.client for other in self.waiting.values()}
+            here = sum(client.address == turn.client.address for client in clients)
+            addresses = len({client.address for client in clients})
+            self._addresses.serve(turn.client.address, turn.arrived[0], turn.seconds, addresses)
+            self._sessions.serve(turn.client, turn.arrived[1], turn.seconds, here)
+            del self.waiting[key]
+            self.running[key] = time.monotonic()
+            turn.granted.set_result(None)
 
 
 class Scheduler:
@@ -77,9 +203,10 @@ class Scheduler:
         self.running: dict[str, asyncio.Task[bytes]] = {}
         self.waiters: Counter[str] = Counter()
         self.cache = ResponseCache(max_cached)
+        self.is_stopping = self.is_closed = False
 
     async def ask(self, request: object) -> bytes:
-        """Return the answer as JSON.
+        """Return the answer as JSON. Raises RefusedError if the server is too busy or stopping.
 
         A disconnecting client does not cancel the work for others. Queued work without waiters is cancelled.
         """
@@ -88,13 +215,14 @@ class Scheduler:
         if cached is not None:
             return cached
         if key not in self.running:
-            if len(queue.waiting) >= MAX_WAITING:
-                return _encoded({"error": BUSY})
-            queue.waiting[key] = None
             self.running[key] = asyncio.create_task(self._run(key, queue, request))
         self.waiters[key] += 1
         try:
             return await asyncio.shield(self.running[key])
+        except asyncio.CancelledError:
+            if self.is_closed:
+                raise RefusedError(STOPPING) from None
+            raise
         finally:
             self.waiters[key] -= 1
             if not self.waiters[key]:
@@ -103,20 +231,31 @@ class Scheduler:
                     del queue.waiting[key]
                     self.running.pop(key).cancel()
 
-    async def run_slow(self, work: Callable[[], T]) -> T:
-        """Run other slow work, in its turn among the slow requests."""
-        async with self.slow_queue.turns:
-            return await self.slow_queue.run(work)
-
     def queue_position(self, request: object) -> int | None:
         """Return the position of a waiting request in its queue, from 1; None when it does not wait."""
-        waiting = list(self._queue_of(request).waiting)
-        key = key_of(request)
-        return waiting.index(key) + 1 if key in waiting else None
+        queue = self._queue_of(request)
+        turn = queue.waiting.get(key_of(request))
+        return queue.order().index(turn) + 1 if turn else None
+
+    def is_stuck(self) -> bool:
+        """Whether a worker seems to hang."""
+        return self.quick_queue.is_stuck() or self.slow_queue.is_stuck()
+
+    def stop(self) -> None:
+        """Refuse all work that has not begun. Call this in the event loop."""
+        self.is_stopping = True
+        self.quick_queue.stop()
+        self.slow_queue.stop()
+
+    def close(self) -> None:
+        """Refuse all requests, also those whose work has begun; the threads cannot be stopped."""
+        self.stop()
+        self.is_closed = True
+        for task in self.running.values():
+            task.cancel()
 
     def _queue_of(self, request: object) -> WorkQueue:
-        handler = find_handler(request)
-        return self.slow_queue if handler and handler.slow else self.quick_queue
+        return self.quick_queue if estimate_seconds(request) <= QUICK_SECONDS else self.slow_queue
 
     async def _run(self, key: str, queue: WorkQueue, request: object) -> bytes:
         def work() -> tuple[bytes, bool]:
@@ -124,16 +263,21 @@ class Scheduler:
             return _encoded(answered), "answer" in answered
 
         try:
-            async with queue.turns:
-                del queue.waiting[key]  # from here on it runs to its end
-                response, is_answer = await queue.run(work)
+            response, is_answer = await queue.run(key, asking.get(NOBODY), estimate_seconds(request), work)
         finally:
             if self.running.get(key) is asyncio.current_task():  # else the same request was started again
                 del self.running[key]
+        if len(response) > MAX_RESPONSE:
+            return _encoded({"error": TOO_LARGE})
         handler = find_handler(request)
-        if is_answer and not (handler and handler.from_files):
+        if is_answer and handler and handler.is_cached:
             self.cache.put(key, response)
         return response
+
+
+def _refuse(turn: Turn, sentence: str) -> None:
+    if not turn.granted.done():
+        turn.granted.set_exception(RefusedError(sentence))
 
 
 def _use_threads(number: int) -> None:

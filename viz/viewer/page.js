@@ -15,6 +15,9 @@ const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
 let captions = {}; // by model and sentence
+let examples = {}; // the sentences of each model
+let buttons = 0; // for examples
+let downloads = []; // addresses of the exported files
 let latest = null; // the request that the page waits for
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
@@ -58,7 +61,7 @@ export async function translate(text, model, beam, penalty) {
     const payload = await ask(request, (position) => isLatest() && showWaiting(waitingText(position)));
     if (!isLatest()) return [];
     show(payload, captionOf(model, text));
-    return ['', { __type__: 'update', interactive: true }];
+    return ['', update({ interactive: true })];
   } catch (error) {
     return isLatest() ? [escaped(error.message)] : [];
   } finally {
@@ -86,8 +89,8 @@ function escaped(text) {
 
 // The widgets' values from the link, or their default values. `examples` has a sentence for each loaded model. If the
 // sentence, model or options in the address change, the page reloads. Changes of head, pin or tab do not reload it.
-export function readAddress({ examples, most, captions: known }, [sentence, model, beam, penalty]) {
-  captions = known;
+export function readAddress({ most, ...known }, [sentence, model, beam, penalty]) {
+  ({ examples, captions, buttons } = known);
   window.addEventListener('hashchange', ({ oldURL, newURL }) => {
     const [before, after] = [oldURL, newURL].map((url) => JSON.stringify(taskOfAddress(new URL(url).hash)));
     if (before !== after) location.reload();
@@ -95,22 +98,72 @@ export function readAddress({ examples, most, captions: known }, [sentence, mode
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(examples, task.model);
   return [
-    task.text ?? (isLoaded ? examples[task.model] : sentence),
+    task.text ?? (isLoaded ? examples[task.model][0] : sentence),
     isLoaded ? task.model : model,
     Math.min(task.beam ?? beam, most.beam),
     Math.min(task.alpha ?? penalty, most.penalty),
   ];
 }
 
+// Updates of the example buttons. A button without a sentence is hidden.
+export function exampleButtons(model) {
+  const sentences = examplesOf(model);
+  return Array.from({ length: buttons }, (_, number) => sentences[number] ?? '').map((value) =>
+    update({ value, visible: value !== '' }),
+  );
+}
+
+function examplesOf(model) {
+  return Object.hasOwn(examples, model) ? examples[model] : [];
+}
+
+// Updates of the sentence, which becomes the model's first example if it has one, and of the example buttons.
+export function chooseModel(model) {
+  return [examplesOf(model)[0] || update({}), ...exampleButtons(model)];
+}
+
+// Updates of the message, the download buttons and the API calls. After an error, only the message changes.
+export async function exportRecord() {
+  const { ask, state } = await viewer;
+  try {
+    const { files, python, curl } = await ask({ do: 'export', ...onScreen(state()) });
+    downloads.forEach((url) => URL.revokeObjectURL(url));
+    const values = Object.entries(files).map(fileOf);
+    downloads = values.map(({ url }) => url);
+    return [
+      '',
+      ...values.map((value) => update({ value, interactive: true })),
+      update({ value: python }),
+      update({ value: curl }),
+    ];
+  } catch (error) {
+    return [escaped(error.message), ...Array.from({ length: 5 }, () => update({}))];
+  }
+}
+
+function fileOf([name, base64]) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  return {
+    path: name,
+    orig_name: name,
+    url: URL.createObjectURL(new Blob([bytes])),
+    meta: { _type: 'gradio.FileData' },
+  };
+}
+
+function update(properties) {
+  return { __type__: 'update', ...properties };
+}
+
 // The request that gives the record on screen again: the forced tokens, then the tokens of the model. A step of the
 // training and a translation with muted heads cannot be computed again, so their source is used instead.
-export function onScreen(state) {
+function onScreen(state) {
   const { record, mutes } = reproducibleView(state);
-  if (!record) return [null];
+  if (!record) return {};
   const prefix = targetIds(record).slice(0, record.n_prefix);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return [{ ...identity, prefix, heads: mutes, address }];
+  return { ...identity, prefix, heads: mutes, address };
 }
 
 export function toggleDisclosure(button, menu) {

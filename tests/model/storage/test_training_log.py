@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_line_cut_short_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_log_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no metrics.jsonl; copy it from the training run"):
+    with pytest.raises(UserError, match="metrics.jsonl is missing; copy the whole model directory"):
         TrainingLog.load(tmp_path)
 
 
@@ -70,5 +71,19 @@ def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path, monkeypatch
     with (tmp_path / METRICS).open("wb") as stream:
         stream.truncate(65 << 20)  # sparse
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("the file was read"))
-    with pytest.raises(UserError, match="more than 64 MiB"):
+    with pytest.raises(UserError, match="at most 67,108,864 are read"):
         TrainingLog.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link"])
+def test_what_is_not_a_file_of_the_directory_is_refused_unread(tmp_path: Path, kind: str) -> None:
+    """Opening the pipe would block for good, and reading the device would never end."""
+    directory, path = tmp_path / "model", tmp_path / "model" / METRICS
+    directory.mkdir()
+    (tmp_path / "secret").write_text('{"step": 1}')
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else tmp_path / "secret")
+    with pytest.raises(UserError, match="is not a file|is a link"):
+        TrainingLog.load(directory)

@@ -129,6 +129,17 @@ def test_a_state_cut_short_is_refused_with_a_sentence(tmp_path, share):
         load_state(tmp_path / "state", net, optimizer)
 
 
+@pytest.mark.parametrize("place", [-1, -500, -5000])
+def test_a_state_with_a_flipped_bit_is_refused_with_a_sentence(tmp_path, place):
+    net, optimizer = trained(1)
+    save_state(tmp_path / "state", net, optimizer, PROGRESS)
+    damaged = bytearray((tmp_path / "state").read_bytes())
+    damaged[place] ^= 64
+    (tmp_path / "state").write_bytes(damaged)
+    with pytest.raises(UserError, match="its bytes have changed"):
+        load_state(tmp_path / "state", net, optimizer)
+
+
 def test_a_state_of_another_model_is_refused(tmp_path):
     net, optimizer = trained(1)
     save_state(tmp_path / "state", net, optimizer, PROGRESS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gradio as gr
 import pytest
 
+from model.errors import UserError
 from model.results import Head
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
@@ -46,12 +46,12 @@ def test_scores_and_mutes(served):
 
 @pytest.mark.parametrize("penalty", ["1", None, float("nan"), float("inf"), 10**30, 1e308])
 def test_an_invalid_length_penalty_is_one_sentence(served, penalty):
-    with pytest.raises(gr.Error, match="length_penalty"):
+    with pytest.raises(UserError, match="length_penalty"):
         run(served.attention(TEXT, "tiny", 2, penalty))
 
 
 def test_an_error_is_the_same_sentence_as_on_the_page(served):
-    with pytest.raises(gr.Error, match="There is no model 'xx'; choose one of: tiny"):
+    with pytest.raises(UserError, match="There is no model 'xx'; choose one of: tiny"):
         run(served.score(TEXT, "A dog.", "xx"))
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import zlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,16 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.analysis.attribution import rollout
-from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES
-from model.storage.training_log import METRICS
+from model.storage.training_log import METRICS, TrainingLog
 from model.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
-from viz.server.handlers import BROKEN_TRAINING, HANDLERS, NO_CURVES, NO_TRAINING
+from viz.server.handlers import BROKEN_TRAINING, HANDLERS, MAX_POINTS, NO_CURVES, NO_TRAINING, _curves
 
 BACKEND = Backend({"tiny": TRANSLATOR})
 
@@ -54,9 +54,9 @@ def test_every_handler_has_a_good_request_here():
     assert set(GOOD) == set(HANDLERS)
 
 
-def test_the_protocol_names_which_handlers_are_slow_and_which_read_files():
-    assert {name for name, each in HANDLERS.items() if each.slow} == {"importance", "values", "cell", "beams"}
-    assert {name for name, each in HANDLERS.items() if each.from_files} == {"training", "training_step"}
+def test_answers_that_are_large_or_read_files_are_not_cached():
+    uncached = {name for name, each in HANDLERS.items() if not each.is_cached}
+    assert uncached == {"training", "training_step", "export"}
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
@@ -313,15 +313,18 @@ def test_an_unexpected_error_reveals_nothing_about_the_server(monkeypatch):
 
 
 def test_an_export_is_the_record_as_files_and_calls():
-    request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
-    taken = BACKEND.export(request)
-    record = decode(json.loads(taken.files["attention_maps.json"]))
-    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
-    assert set(taken.files) == {f"attention_maps.{kind}" for kind in ("html", "json", "npz")}
-    assert "/attention" in taken.python
-    assert "/attention" in taken.curl
-    whole = BACKEND.export({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
-    assert decode(json.loads(whole.files["attention_maps.json"])).ids == tuple(IDS)
+    request = {**COMMON, "do": "export", "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
+
+    def record(exported):
+        return decode(json.loads(base64.b64decode(exported["files"]["attention_maps.json"])))
+
+    taken = BACKEND.answer(request)["answer"]
+    assert record(taken).ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+    assert list(taken["files"]) == [f"attention_maps.{kind}" for kind in ("html", "json", "npz")]
+    assert "/attention" in taken["python"]
+    assert "/attention" in taken["curl"]
+    whole = BACKEND.answer({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
+    assert record(whole["answer"]).ids == tuple(IDS)
 
 
 @pytest.mark.parametrize(
@@ -329,14 +332,7 @@ def test_an_export_is_the_record_as_files_and_calls():
 )
 def test_an_export_with_a_wrong_field_names_it(name, value):
     request = {**COMMON, "prefix": [], "heads": [], "address": "http://127.0.0.1:7860/"}
-    with pytest.raises(UserError, match=f"“{name}” must be"):
-        BACKEND.export({**request, name: value})
-
-
-@pytest.mark.parametrize("request_", [None, [], "export", 5])
-def test_an_export_that_is_not_an_object_is_refused(request_):
-    with pytest.raises(UserError, match="must be an object"):
-        BACKEND.export(request_)
+    assert f"“{name}” must be" in refused(**{**request, "do": "export", name: value})
 
 
 @pytest.mark.parametrize(
@@ -357,3 +353,17 @@ def test_a_refusal_names_the_field_and_what_it_must_be(do, name, value, wanted):
 
 def test_half_a_surrogate_pair_is_not_refused():
     assert ask("translate", text=f"{TEXT} \ud800", prefix=[])["source_text"] == f"{TEXT} ?"
+
+
+def test_long_curves_are_thinned_and_read_once(tmp_path, monkeypatch):
+    rows = [{"step": step, "train/loss": 1.0} for step in range(5000)]
+    rows[100:100] = [{"step": 50, "validation/bleu": 30.0}]
+    (tmp_path / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    curves, notice = _curves(tmp_path, 1)
+    monkeypatch.setattr(TrainingLog, "load", lambda _: pytest.fail("the log was read again"))
+    assert _curves(tmp_path, 1) == (curves, notice)
+    steps = [row["step"] for row in curves if "train/loss" in row]
+    assert 500 <= len(steps) <= MAX_POINTS
+    assert steps[-1] == 4999
+    assert {later - earlier for earlier, later in pairwise(steps)} == {5}
+    assert rows[100] in curves

@@ -4,53 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-import gradio as gr
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
 
-import app
-from tests.viz.fakes import FakeTranslator
 from tests.viz.loop import run
 from viz.server import middleware
 from viz.server.lifecycle import Service
-from viz.server.logs import JsonFormatter
 from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}
 JOIN, ASK = "/gradio_api/queue/join", "/gradio_api/component_server"
-
-
-@pytest.fixture(scope="module")
-def service() -> Service:
-    return Service(["tiny"])
-
-
-@pytest.fixture(scope="module")
-def client(service: Service) -> TestClient:
-    """Gradio's own server with the request filter in front of it, without a network."""
-    page = app.build({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
-    page.theme, page.head_paths = gr.themes.Base(), []
-    return TestClient(gr.routes.App.create_app(page, app_kwargs=service.app_kwargs()))
-
-
-@pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
-    """A function that returns the lines of the log, parsed."""
-    caplog.set_level(logging.INFO, "headlight")
-
-    def read() -> list[dict[str, Any]]:
-        ours = [record for record in caplog.records if record.name.startswith("headlight")]
-        written = [JsonFormatter().format(record) for record in ours]
-        assert not [line for line in written if "\n" in line or "Passwort" in line]
-        return [json.loads(line) for line in written]
-
-    return read
 
 
 # One request, message by message
@@ -277,7 +246,7 @@ def test_only_queries_of_the_queue_position_are_not_logged(lines: Any):
 
 
 def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient, lines: Any):
-    assert "404" in client.get("/gradio_api/queue/data?session_hash=nobody").text
+    assert client.get("/gradio_api/queue/data?session_hash=nobody").status_code == 404
     assert [line["level"] for line in lines()] == ["INFO"]
 
 
@@ -287,6 +256,7 @@ def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient
         ("POST", "/gradio_api/upload"),
         ("GET", "/gradio_api/upload_progress?upload_id=a"),
         ("GET", "/gradio_api/proxy=https://a.hf.space/"),
+        ("GET", "/gradio_api/file=/etc/passwd"),
         ("GET", "/gradio_api/file=https://example.org/"),
         ("GET", "/gradio_api/file=HTTP://example.org/"),
         ("GET", "/gradio_api/file/https://example.org/"),
@@ -338,6 +308,30 @@ def test_unknown_functions_and_components_are_bad_requests(path: str, request_: 
     assert 400 <= client.post(path, json=request_).status_code < 500
 
 
+def test_responses_that_nobody_reads_are_broken_off(monkeypatch: pytest.MonkeyPatch):
+    """At most `MAX_UNSENT` bytes wait for clients that do not read; the oldest response goes first."""
+    monkeypatch.setattr(middleware, "MAX_UNSENT", 250)
+    workload, finished = Workload(), []
+
+    async def send(name: str, taken: asyncio.Event) -> None:
+        try:
+            async with workload.sending(100):
+                await taken.wait()
+            finished.append(name)
+        except ClientDisconnect:
+            finished.append(f"not {name}")
+
+    async def crowd() -> None:
+        taken = asyncio.Event()
+        tasks = [asyncio.create_task(send(name, taken)) for name in "abcd"]
+        await asyncio.wait(tasks[:2])
+        taken.set()
+        await asyncio.gather(*tasks)
+
+    run(crowd())
+    assert sorted(finished) == ["c", "d", "not a", "not b"]
+
+
 def test_the_health_endpoint_reports_the_status(client: TestClient, service: Service):
     well = client.get("/healthz")
     assert well.status_code == 200
@@ -350,3 +344,11 @@ def test_the_health_endpoint_reports_the_status(client: TestClient, service: Ser
     finally:
         service.workload.stopping = False
     assert (leaving.status_code, leaving.json()["status"]) == (503, "stopping")
+
+
+def test_the_health_endpoint_reports_stuck_workers(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(service.scheduler.quick_queue.running, "a FIFO", -1e9)
+    stuck = client.get("/healthz")
+    assert (stuck.status_code, stuck.json()["status"]) == (503, "stuck")

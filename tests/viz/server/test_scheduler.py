@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.viz.loop import run
+from viz.server.handlers import estimate_seconds
 from viz.server.scheduler import (
     BUSY,
     MAX_WAITING,
@@ -19,8 +20,12 @@ from viz.server.scheduler import (
     QUICK_THREADS,
     SLOW_AT_ONCE,
     SLOW_THREADS,
+    STOPPING,
+    TOO_LARGE,
+    Client,
     ResponseCache,
     Scheduler,
+    asking,
     key_of,
 )
 
@@ -43,8 +48,8 @@ def quick(text: str) -> dict[str, str]:
     return {"do": "translate", "text": text}
 
 
-def slow(text: str) -> dict[str, str]:
-    return {"do": "beams", "text": text}
+def slow(text: str) -> dict[str, Any]:
+    return {"do": "importance", "text": text, "ids": [4] * 30}
 
 
 async def ask(scheduler: Scheduler, request: object) -> Any:
@@ -93,25 +98,6 @@ def test_what_is_read_from_files_is_not_cached():
     assert work.asked == ["a", "a"]
 
 
-def test_other_slow_work_takes_its_turn_among_the_slow_requests():
-    work = Work()
-
-    async def both() -> None:
-        scheduler = Scheduler(work)
-        work.allowed.clear()
-        first = asyncio.create_task(scheduler.ask(slow("a")))
-        await until(lambda: work.asked == ["a"])
-        second = asyncio.create_task(scheduler.run_slow(lambda: work({"text": "b"})))
-        third = asyncio.create_task(scheduler.ask(slow("c")))
-        await until(lambda: scheduler.queue_position(slow("c")) == 1)
-        assert work.asked == ["a"]
-        work.allowed.set()
-        await asyncio.gather(first, second, third)
-
-    run(both())
-    assert work.asked == ["a", "b", "c"]
-
-
 @given(
     st.lists(
         st.tuples(
@@ -148,7 +134,7 @@ def test_quick_requests_are_answered_while_all_slow_ones_still_run():
     released = threading.Event()
 
     def work(request: Any) -> dict[str, Any]:
-        if request["do"] == "beams":
+        if request["do"] == "importance":
             released.wait(60)
         return {"answer": request["text"]}
 
@@ -179,22 +165,82 @@ def test_waiting_requests_have_a_position_and_run_in_that_order():
     assert work.asked == list("abcd")
 
 
-def test_a_full_queue_refuses_new_requests_and_answers_the_waiting_ones():
+def test_a_full_queue_refuses_who_would_wait_longest_and_answers_the_others():
+    """Each session has asked for the same; a late first request displaces another's third."""
     work = Work()
 
-    async def crowd() -> list[Any]:
+    async def crowd() -> None:
         scheduler = Scheduler(work)
         work.allowed.clear()
         first = asyncio.create_task(ask(scheduler, slow("first")))
         await until(lambda: work.asked)
-        tasks = [asyncio.create_task(ask(scheduler, slow(str(n)))) for n in range(MAX_WAITING + 1)]
-        await until(lambda: len(scheduler.slow_queue.waiting) == MAX_WAITING)
-        assert await ask(scheduler, slow("one too many")) == {"error": BUSY}
+        fit = int(MAX_WAITING / estimate_seconds(slow("999")))
+        many = [asyncio.create_task(ask_as("many", scheduler, slow(f"{n}"))) for n in range(100, 105 + fit)]
+        await until(lambda: sum(task.done() for task in many) == 5)
+        one = asyncio.create_task(ask_as("one", scheduler, slow("late")))
+        await until(lambda: sum(task.done() for task in many) == 6)
+        assert scheduler.queue_position(slow("late")) <= 2
         work.allowed.set()
-        return await asyncio.gather(first, *tasks)
+        assert await one == {"answer": "late"}
+        assert await first == {"answer": "first"}
+        found = await asyncio.gather(*many, return_exceptions=True)
+        answered = [each for each in found if isinstance(each, dict)]
+        assert found[: len(answered)] == answered  # the latest were refused
+        assert len(answered) == fit - 1
+        assert {str(each) for each in found[len(answered) :]} == {BUSY}
 
-    answers = ["first", *map(str, range(MAX_WAITING))]
-    assert run(crowd()) == [*({"answer": each} for each in answers), {"error": BUSY}]
+    run(crowd())
+
+
+def ask_as(session: str, scheduler: Scheduler, request: object, address: str = "") -> Any:
+    """`ask` as a client; the task that runs it keeps the client."""
+    asking.set(Client(address, session))
+    return ask(scheduler, request)
+
+
+def test_a_stopped_scheduler_refuses_what_waits_and_a_closed_one_what_runs():
+    work = Work()
+
+    async def stop() -> list[Any]:
+        scheduler = Scheduler(work)
+        work.allowed.clear()
+        running = asyncio.create_task(ask(scheduler, slow("a")))
+        await until(lambda: work.asked)
+        waiting = asyncio.create_task(ask(scheduler, slow("b")))
+        await until(lambda: scheduler.queue_position(slow("b")))
+        scheduler.stop()
+        refused = await asyncio.gather(waiting, ask(scheduler, slow("c")), return_exceptions=True)
+        assert not running.done()
+        scheduler.close()
+        refused += await asyncio.gather(running, return_exceptions=True)
+        work.allowed.set()
+        return refused
+
+    refused = run(stop())
+    assert [str(error) for error in refused] == [STOPPING] * 3
+
+
+def test_a_worker_that_never_finishes_is_noticed(monkeypatch):
+    work = Work()
+
+    async def wait() -> None:
+        scheduler = Scheduler(work)
+        work.allowed.clear()
+        task = asyncio.create_task(ask(scheduler, quick("a")))
+        await until(lambda: work.asked)
+        assert not scheduler.is_stuck()
+        monkeypatch.setattr("viz.server.scheduler.STUCK_SECONDS", -1)
+        assert scheduler.is_stuck()
+        work.allowed.set()
+        await task
+        assert not scheduler.is_stuck()
+
+    run(wait())
+
+
+def test_an_answer_that_is_too_large_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("viz.server.scheduler.MAX_RESPONSE", 10)
+    assert run(ask(Scheduler(Work()), quick("long enough"))) == {"error": TOO_LARGE}
 
 
 def test_each_queue_computes_with_its_own_number_of_threads(monkeypatch):

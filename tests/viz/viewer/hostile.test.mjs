@@ -77,7 +77,7 @@ test('the longest text and every head fit into a link', () => {
 
 test('the name of a model is only looked up', () => {
   globalThis.window = { addEventListener() {} };
-  const examples = JSON.parse('{"de-en": "Hallo", "<b>\\"": "Hund"}');
+  const examples = JSON.parse('{"de-en": ["Hallo"], "<b>\\"": ["Hund"]}');
   const widgets = ['typed', 'de-en', 1, 1];
   const opening = { examples, most: { beam: 8, penalty: 2 }, captions: {} };
   for (const name of HOSTILE) {

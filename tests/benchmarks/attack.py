@@ -1,0 +1,232 @@
+"""Attacks a server of its own on 127.0.0.1 and prints what it does to others: `make attack`.
+
+Each attack is bounded in count and time. docs/operations.md has the figures of the release before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.visitor import Server, serving
+
+LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
+SHORT = "Der Hund schläft."
+COMPLETE = [183] * 255
+Figures = dict[str, float]
+
+
+def client_of(server: Server) -> httpx.AsyncClient:
+    """Return a client that opens as many connections as it needs."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    address = f"http://127.0.0.1:{server.visitor.port}"
+    return httpx.AsyncClient(base_url=address, limits=limits, timeout=120)
+
+
+def megabytes(server: Server) -> float:
+    """Return the resident memory of the server."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text("utf-8")
+    return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
+
+
+async def viewer_of(client: httpx.AsyncClient) -> int:
+    """Return the number of the viewer, which the viewer's requests name."""
+    components = (await client.get("/config")).json()["components"]
+    return next(int(each["id"]) for each in components if each["props"].get("elem_id") == "hl-viewer")
+
+
+async def ask(client: httpx.AsyncClient, viewer: int, session: str, text: str, beam: int = 1) -> Any:
+    """Ask for a translation as the viewer does; return the response."""
+    request = {"do": "translate", "model": "de-en", "text": text, "beam_size": beam, "length_penalty": 1}
+    data = {**request, "prefix": []}
+    envelope = {"data": data, "component_id": viewer, "session_hash": session, "fn_name": "ask"}
+    return await client.post("/gradio_api/component_server", json=envelope)
+
+
+async def wait_of(work: Awaitable[Any]) -> float:
+    """Return how many seconds the work takes."""
+    started = time.monotonic()
+    await work
+    return time.monotonic() - started
+
+
+async def unread_results(server: Server, calls: int = 200) -> Figures:
+    """D1: start large calls, and read none."""
+    async with client_of(server) as client:
+        before = megabytes(server)
+        for number in range(calls):
+            arguments = [f"{number} {LONG}", "de-en", 1, 1, COMPLETE]
+            body = {"data": arguments, "session_hash": "one session"}
+            (await client.post("/gradio_api/call/attention", json=body)).raise_for_status()
+        await asyncio.sleep(3)
+        return {"memory before, MB": before, "memory after, MB": megabytes(server)}
+
+
+async def unread_work(server: Server, calls: int = 40) -> Figures:
+    """D4: start calls with the largest beam, read none, then ask a quick question."""
+    async with client_of(server) as client:
+        viewer = await viewer_of(client)
+        for number in range(calls):
+            body = {"data": [f"{number} {LONG}", "de-en", 8]}
+            (await client.post("/gradio_api/call/translate", json=body)).raise_for_status()
+        wait = await wait_of(ask(client, viewer, "person", SHORT))
+        return {"the next quick question, s": wait}
+
+
+async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: float = 30) -> Figures:
+    """D5: many clients with long sentences and the largest beam, and a person with short sentences."""
+    async with client_of(server) as client:
+        viewer = await viewer_of(client)
+        crowd = [
+            asyncio.create_task(ask(client, viewer, f"{number}", f"{number} {LONG}", 8))
+            for number in range(clients)
+        ]
+        await asyncio.sleep(1)
+        waits = [
+            await wait_of(ask(client, viewer, "person", f"Der Hund {number} schläft."))
+            for number in range(persons)
+        ]
+        done, pending = await asyncio.wait(crowd, timeout=seconds)
+        refused = sum("error" in task.result().json() for task in done)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        return {
+            "short question, median s": statistics.median(waits),
+            "short question, longest s": max(waits),
+            "long questions answered": len(done) - refused,
+            "long questions refused with a sentence": refused,
+            "long questions still waiting": len(pending),
+        }
+
+
+def idle_sockets(sockets: int = 120) -> Figures:
+    """D3: more idle sockets than the server may open files, then a question. A server of its own."""
+    limit = ["-c", "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "]
+    limit[1] += "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    with serving(*limit) as server:
+        opened = [socket.create_connection(("127.0.0.1", server.visitor.port)) for _ in range(sockets)]
+        time.sleep(2)
+        started = time.monotonic()
+        while True:
+            try:
+                assert server.visitor.ask("/healthz")[0] == 200
+                break
+            except OSError:
+                time.sleep(0.2)
+                if time.monotonic() - started > 60:
+                    break
+        waited = time.monotonic() - started
+        for each in opened:
+            each.close()
+        logged = len(server.errors.encode())
+    return {"a question after that, s": waited, "log, kB": logged / 1000}
+
+
+async def stop(server: Server, clients: int = 30) -> Figures:
+    """D9: SIGTERM while many long questions wait."""
+    async with client_of(server) as client:
+        viewer = await viewer_of(client)
+        crowd = [
+            asyncio.create_task(ask(client, viewer, f"{number}", f"{number} {LONG}", 8))
+            for number in range(clients)
+        ]
+        await asyncio.sleep(1)
+        started = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        found = await asyncio.gather(*crowd, return_exceptions=True)
+        await asyncio.to_thread(server.process.wait, 60)
+        seconds = time.monotonic() - started
+    statuses = [each.status_code if isinstance(each, httpx.Response) else 0 for each in found]
+    return {
+        "answered": statuses.count(200),
+        "503 with a sentence": statuses.count(503),
+        "500 or closed connection": len(statuses) - statuses.count(200) - statuses.count(503),
+        "seconds to exit": seconds,
+        "tracebacks": server.errors.count("Traceback"),
+    }
+
+
+async def hostile_neighbour(server: Server, seconds: float) -> None:
+    """D1, D3, D4 and D5 at once, again and again until the time is over."""
+    sockets: list[socket.socket] = []
+    port = server.visitor.port
+
+    async def again(attack: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            try:
+                await attack()
+            except (httpx.HTTPError, OSError):
+                await asyncio.sleep(1)  # it was refused
+
+    async def open_sockets() -> None:
+        sockets.extend(socket.create_connection(("127.0.0.1", port)) for _ in range(40))
+        await asyncio.sleep(5)
+        while len(sockets) > 300:
+            sockets.pop(0).close()
+
+    attacks: list[Callable[[], Awaitable[object]]] = [
+        open_sockets,
+        lambda: unread_results(server, 40),
+        lambda: unread_work(server, 20),
+        lambda: crowd(server, 200, 1, 10),
+    ]
+    tasks = [asyncio.create_task(again(attack)) for attack in attacks]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for each in sockets:
+        each.close()
+
+
+ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
+    "D1 results that nobody reads": unread_results,
+    "D4 work for clients that are gone": unread_work,
+    "D5 a crowd with long questions": crowd,
+    "D9 stopped while questions wait": stop,
+}
+
+
+def main() -> None:
+    """Run every attack and print its figures."""
+    for name, figures in [("D3 idle sockets, 64 files", idle_sockets()), *_on_one_server()]:
+        print(name)
+        for what, value in figures.items():
+            print(f"  {what:44}{value:10.1f}")
+    # The other rows of the table need no server and are tests: D2, D6 to D8, D10 to D12.
+    tests = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned"
+    tests += " or same_folder or foreign or missing_fields or policy"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-k",
+        tests,
+        "tests/model",
+        "tests/training",
+        "tests/viz",
+    ]
+    sys.exit(subprocess.run(command, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode)
+
+
+def _on_one_server() -> list[tuple[str, Figures]]:
+    with serving() as server:
+        return [(name, asyncio.run(attack(server))) for name, attack in ATTACKS.items()]  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The order of waiting requests: the cheap first, equal shares for clients, and a turn for everyone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from typing import Any
+
+from tests.viz.loop import run
+from tests.viz.server.test_scheduler import Work, ask, quick, until
+from viz.server.scheduler import Client, Scheduler, WorkQueue, asking
+
+
+async def order_of(requests: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
+    """The order in which one worker answers requests, each with its address and session, that wait for it."""
+    work = Work()
+    scheduler = Scheduler(work)
+    scheduler.quick_queue.at_once = 1
+    work.allowed.clear()
+    tasks = [asyncio.create_task(ask(scheduler, quick("first")))]
+    await until(lambda: work.asked)
+    for address, session, request in requests:
+        client = contextvars.copy_context()
+        client.run(asking.set, Client(address, session))
+        tasks.append(asyncio.create_task(ask(scheduler, request), context=client))
+        await asyncio.sleep(0)
+    waiting = scheduler.quick_queue.waiting
+    await until(lambda: len(waiting) == len(requests))
+    work.allowed.set()
+    await asyncio.gather(*tasks)
+    return work.asked[1:]
+
+
+LONGER, SHORT = "l" * 150, "s" * 8
+
+
+def test_a_short_request_comes_before_a_crowd_of_long_ones():
+    crowd = [("a", f"session {n}", quick(LONGER + str(n))) for n in range(20)]
+    asked = run(order_of([*crowd, ("a", "person", quick(SHORT))]))
+    assert asked[0] == SHORT
+
+
+def test_a_client_gets_one_turn_while_each_other_gets_one():
+    """Neither many requests nor many sessions give an address more than its share."""
+    many = [("a", f"session {n}", quick(f"a{n}")) for n in range(6)]
+    flood = [("b", "one", quick(f"b{n}")) for n in range(6)]
+    person = [("c", "person", quick("c0")), ("c", "person", quick("c1"))]
+    asked = run(order_of([*many, *flood, *person]))
+    assert set(asked[:3]) == {"a0", "b0", "c0"}
+    assert set(asked[3:6]) == {"a1", "b1", "c1"}
+
+
+def test_sessions_behind_one_address_share_it():
+    flood = [("nat", "flood", quick(f"f{n}")) for n in range(6)]
+    asked = run(order_of([*flood, ("nat", "pupil", quick("p0"))]))
+    assert asked.index("p0") <= 1
+
+
+def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
+    """Ageing: the clock of the shares goes on, so later requests finish later than an old one."""
+    queue = WorkQueue(1, 1)
+
+    queue.running["busy"] = 0.0  # so that all wait at first
+
+    async def steady() -> list[str]:
+        done: list[str] = []
+
+        async def one(name: str, seconds: float) -> None:
+            await queue.run(name, Client("a", name), seconds, lambda: (b"", True))
+            done.append(name)
+
+        tasks = [asyncio.create_task(one("long", 1.0))]
+        tasks += [asyncio.create_task(one(f"{n}", 0.1)) for n in range(3)]
+        await asyncio.sleep(0)
+        del queue.running["busy"]
+        queue._start_next()
+        for number in range(3, 100):  # two others always wait
+            await until(lambda number=number: len(done) >= number - 2)
+            tasks.append(asyncio.create_task(one(f"{number}", 0.1)))
+        await asyncio.gather(*tasks)
+        return done
+
+    done = run(steady())
+    assert 3 < done.index("long") < 50

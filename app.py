@@ -26,7 +26,7 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from viz.server.api import Api
 from viz.server.backend import UNEXPECTED, Backend
-from viz.server.component import viewer
+from viz.server.component import picker, viewer
 from viz.server.lifecycle import Service, check_address
 from viz.server.logs import configure_logging
 from viz.server.scheduler import Scheduler
@@ -52,6 +52,7 @@ DISK_FULL = (
 
 # What happens in the browser; the functions are in viz/viewer/page.js.
 TRANSLATE = "(...inputs) => Headlight.translate(...inputs)"
+CHOOSE_MODEL = "(...inputs) => Headlight.chooseModel(...inputs)"
 CANCEL = "() => Headlight.cancel()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
@@ -73,7 +74,7 @@ class Inputs(NamedTuple):
     """The widgets that say what to translate and how."""
 
     sentence: gr.Textbox
-    model: gr.Dropdown
+    model: gr.HTML
     beam_size: gr.Slider
     length_penalty: gr.Slider
 
@@ -112,7 +113,8 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
     with gr.Blocks(title="Headlight", analytics_enabled=False, delete_cache=(3600, 3600)) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
-            model = _model_picker(translators, first)
+            models = [(name, translator.title) for name, translator in translators.items()]
+            model = picker(models, first, elem_id="hl-model")
             menu = _export_menu()
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(first)
@@ -138,10 +140,11 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         )
         with gr.Row(elem_id="hl-examples"):
             examples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        viewer(scheduler, elem_id="hl-viewer")
+        view = viewer(scheduler, elem_id="hl-viewer")
         if names:
-            arrival = page.load(None, inputs, inputs, js=_read_address(names), **PRIVATE)
-            _connect_translation(arrival, inputs, [message, menu.button], translate, examples)
+            opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
+            openings = [event(None, None, **opened) for event in (page.load, view.submit)]
+            _connect_translation(openings, inputs, [message, menu.button], translate, examples)
             _connect_export(backend, scheduler, menu, message)
         cancel.click(None, js=CANCEL, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
@@ -166,18 +169,6 @@ def launch_options(service: Service | None = None) -> dict[str, Any]:
 
 
 # Widgets
-
-
-def _model_picker(translators: Mapping[str, Translator], first: str) -> gr.Dropdown:
-    return gr.Dropdown(
-        [(translator.title, name) for name, translator in translators.items()],
-        value=first or None,
-        label="Model",
-        show_label=False,
-        container=False,
-        interactive=len(translators) > 0,
-        elem_id="hl-model",
-    )
 
 
 def _sentence_box(first: str) -> gr.Textbox:
@@ -213,12 +204,11 @@ def _export_menu() -> ExportMenu:
     return ExportMenu(button, files, calls)
 
 
-def _examples(model: object) -> list[str]:
-    """The example sentences of a model. The name comes from a client and can be any JSON value."""
-    return (EXAMPLES.get(model) if isinstance(model, str) else None) or [""]
+def _examples(model: str) -> list[str]:
+    return EXAMPLES.get(model) or [""]
 
 
-def _example_buttons(model: object) -> list[dict[str, Any]]:
+def _example_buttons(model: str) -> list[dict[str, Any]]:
     sentences = _examples(model)
     padded = sentences + [""] * (EXAMPLE_BUTTONS - len(sentences))
     return [{"value": sentence, "visible": sentence != ""} for sentence in padded]
@@ -228,13 +218,19 @@ def _example_buttons(model: object) -> list[dict[str, Any]]:
 
 
 def _connect_translation(
-    arrival: Any, inputs: Inputs, outputs: list[Any], button: gr.Button, examples: list[gr.Button]
+    openings: list[Any],
+    inputs: Inputs,
+    outputs: list[Any],
+    button: gr.Button,
+    examples: list[gr.Button],
 ) -> None:
-    """Translate on arrival, on Enter, on the button, on an example and on a new model."""
-    arrival.then(_example_updates, inputs.model, examples, **QUIET)
-    chosen = [example.click(lambda text: text, example, inputs.sentence, **PRIVATE) for example in examples]
-    switched = inputs.model.input(_choose_model, inputs.model, [inputs.sentence, *examples], **QUIET)
-    done = (event.then for event in (arrival, switched, *chosen))
+    """Translate on arrival, on another link, on Enter, on the button, on an example and on a new model."""
+    chosen = [
+        example.click(None, example, inputs.sentence, js="(text) => text", **PRIVATE) for example in examples
+    ]
+    switching: dict[str, Any] = {"outputs": [inputs.sentence, *examples], "js": CHOOSE_MODEL}
+    switched = inputs.model.input(None, [inputs.sentence, inputs.model], **switching, **PRIVATE)
+    done = (event.then for event in (*openings, switched, *chosen))
     for trigger in (button.click, inputs.sentence.submit, *done):
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
@@ -272,23 +268,17 @@ def _add_endpoints(served: Api) -> None:
         api(endpoint, api_name=endpoint.__name__, concurrency_limit=None)
 
 
-def _choose_model(model: object) -> list[Any]:
-    """Return the new model's first example, if it has one, and its example buttons."""
-    return [_examples(model)[0] or gr.skip(), *_example_updates(model)]
-
-
-def _example_updates(model: object) -> list[Any]:
-    return [gr.update(**button) for button in _example_buttons(model)]
-
-
-def _read_address(names: Sequence[str]) -> str:
-    """The call that replaces the page's first inputs by those of its link, as far as they are valid."""
-    opening = {
-        "examples": {name: _examples(name)[0] for name in names},
-        "captions": {name: CAPTIONS[name] for name in names if name in CAPTIONS},
-        "most": {"beam": PAGE_MAX_BEAM, "penalty": PAGE_MAX_LENGTH_PENALTY},
+def _read_address(translators: Mapping[str, Translator], first: str) -> str:
+    """The call that replaces the page's inputs by those of its link, as far as they are valid."""
+    site = {
+        "first": first,
+        "examples": {name: _examples(name) for name in translators},
+        "buttons": EXAMPLE_BUTTONS,
+        "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
+        "captions": {name: CAPTIONS[name] for name in translators if name in CAPTIONS},
+        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
     }
-    return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
+    return f"() => Headlight.readAddress({json.dumps(site)})"
 
 
 def main(host: str | None = None, port: int | None = None, models: Path = MODELS) -> None:

@@ -187,7 +187,7 @@ def test_the_log_is_lines_of_json_without_the_words_of_a_client(shared: Server):
     ask(shared.visitor, do=SECRET)
     shared.visitor.ask(f"/{SECRET}?{SECRET}")
     shared.visitor.ask("/gradio_api/queue/join", {"data": SECRET, "fn_index": SECRET})
-    for name in ("translate", "_choose_model"):  # missing fields, an unknown model
+    for name in ("translate", "export"):  # missing fields, not a request
         shared.visitor.join(name, SECRET)
         with shared.visitor.stream() as messages:
             assert any(each["msg"] == "process_completed" for each in messages)

@@ -107,7 +107,12 @@ def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
 def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     """The translation with `heads` muted, and what muting them costs each token of `ids`."""
     result = translator.mute(
-        request.text, request.heads, request.beam_size, request.length_penalty, request.target
+        request.text,
+        request.heads,
+        request.beam_size,
+        request.length_penalty,
+        request.target,
+        prefix=request.prefix,
     )
     return {
         "text": result.ablated.text,

@@ -93,9 +93,10 @@ class OptionalTargetRequest(Request):
 
 
 class MuteRequest(OptionalTargetRequest):
-    """Asks what muting these heads changes."""
+    """Asks what muting these heads changes; the translation without them begins with `prefix`."""
 
     heads: Heads
+    prefix: TokenIds = []
 
 
 class ScoreRequest(Request):

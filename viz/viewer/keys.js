@@ -8,7 +8,8 @@ import { movePin } from './core/grid.js';
 import { nextMode } from './core/modes.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-const TEXT_FIELDS = 'input, textarea, select, [contenteditable]'; // where letters are text
+const SLIDER = 'input[type=range]';
+const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
 
 const HINTS = [
@@ -35,16 +36,16 @@ const READING = [
   'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
 ];
 
-// The arrow keys act only while the viewer has the focus; otherwise they scroll the page. `actions` are
-// { openHelp, openSave }.
-export function listenToKeys(root, server, actions) {
+// Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, a button keeps Enter.
+// `actions` are { openHelp, openSave }.
+export function listenToKeys(server, actions) {
   const { store } = server;
   document.addEventListener('keydown', (event) => {
     const { target } = event;
     if (!store.get().record || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector('dialog[open]') || target.closest?.(TEXT_FIELDS)) return;
-    if (!root.contains(target) && (target !== document.body || event.key in ARROWS)) return;
-    if (event.key === 'Enter' && target.closest(BUTTONS)) return;
+    if (event.key in ARROWS && target.closest?.(SLIDER)) return;
+    if (event.key === 'Enter' && target.closest?.(BUTTONS)) return;
     const action = actionOf(event, actions);
     const changes = action ? null : changesOf(event, store.get(), server);
     if (!action && !changes) return;

@@ -1,7 +1,8 @@
 // The browser's part of the Gradio widgets around the viewer: translating, the link that opened the page, menus, and
 // the request that describes the record on screen.
 
-import { targetIds } from './core/payload.js';
+import { nameInvisible } from './core/dom.js';
+import { givenIds } from './core/payload.js';
 import { taskOfAddress } from './core/permalink.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
@@ -14,8 +15,12 @@ let provideViewer;
 const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
-let captions = {}; // by model and sentence
+let site = {}; // what the page knows of its models: examples, languages and captions
 let latest = null; // the request that the page waits for
+let chosen = null; // the model in the list
+let linked = null; // the address whose sentence is translated next
+let refused = ''; // what an address asked for in vain
+const sentences = new Map(); // the sentence that was left behind, by the source language
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
 // error with the sentence to show. `showPosition` gets the position in the queue; null means that it is not queued.
@@ -49,7 +54,8 @@ export function provide(mounted) {
 // another translation or Cancel has replaced it.
 export async function translate(text, model, beam, penalty) {
   const mine = {};
-  latest = mine;
+  const [view, notice] = [linked, refused];
+  [latest, linked, refused] = [mine, null, ''];
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   document.body.classList.add('hl-pending');
@@ -57,8 +63,8 @@ export async function translate(text, model, beam, penalty) {
     const { ask, show } = await viewer;
     const payload = await ask(request, (position) => isLatest() && showWaiting(waitingText(position)));
     if (!isLatest()) return [];
-    show(payload, captionOf(model, text));
-    return ['', { __type__: 'update', interactive: true }];
+    show(payload, { caption: captionOf(model, text), view });
+    return [escaped(notice), { __type__: 'update', interactive: true }];
   } catch (error) {
     return isLatest() ? [escaped(error.message)] : [];
   } finally {
@@ -67,6 +73,7 @@ export async function translate(text, model, beam, penalty) {
 }
 
 function captionOf(model, text) {
+  const { captions } = site;
   return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
 }
 
@@ -84,22 +91,41 @@ function escaped(text) {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-// The widgets' values from the link, or their default values. `examples` has a sentence for each loaded model. If the
-// sentence, model or options in the address change, the page reloads. Changes of head, pin or tab do not reload it.
-export function readAddress({ examples, most, captions: known }, [sentence, model, beam, penalty]) {
-  captions = known;
-  window.addEventListener('hashchange', ({ oldURL, newURL }) => {
-    const [before, after] = [oldURL, newURL].map((url) => JSON.stringify(taskOfAddress(new URL(url).hash)));
-    if (before !== after) location.reload();
-  });
+// The widgets' values from the address, or those of a new page: sentence, model, beam size, length penalty, and the
+// buttons with the model's examples.
+export function readAddress(known) {
+  site = known;
   const task = taskOfAddress(location.hash);
-  const isLoaded = task.model !== null && Object.hasOwn(examples, task.model);
-  return [
-    task.text ?? (isLoaded ? examples[task.model] : sentence),
-    isLoaded ? task.model : model,
-    Math.min(task.beam ?? beam, most.beam),
-    Math.min(task.alpha ?? penalty, most.penalty),
-  ];
+  const isLoaded = task.model !== null && Object.hasOwn(site.examples, task.model);
+  const model = isLoaded ? task.model : site.first;
+  [chosen, linked] = [model, location.hash];
+  refused =
+    task.model !== null && !isLoaded
+      ? `The link asks for the model “${nameInvisible(task.model)}”, which is not here.`
+      : '';
+  const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
+  return [task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
+}
+
+// The sentence and the example buttons for a newly chosen model. A sentence stays if the new model reads its language.
+export function chooseModel(sentence, model) {
+  const [language, former] = [site.languages[model], site.languages[chosen]];
+  chosen = model;
+  if (language === former) return [sentence, ...exampleButtons(model)];
+  sentences.set(former, sentence);
+  return [sentences.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
+}
+
+function examplesOf(model) {
+  const examples = site.examples[model] ?? [];
+  return examples.length > 0 ? examples : [''];
+}
+
+function exampleButtons(model) {
+  return Array.from({ length: site.buttons }, (_, place) => {
+    const value = examplesOf(model)[place] ?? '';
+    return { __type__: 'update', value, visible: value !== '' };
+  });
 }
 
 // The request that gives the record on screen again: the forced tokens, then the tokens of the model. A step of the
@@ -107,7 +133,7 @@ export function readAddress({ examples, most, captions: known }, [sentence, mode
 export function onScreen(state) {
   const { record, mutes } = reproducibleView(state);
   if (!record) return [null];
-  const prefix = targetIds(record).slice(0, record.n_prefix);
+  const prefix = givenIds(record);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
   return [{ ...identity, prefix, heads: mutes, address }];

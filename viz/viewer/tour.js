@@ -3,7 +3,7 @@
 import { element } from './core/dom.js';
 import { matrixOf } from './core/payload.js';
 import { openTour } from './core/effects.js';
-import { chosenHeads, closeView, headOf } from './core/store.js';
+import { chosenHeads, goHome, headOf } from './core/store.js';
 import { actionButton, actions } from './core/widgets.js';
 
 const MODEL = 'reverse';
@@ -168,7 +168,7 @@ function end(tour) {
   close(tour);
   const state = store.get();
   const isOpen = state.record === record; // otherwise the person opened another record and its panel
-  store.change({ ...closeView(state), ...(isOpen ? { panel } : {}) });
+  store.change({ ...goHome(state), ...(isOpen ? { panel } : {}) });
 }
 
 function close(tour) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/permalink.js';
+import { asksFor, fromAddress, hasLink, taskOfAddress, toAddress, viewOfAddress } from '../viewer/core/permalink.js';
 import { movePin } from '../viewer/core/grid.js';
 import {
   CHOICES,
@@ -97,18 +97,36 @@ test('the address contains every choice and the task', () => {
   for (const name of Object.keys(CHOICES)) assert.deepEqual(other.get()[name], store.get()[name], name);
 });
 
-test('a difference is not in the address, because its reference is not', () => {
+test('a comparison with another sentence is not in the address, one with another head is', () => {
   const store = opened();
   const before = toAddress(store.get());
-  store.change({ mode: 'difference', reference: { label: 'another head', record, heads: [['cross', 0, 0]] } });
+  const heads = [['cross', 0, 1]];
+  store.change({ mode: 'difference', reference: { label: 'another head', record: { ...record }, heads } });
   assert.equal(store.get().mode, 'difference');
   assert.equal(toAddress(store.get()), before);
+  assert.equal(hasLink(store.get()), false);
+  store.change({ reference: { label: 'another head', record, heads } });
+  assert.deepEqual(viewOfAddress(toAddress(store.get())).compared, heads);
+  assert.equal(hasLink(store.get()), true);
+});
+
+test('the address of an old link asks for the same as it did', () => {
+  const address = '#model=de-en&text=Guten+Tag&beam=2&kind=decoder&layer=2&head=3&panel=mute&mute=cross.1.2';
+  const { kind, layer, head, panel, mutes } = fromAddress(address, record);
+  assert.deepEqual([kind, layer, head, panel, mutes], ['decoder', 1, 2, 'mute', [['cross', 0, 1]]]);
+  const nothing = viewOfAddress('#kind=cross&forced=1.x&hypothesis=-1&training=1.0&compare=<b>');
+  assert.deepEqual(
+    Object.values(nothing).filter((value) => value !== null && value !== false),
+    [],
+  );
+  assert.equal(asksFor(address, { ...record, source_text: 'Guten Tag', options: { beam_size: 2 } }), true);
+  assert.equal(asksFor(address, { ...record, source_text: 'Guten Tag', options: { beam_size: 1 } }), false);
 });
 
 test('the address of a new page is short and sets every choice', () => {
   const store = opened();
   const fresh = toAddress(store.get());
-  assert.deepEqual([...new URLSearchParams(fresh.slice(1)).keys()], ['model', 'text', 'kind', 'layer', 'head']);
+  assert.deepEqual([...new URLSearchParams(fresh.slice(1)).keys()], ['v', 'model', 'text', 'kind', 'layer', 'head']);
   store.change(ADDRESSED);
   store.change(fromAddress(fresh, record));
   assert.equal(toAddress(store.get()), fresh);
@@ -198,6 +216,33 @@ test('closing a view restores the choices and the answers from before', () => {
   store.change(openView(store.get(), { ...record }, { type: 'training', label: 'training', step: 1, sentence: 0 }));
   store.change(closeView(store.get()));
   assert.deepEqual(store.get(), { ...before, panel: 'step' });
+});
+
+test('a muted view of a forced translation leads back to it', () => {
+  const store = opened();
+  store.change(openView(store.get(), { ...record, text: 'forced' }, { type: 'forced', label: 'forced' }));
+  store.change({ mutes: [['cross', 0, 0]] });
+  const forced = store.get().shown;
+  store.change(openView(store.get(), { ...record, text: 'muted' }, { type: 'muted', label: 'muted' }));
+  assert.equal(sourceView(store.get()), forced);
+  store.change(changeView(store.get(), forced, { importance: {} }));
+  store.change(closeView(store.get()));
+  assert.equal(store.get().record.text, 'forced');
+  assert.deepEqual(store.get().importance, {});
+  store.change(closeView(store.get()));
+  assert.equal(store.get().record, record);
+});
+
+test('a sentence after the training or the tour has the head that was chosen before', () => {
+  for (const type of ['training', 'tour', 'forced']) {
+    const store = opened();
+    store.change({ kind: 'encoder', layer: 1, head: 1 });
+    store.change(openView(store.get(), { ...record }, { type, label: type, step: 1, sentence: 0 }));
+    store.change({ kind: 'cross', layer: 0, head: 2 });
+    store.change(showRecord(store.get(), { ...record }));
+    const { kind, head } = store.get();
+    assert.deepEqual([kind, head], type === 'forced' ? ['cross', 2] : ['encoder', 1]);
+  }
 });
 
 test('answers about the translation with muted heads belong to its source', () => {

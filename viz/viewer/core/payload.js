@@ -61,6 +61,11 @@ export function targetIds({ tokens }) {
   return tokens.predicted.map(({ id }) => id);
 }
 
+// The tokens that the model did not choose: a forced beginning, or a whole translation.
+export function givenIds(record) {
+  return targetIds(record).slice(0, record.n_prefix ?? 0);
+}
+
 export function isAllowed(record, kind, row, column) {
   return record.masks[kind] !== 'causal' || column <= row;
 }

@@ -200,7 +200,7 @@ export function differs(state, before, names) {
 // The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
 // the translation that it is compared with.
 export function sourceView({ home, shown }) {
-  return shown && shown.type !== 'muted' ? shown : home;
+  return (shown?.type === 'muted' ? shown.source : shown) ?? home;
 }
 
 // The saved step and sentence of the training that are on screen, { step, sentence }, or null.
@@ -213,9 +213,9 @@ export function reproducibleView(state) {
   return trainingStep(state) ? state.home : sourceView(state);
 }
 
-// Whether a link opens the same view. It carries the sentence and the model, but no given tokens and no reference.
-export function hasLink({ shown, mode }) {
-  return mode !== 'difference' && (!shown || shown.type === 'tour');
+// Whether another sentence than the person's is on screen: one of the training, or the word of the tour.
+export function isElsewhere({ shown }) {
+  return shown?.type === 'training' || shown?.type === 'tour';
 }
 
 // Changes, for `store.change`.
@@ -267,29 +267,40 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 }
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head of the caption, or
-// the clearest head, is chosen.
+// the clearest head, is chosen. The choices made for a sentence of the training or of the tour end with it.
 export function showRecord(state, record, caption = null) {
-  const home = createView(state, record);
-  return { ...choicesFor(state, record, caption), home, shown: null, caption, pin: null, step: 0 };
+  const back = isElsewhere(state) ? goHome(state) : {};
+  const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
+  const home = createView(before, record);
+  return { ...back, ...choicesFor(before, record, caption), home, shown: null, caption, pin: null, step: 0 };
 }
 
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted, training
-// and tour; `label` is the text for the person. A training view also has its `step` and its `sentence`.
+// and tour; `label` is the text for the person. A training view also has its `step` and its `sentence`; a muted view
+// has the `source` that it is compared with, null for the model's own translation.
 export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
-  const shown = { ...createView(state, record), type, label, ...details, choices };
+  const source = type === 'muted' ? state.shown : null;
+  const shown = { ...createView(state, record), type, label, ...details, source, choices };
   const mode = type === 'training' ? 'weight' : state.mode;
   return { ...choicesFor(state, record), shown, caption: null, mode };
 }
 
+// Goes back to the view from which this one was opened.
+export function closeView(state) {
+  return state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);
+}
+
 // Goes back to the model's own translation and restores the choices from before.
-export function closeView({ shown }) {
+export function goHome({ shown }) {
   return shown ? { ...shown.choices, shown: null, hover: null, error: null } : {};
 }
 
-// Changes one of the state's two views, also when it is not on screen.
+// Changes one of the state's views, also when it is not on screen.
 export function changeView(state, view, changes) {
-  return { [view === state.shown ? 'shown' : 'home']: { ...view, ...changes } };
+  const changed = { ...view, ...changes };
+  if (view === state.home) return { home: changed };
+  return { shown: view === state.shown ? changed : { ...state.shown, source: changed } };
 }
 
 function createView(state, record) {

@@ -37,7 +37,7 @@ function drawList(server, list, state) {
   const disabled = whyNot(server, 'target') !== null;
   list.replaceChildren(
     ...found.map(({ text, ids, score }) => {
-      const show = () => showHypothesis(server, ids, `hypothesis “${readable(text)}”`);
+      const show = () => showHypothesis(server, ids);
       const words = element('span', { dir: 'auto' }, text === '' ? '(nothing)' : readable(text));
       const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
       const number = numberText(`score ${fixed(score)}`, { title: SCORE });
@@ -99,12 +99,11 @@ function bestPath(nodes) {
 function nodeOf(server, nodes, index, { step, line }, best, readout) {
   const { token, status, reason, log_probability: chance, score } = nodes[index];
   const path = pathTo(nodes, index).map((at) => nodes[at].token);
-  const text = path.map(visible).join(' ');
   const ids = path.map(({ id }) => id);
   const facts = `step ${step + 1}, ${status}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
   const showFacts = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
-  const show = () => showHypothesis(server, ids, `${status} hypothesis “${text}”`);
+  const show = () => showHypothesis(server, ids, `${status} hypothesis`);
   const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
   const button = createButton(classes, show, attributes, tokenText(token));
   button.style.left = `${step * STRIDE}px`;

@@ -4,6 +4,7 @@ import { element } from '../core/dom.js';
 import { askImportance, showMuted } from '../core/effects.js';
 import { kindName, listOf, plural, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
+import { givenIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
@@ -76,6 +77,7 @@ function drawOutcome(server, node, state) {
   node.replaceChildren(
     element('h3', {}, `With ${plural(muted.heads.length, 'head')} muted`),
     ...wordsOf(muted),
+    ...givenNote(record),
     ...changeOf(record, muted),
     changesOfTokens(record, muted),
     actions(showButton(server, state, muted)),
@@ -83,10 +85,19 @@ function drawOutcome(server, node, state) {
   return undefined;
 }
 
+// What the translations with and without the heads have in common from the start.
+function givenNote(record) {
+  const given = givenIds(record).length;
+  if (given === 0) return [];
+  if (given === record.tokens.predicted.length)
+    return [note('All tokens are given, so the words stay and only their probabilities change.')];
+  return [note(`${plural(given, 'forced token stays', 'forced tokens stay')}.`)];
+}
+
 function showButton(server, state, muted) {
   const { store } = server;
   if (state.record === muted.record)
-    return actionButton('Show the model’s translation', () => store.change(closeView(store.get())));
+    return actionButton('Show it without muting', () => store.change(closeView(store.get())));
   return actionButton('Show its attention', () => showMuted(server, muted));
 }
 

@@ -58,8 +58,7 @@ function alternative(server, { record, step }, one, reason) {
   const probability = Math.exp(one.log_probability);
   const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];
   if (taken) return element('li', { class: 'hl-taken', title: `${visible(one)} was taken` }, ...pieces);
-  const label = `forced “${visible(one)}” at step ${step + 1}`;
-  const force = () => forceToken(server, step, one.id, label);
+  const force = () => forceToken(server, step, one.id);
   const name = `force ${visible(one)}, probability ${fixed(probability)}`;
   const attributes = { disabled: reason !== null, 'aria-label': name };
   return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));

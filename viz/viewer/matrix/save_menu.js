@@ -1,9 +1,10 @@
 // The Save menu: a link that opens the view again, and pictures of it.
 
 import { createButton, element } from '../core/dom.js';
-import { toAddress } from '../core/permalink.js';
-import { hasLink } from '../core/store.js';
+import { hasLink, toAddress } from '../core/permalink.js';
 import { pictureOf, pngOf, svgText } from './svg.js';
+
+const LEFT_OUT = 'the comparison with another sentence, or a sentence of more than 2000 characters';
 
 export function createSaveMenu(store) {
   const note = element('span', { class: 'hl-soft', role: 'status' });
@@ -13,7 +14,7 @@ export function createSaveMenu(store) {
       const state = store.get();
       const link = `${location.href.split('#')[0]}${toAddress(state)}`;
       const done = (await copy(link)) ? 'The link is copied.' : 'Copy the address of this page.';
-      note.textContent = hasLink(state) ? done : `${done} The link opens the model’s own translation.`;
+      note.textContent = hasLink(state) ? done : `${done} The link leaves out ${LEFT_OUT}.`;
     }),
     item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
     item('SVG picture', () =>

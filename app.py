@@ -24,6 +24,7 @@ from gradio.processing_utils import save_bytes_to_cache
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
+from viz.about import about_models
 from viz.server.api import Api
 from viz.server.backend import UNEXPECTED, Backend
 from viz.server.component import picker, viewer
@@ -34,11 +35,12 @@ from viz.server.theme import theme
 from viz.viewer import style
 
 HERE = Path(__file__).parent
-MODELS = HERE / "assets" / "models"
+ASSETS = HERE / "assets"
+MODELS = ASSETS / "models"
 # Gradio summarises all calls that it remembers after each new one, so it remembers one.
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
-EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").read_text("utf-8"))
-CAPTIONS = json.loads((HERE / "assets" / "captions.json").read_text("utf-8"))
+EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
+CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
@@ -54,8 +56,10 @@ DISK_FULL = (
 TRANSLATE = "(...inputs) => Headlight.translate(...inputs)"
 CHOOSE_MODEL = "(...inputs) => Headlight.chooseModel(...inputs)"
 CANCEL = "() => Headlight.cancel()"
+OPEN_ABOUT = "() => Headlight.openAbout()"
+TOGGLE_THEME = "() => Headlight.toggleTheme()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
-TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
+TOGGLE_EXPORT = "() => Headlight.toggleExport()"
 ON_SCREEN = "() => Headlight.onScreen(Headlight.viewer.state())"
 
 # Without an icon in the page, the browser asks for one whenever the address changes.
@@ -115,7 +119,9 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
             models = [(name, translator.title) for name, translator in translators.items()]
             model = picker(models, first, elem_id="hl-model")
+            about = gr.Button("About this model", elem_id="hl-about", elem_classes="hl-quiet", size="sm")
             menu = _export_menu()
+            theme_button = gr.Button("Light or dark", elem_id="hl-theme", elem_classes="hl-quiet", size="sm")
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(first)
             options = gr.Button("Options", elem_id="hl-options-button")
@@ -140,13 +146,15 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
         )
         with gr.Row(elem_id="hl-examples"):
             examples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        view = viewer(scheduler, elem_id="hl-viewer")
+        view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
         if names:
             opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             _connect_translation(openings, inputs, [message, menu.button], translate, examples)
             _connect_export(backend, scheduler, menu, message)
         cancel.click(None, js=CANCEL, **PRIVATE)
+        about.click(None, js=OPEN_ABOUT, **PRIVATE)
+        theme_button.click(None, js=TOGGLE_THEME, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
         menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
         _add_endpoints(Api(scheduler))
@@ -193,8 +201,15 @@ def _options() -> tuple[gr.Slider, gr.Slider]:
 
 def _export_menu() -> ExportMenu:
     with gr.Column(elem_id="hl-export-box"):
-        button = gr.Button("Export", elem_id="hl-export", size="sm", interactive=False)
+        button = gr.Button(
+            "Export", elem_id="hl-export", elem_classes="hl-quiet", size="sm", interactive=False
+        )
         with gr.Column(elem_id="hl-export-menu"):
+            gr.HTML(  # the viewer's own entries: the link and the pictures
+                html_template='<div class="headlight hl-entries"></div>',
+                elem_id="hl-export-view",
+                apply_default_css=False,
+            )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
             calls = [

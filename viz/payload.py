@@ -112,7 +112,7 @@ def decode(payload: Mapping[str, Any]) -> Translation:
     )
 
 
-def to_json(payload: Mapping[str, Any]) -> str:
+def to_json(payload: Mapping[str, Any] | str | None) -> str:
     """Return the payload as JSON that is safe inside HTML: a sentence cannot end the script element."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -88,11 +88,16 @@ def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(pag
         weight = float(recorded(STEPS[place], 0).attention.cross[1, 2, 1, 0])
         expect(page.locator(".hl-value")).to_have_text(f"{weight:.4f}")
     expect(panel.locator("figcaption").first).to_contain_text("step 1: not yet measured")
+    title = TRANSLATORS["de-en"].title
+    expect(page.locator(".hl-analysed")).to_have_text(f"training, step 1 · {title} · “{SENTENCES[0]}”")
+    assert page.evaluate("document.body.classList.contains('hl-elsewhere')")
     assert [each["step"] for each in asked[1:]] == [1, 100], "a step that was shown is not asked for again"
     page.mouse.move(0, 0)
     expect(status(page)).to_contain_text("training, step 1")
     page.get_by_role("button", name="Back to the model’s translation").click()
     assert page.evaluate(DIFFERENT) == []
+    expect(page.locator(".hl-analysed")).to_have_text("")
+    assert not page.evaluate("document.body.classList.contains('hl-elsewhere')")
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 

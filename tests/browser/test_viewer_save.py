@@ -1,4 +1,4 @@
-"""The Save menu and the table: the link that opens the view again, pictures, numbers as text."""
+"""The menu Export and the table: the link that opens the view again, pictures, numbers as text."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_svg_is_made_of_the_data_and_a_script_is_text(show: Show, tmp_path: 
     choose(page, "Cross", 2, 3)
     page.mouse.click(*cell(page, 1, 2))
     path = saved(page, "SVG picture", tmp_path)
-    assert path.name == "headlight-cross-2-3.svg"
+    assert path.name == "headlight-de-en-cross-2-3-ein-script-alert-1-script-hund-co.svg"
     root = ElementTree.parse(path).getroot()
     texts = [node.text for node in root.iter(f"{SVG}text")]
     assert {token.text for token in result.attention.source} <= set(texts)
@@ -118,6 +118,9 @@ def test_the_svg_is_made_of_the_data_and_a_script_is_text(show: Show, tmp_path: 
     shown = [node.text for node in root.iter(f"{SVG}title")][1:]
     assert shown == [f"{weight:.4f}" for weight in result.attention.cross[1, 2].flatten().tolist()]
     assert any(readout(page) == text for text in texts)
+    (legend,) = (node for node in root.iter(f"{SVG}g") if node.get("class") == "legend")
+    assert [node.text for node in legend.iter(f"{SVG}text")] == ["weight 0", "1"]
+    assert len({node.get("fill") for node in legend.iter(f"{SVG}rect")}) > 20
 
 
 def test_the_png_shows_the_matrix(show: Show, tmp_path: Path):

@@ -90,6 +90,7 @@ class FakeTranslator(Translator):
     def __init__(self, name: str, title: str, layers: int = 4, heads: int = 8, language: str = "de") -> None:
         self.name = name
         self.title = title
+        self.directory = None
         self.checkpoint = SimpleNamespace(info=SimpleNamespace(source_language=language))
         self.layers = layers
         self.heads = heads

@@ -58,7 +58,9 @@ class Backend:
         translation = run_translation(translator, asked, prefix=asked.prefix)
         record, call = payload_of(translator, asked, translation), call_of(asked)
         return Exported(
-            files(translation, record), python_call(asked.address, *call), curl_call(asked.address, *call)
+            files(translation, record, asked.view, asked.address),
+            python_call(asked.address, *call),
+            curl_call(asked.address, *call),
         )
 
     def _read(self, kind: type[R], request: object) -> tuple[Translator, R]:

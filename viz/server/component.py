@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -13,7 +13,11 @@ from viz.viewer import head
 
 MOUNT = """
 const ask = Headlight.asker(server);
-const options = { address: true, ask, translateAddress: () => trigger('submit') };
+const page = {
+  translateAddress: () => trigger('submit'),
+  openExport: Headlight.openExport,
+};
+const options = { address: true, ask, about: props.about, page };
 Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });
 """
 # Filled by script, so that no title is read as a template.
@@ -47,9 +51,10 @@ def picker(choices: Sequence[tuple[str, str]], value: str, **arguments: Any) -> 
     )
 
 
-def viewer(scheduler: Scheduler, **arguments: Any) -> gr.HTML:
+def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> gr.HTML:
     """Return a `gr.HTML` that holds the viewer; the viewer asks the server only for what needs the model.
 
+    `about` has what is known of each model, by its name; see `viz.about`.
     Its `submit` event says that the page's address asks for another translation.
     """
 
@@ -65,5 +70,6 @@ def viewer(scheduler: Scheduler, **arguments: Any) -> gr.HTML:
         js_on_load=MOUNT,
         apply_default_css=False,
         server_functions=[ask, queue_position],
+        about=about,
         **arguments,
     )

@@ -17,6 +17,7 @@ from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 
 MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
+MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
 
@@ -47,6 +48,9 @@ Text = Annotated[
     str,
     AfterValidator(_check_length),
     Field(description=f"text of at most {MAX_CHARACTERS:,} characters"),
+]
+Address = Annotated[
+    str, Field(max_length=MAX_ADDRESS, description=f"text of at most {MAX_ADDRESS:,} characters")
 ]
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
@@ -129,10 +133,14 @@ class TrainingStepRequest(Request):
 
 
 class ExportRequest(PrefixRequest):
-    """Asks for the files of a record; `address` is that of the page, for the API calls."""
+    """Asks for the files of a record.
+
+    `address` is that of the page, for the API calls. `view` is that of the view on which the HTML file opens.
+    """
 
     heads: Heads
     address: Text
+    view: Address = ""
 
 
 R = TypeVar("R", bound=Request)

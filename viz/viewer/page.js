@@ -3,10 +3,12 @@
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds } from './core/payload.js';
-import { taskOfAddress } from './core/permalink.js';
+import { taskOfAddress, toAddress } from './core/permalink.js';
+import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 
+const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const UNREACHABLE =
   'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
@@ -46,6 +48,7 @@ export function asker(server) {
 
 // Makes the mounted viewer available to the page's own widgets.
 export function provide(mounted) {
+  restoreTheme();
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }
@@ -136,7 +139,35 @@ export function onScreen(state) {
   const prefix = givenIds(record);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return [{ ...identity, prefix, heads: mutes, address }];
+  return [{ ...identity, prefix, heads: mutes, address, view: toAddress(state) }];
+}
+
+export function openAbout() {
+  window.Headlight.viewer?.openAbout();
+}
+
+// Light or dark, until the person chooses the other one again; a browser may refuse to store the choice.
+export function toggleTheme() {
+  const dark = document.body.classList.toggle('dark');
+  useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
+}
+
+function restoreTheme() {
+  const theme = useStorage((storage) => storage.getItem(THEME));
+  if (theme) document.body.classList.toggle('dark', theme === 'dark');
+}
+
+// The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
+export function toggleExport() {
+  document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
+  togglePopover('hl-export', 'hl-export-menu');
+}
+
+// Opens the menu Export with the focus on its first entry.
+export function openExport() {
+  const menu = document.getElementById('hl-export-menu');
+  if (!menu.classList.contains('hl-open')) document.getElementById('hl-export').click();
+  requestAnimationFrame(() => menu.querySelector('button').focus());
 }
 
 export function toggleDisclosure(button, menu) {
@@ -145,7 +176,7 @@ export function toggleDisclosure(button, menu) {
 }
 
 // A menu over the page. It closes on Escape and on a click outside.
-export function togglePopover(button, menu) {
+function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
   const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
   const isOpen = () => sheet.classList.contains('hl-open');

@@ -3,7 +3,7 @@
 import { element } from './core/dom.js';
 import { decode } from './core/payload.js';
 import { currentTheme, watchTheme } from './core/colormap.js';
-import { EMPTY, createStore, showRecord } from './core/store.js';
+import { EMPTY, createStore, isElsewhere, showRecord } from './core/store.js';
 import { titleOf } from './core/labels.js';
 import { createServer } from './core/requests.js';
 import { startEffects } from './core/effects.js';
@@ -11,23 +11,30 @@ import { createStrip } from './strip/strip.js';
 import { createOverview } from './heads/overview.js';
 import { createMatrix } from './matrix/matrix.js';
 import { createHeading, createToolbar } from './matrix/toolbar.js';
-import { openMenu } from './matrix/save_menu.js';
+import { createExportMenu, createExports, openMenu } from './matrix/save_menu.js';
 import { createTable } from './matrix/table.js';
 import { createInspector } from './inspector/inspector.js';
+import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
 import { createTour } from './tour.js';
 import { createHelp, createKeyHints, listenToKeys } from './keys.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
-// `address` keeps the state in the hash of the page's address; `translateAddress` translates the sentence of an address.
-export function mount(root, { ask = null, address = false, translateAddress = null } = {}) {
-  const store = createStore(EMPTY);
+// `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
+// `page` is the page around the viewer, which translates the sentence of an address and has the menu Export:
+// { translateAddress, openExport }; null in an exported file and in a notebook. Returns
+// { show, state, entries, openAbout }: the entries are those of the menu Export.
+export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
+  const store = createStore({ ...EMPTY, about: models });
   const server = createServer(store, ask);
   startEffects(server);
   const help = createHelp();
+  const about = createAbout(store);
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
-  const heading = createHeading(store);
+  const entries = createExports(store);
+  const menu = page ? null : createExportMenu(entries);
+  const heading = createHeading(store, menu);
   const matrix = createMatrix(store, heading, createToolbar(server), createTable(store));
   root.classList.add('hl-empty');
   root.tabIndex = -1; // a click anywhere inside moves the focus into the viewer, so that it gets the keys
@@ -37,18 +44,22 @@ export function mount(root, { ask = null, address = false, translateAddress = nu
     element('div', { class: 'hl-columns' }, createOverview(store), matrix, createInspector(server)),
     createKeyHints(() => help.showModal()),
     help,
+    about.dialog,
     live,
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });
   listenToKeys(server, {
     openHelp: () => help.showModal(),
-    openSave: () => openMenu(heading.querySelector('.hl-menu')),
+    openExport: () => (page ? page.openExport() : openMenu(menu)),
   });
-  store.subscribe((state, before) => announce(root, live, state, before));
+  store.subscribe((state, before) => {
+    announce(root, live, state, before);
+    document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else
+  });
   help.append(createTour(server, root));
-  const bar = address ? createAddress(server, translateAddress) : null;
-  return { show: createLoader(root, store, problem, bar), state: store.get };
+  const bar = address ? createAddress(server, page?.translateAddress) : null;
+  return { show: createLoader(root, store, problem, bar), state: store.get, entries, openAbout: about.open };
 }
 
 // Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.

@@ -313,19 +313,24 @@ def test_an_unexpected_error_reveals_nothing_about_the_server(monkeypatch):
 
 
 def test_an_export_is_the_record_as_files_and_calls():
-    request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
+    view = "#kind=cross&layer=1&head=2"
+    request = {**COMMON, "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/", "view": view}
     taken = BACKEND.export(request)
-    record = decode(json.loads(taken.files["attention_maps.json"]))
+    name = "headlight-tiny-ein-kleiner-hund-läuft"
+    record = decode(json.loads(taken.files[f"{name}.json"]))
     assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
-    assert set(taken.files) == {f"attention_maps.{kind}" for kind in ("html", "json", "npz")}
+    page = "headlight-tiny-cross-1-2-ein-kleiner-hund-läuft.html"
+    assert set(taken.files) == {page, f"{name}.json", f"{name}.npz"}
+    assert b"kind=cross" in taken.files[page]
     assert "/attention" in taken.python
     assert "/attention" in taken.curl
     whole = BACKEND.export({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
-    assert decode(json.loads(whole.files["attention_maps.json"])).ids == tuple(IDS)
+    assert decode(json.loads(whole.files[f"{name}.json"])).ids == tuple(IDS)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("address", None), ("address", 5), ("heads", None), ("prefix", "1")]
+    ("name", "value"),
+    [("address", None), ("address", 5), ("heads", None), ("prefix", "1"), ("view", "x" * 70_000)],
 )
 def test_an_export_with_a_wrong_field_names_it(name, value):
     request = {**COMMON, "prefix": [], "heads": [], "address": "http://127.0.0.1:7860/"}

@@ -81,6 +81,7 @@ const ADDRESSED = {
   words: true,
   threshold: 0.9,
   scale: 'row',
+  fit: false,
   sort: 'entropy',
   panel: 'mute',
 };

@@ -4,6 +4,15 @@ import { effectiveMode } from './store.js';
 
 const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
 
+// How the natural logarithms of the page belong together.
+export const LOG_P =
+  'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of 2.72. The score of a hypothesis is its log p divided by the length penalty.';
+
+// A text for people with a mouse, or the one for people who touch the screen.
+export function forPointer(mouse, touch) {
+  return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
+}
+
 export function fixed(value, digits = 4) {
   return value.toFixed(digits).replace('-', '−');
 }

@@ -43,6 +43,37 @@ export function roleDefinition(record, role) {
   return record.definitions.roles[role].definition;
 }
 
+// The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
+export function nearestRole({ definitions, measures }, [kind, layer, head]) {
+  const table = measures[kind];
+  const valueOf = ({ measure, offset }) => {
+    if (!measure || (offset !== null && (kind === 'cross' || table.offset[layer][head] !== offset))) return null;
+    return table[measure][layer][head];
+  };
+  const found = Object.entries(definitions.roles).map(([role, one]) => ({
+    role,
+    value: valueOf(one),
+    least: one.least,
+  }));
+  const ranked = found.filter(({ value }) => value !== null).sort((a, b) => b.value / b.least - a.value / a.least);
+  return ranked[0] ?? null;
+}
+
+// Warnings about a sentence that is far from what the model was trained on.
+export function rangeNotices({ tokens: { source } }, { trained }) {
+  if (!trained) return [];
+  const words = source.filter(({ word }) => word !== null);
+  const pieces = words.length / new Set(words.map(({ word }) => word)).size;
+  const almost = 'Almost all sentences that the model was trained on have';
+  if (source.length > trained.tokens)
+    return [`This sentence has ${source.length} tokens. ${almost} at most ${trained.tokens}.`];
+  if (pieces > trained.pieces)
+    return [
+      `The model hardly knows these words: it spells them in ${pieces.toFixed(1)} pieces each. ${almost} at most ${trained.pieces.toFixed(1)}.`,
+    ];
+  return [];
+}
+
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });
   return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
@@ -52,5 +83,8 @@ export function roleSymbol(record, role) {
 export function roleLegend(record, kind) {
   const present = new Set(record.roles[kind].flat());
   const roles = Object.keys(record.definitions.roles).filter((role) => present.has(role));
-  return roles.map((role) => element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role));
+  const items = roles.map((role) =>
+    element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role),
+  );
+  return [element('li', {}, 'in this sentence:'), ...items];
 }

@@ -33,6 +33,7 @@ export function toAddress(state) {
   }
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
+  if (!state.fit) parameters.size = 'scroll';
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
 }
@@ -104,6 +105,7 @@ export function fromAddress(address, record) {
     pin: pinOf(parameters),
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',
+    fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
   };
   const sorts = sortsOf(record).map(({ name }) => name);

@@ -17,7 +17,7 @@ const DOING = {
   values: 'Computing these values',
 };
 const OF_TRAINING = ['training', 'training_step'];
-const NO_SERVER = 'Not available in an exported file. Open the app.';
+const NO_SERVER = 'This file has no model. The line at its top says how to do this in Headlight.';
 const IN_TRAINING =
   'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';
 

@@ -27,6 +27,7 @@ export const CHOICES = Object.freeze({
   words: false, // sub-words are merged to words
   threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
   scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
+  fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
 });
@@ -56,6 +57,7 @@ export const EMPTY = Object.freeze({
   hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
+  about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
   busy: null, // { what, cancel, waiting } while the server works
   error: null, // one sentence
@@ -184,9 +186,23 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
   return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
 }
 
-// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown.
-export function effectiveMode({ mode, values }) {
+// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison
+// needs a second head.
+export function effectiveMode(state) {
+  const { mode, values } = state;
+  if (mode === 'difference') return awaitsSecondHead(state) ? 'weight' : mode;
   return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
+}
+
+// Whether the heads on screen are still those that the next ones are to be compared with.
+export function awaitsSecondHead(state) {
+  const { mode, reference, record } = state;
+  if (mode !== 'difference' || !reference?.heads || reference.record !== record) return false;
+  const shown = chosenHeads(state);
+  return (
+    shown.length === reference.heads.length &&
+    shown.every((one) => reference.heads.some((other) => sameHead(one, other)))
+  );
 }
 
 export function isMuted(state, head) {
@@ -216,6 +232,11 @@ export function reproducibleView(state) {
 // Whether another sentence than the person's is on screen: one of the training, or the word of the tour.
 export function isElsewhere({ shown }) {
   return shown?.type === 'training' || shown?.type === 'tour';
+}
+
+// What is known of the model on screen; nothing in an exported file.
+export function aboutModel({ about, record }) {
+  return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 }
 
 // Changes, for `store.change`.

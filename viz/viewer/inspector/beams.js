@@ -2,7 +2,7 @@
 
 import { createButton, element, readable, shape, tokenText, visible } from '../core/dom.js';
 import { askBeams, showHypothesis } from '../core/effects.js';
-import { fixed, plural } from '../core/labels.js';
+import { LOG_P, fixed, forPointer, plural } from '../core/labels.js';
 import { strongest } from '../core/math.js';
 import { targetIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
@@ -13,12 +13,15 @@ const STRIDE = 80; // pixels of one step
 const LINE = 24; // pixels of one node
 const SCORE =
   'log p divided by the length penalty ((5 + tokens) / 6) ^ α: beam search compares these scores (Wu et al. 2016)';
-const TREE_HINT = 'Point at a token to read why it was kept or pruned. Click it to see its attention.';
+const TREE_HINT = forPointer(
+  'Point at a token to read why it was kept or pruned. Click it to see its attention.',
+  'Tap a token to read why it was kept or pruned and to see its attention.',
+);
 
 export function createBeams(server) {
   const list = element('ol', { class: 'hl-hypotheses' });
   const tree = element('div');
-  const node = section('Hypotheses', list, tree);
+  const node = section('Hypotheses', list, note(LOG_P), tree);
   return {
     node,
     draw(state, before) {

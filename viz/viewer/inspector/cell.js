@@ -6,9 +6,23 @@ import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
-import { fixed, plural, titleOf } from '../core/labels.js';
-import { actionButton, fact, note, numberText, section, shareBar, signedBar, tint } from '../core/widgets.js';
+import { fixed, forPointer, plural, titleOf } from '../core/labels.js';
+import {
+  actionButton,
+  fact,
+  note,
+  numberText,
+  scaleNote,
+  section,
+  shareBar,
+  signedBar,
+  tint,
+} from '../core/widgets.js';
 
+const NO_PIN = {
+  mouse: 'Click a cell of the matrix to see how its weight is computed.',
+  touch: 'Tap a cell of the matrix to see how its weight is computed.',
+};
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
 export function createCell(server) {
@@ -42,7 +56,7 @@ function drawCell(server, node, state) {
 function whyNoCell(server, state) {
   const reason = whyNot(server, 'cell');
   if (reason || pinnedCell(state)) return reason;
-  if (!isCell(state.pin)) return 'Click a cell of the matrix to see how its weight is computed.';
+  if (!isCell(state.pin)) return forPointer(NO_PIN.mouse, NO_PIN.touch);
   if (state.head === null || state.selection.length > 0)
     return 'Several heads together have no common query and key; choose one head.';
   return 'The mask forbids this cell: a step cannot look at later tokens. Its score is −∞, so its weight is exactly 0.';
@@ -64,7 +78,7 @@ function explanation(state) {
 
 function vectors(cell, { row, reads, column }) {
   const { query, key, products } = cell;
-  const hint = 'Point at a column to read its numbers.';
+  const hint = forPointer('Point at a column to read its numbers.', 'Tap a column to read its numbers.');
   const readout = element('p', { class: 'hl-soft hl-number hl-dimension' }, hint);
   const field = element(
     'div',
@@ -84,7 +98,7 @@ function vectors(cell, { row, reads, column }) {
   field.addEventListener('pointerleave', () => {
     readout.textContent = hint;
   });
-  return [field, readout, allNumbers(cell)];
+  return [field, readout, scaleNote(largest(products)), allNumbers(cell)];
 }
 
 function strip(values, most) {

@@ -18,7 +18,7 @@ export function createMute(server) {
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
   return {
-    node: element('div', {}, choices, outcome, section('Which heads matter?', map)),
+    node: element('div', {}, choices, outcome, section('Which heads matter for this sentence?', map)),
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
@@ -79,7 +79,7 @@ function drawOutcome(server, node, state) {
     ...wordsOf(muted),
     ...givenNote(record),
     ...changeOf(record, muted),
-    changesOfTokens(record, muted),
+    ...changesOfTokens(record, muted),
     actions(showButton(server, state, muted)),
   );
   return undefined;

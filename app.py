@@ -119,9 +119,9 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
             models = [(name, translator.title) for name, translator in translators.items()]
             model = picker(models, first, elem_id="hl-model")
-            about = gr.Button("About this model", elem_id="hl-about", elem_classes="hl-quiet", size="sm")
+            _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
-            theme_button = gr.Button("Light or dark", elem_id="hl-theme", elem_classes="hl-quiet", size="sm")
+            _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(first)
             options = gr.Button("Options", elem_id="hl-options-button")
@@ -153,8 +153,6 @@ def build(translators: Mapping[str, Translator], problems: Sequence[str] = ()) -
             _connect_translation(openings, inputs, [message, menu.button], translate, examples)
             _connect_export(backend, scheduler, menu, message)
         cancel.click(None, js=CANCEL, **PRIVATE)
-        about.click(None, js=OPEN_ABOUT, **PRIVATE)
-        theme_button.click(None, js=TOGGLE_THEME, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
         menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
         _add_endpoints(Api(scheduler))
@@ -197,6 +195,10 @@ def _options() -> tuple[gr.Slider, gr.Slider]:
         beam_size = gr.Slider(1, PAGE_MAX_BEAM, 1, step=1, label="Beam size", info=greedy)
         penalty = gr.Slider(0, PAGE_MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)
     return beam_size, penalty
+
+
+def _quiet_button(text: str, elem_id: str, js: str) -> None:
+    gr.Button(text, elem_id=elem_id, elem_classes="hl-quiet", size="sm").click(None, js=js, **PRIVATE)
 
 
 def _export_menu() -> ExportMenu:

@@ -56,7 +56,6 @@ def encode(
     `beam_size` and `length_penalty` are the options that the translation was made with.
     """
     record = translation.attention
-    heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
     return {
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
@@ -81,9 +80,17 @@ def encode(
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
         "definitions": DEFINITIONS,
+        **encode_measures(record),
+        "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
+    }
+
+
+def encode_measures(record: AttentionRecord) -> dict[str, Any]:
+    """Return the measures and the roles of all heads, by kind."""
+    heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
+    return {
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},
-        "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
     }
 
 

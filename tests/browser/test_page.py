@@ -216,6 +216,29 @@ def test_a_server_out_of_reach_is_one_sentence(opened: Page):
     expect(opened.locator(".hl-status")).to_contain_text("The server does not answer.")
 
 
+def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
+    notices = opened.locator(".hl-notices")
+    expect(notices).to_have_text("")
+    translate(opened, LONG)
+    most = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]
+    expect(notices).to_contain_text(
+        f"Far longer than the training: 60 tokens; almost all training sentences have at most {most}."
+    )
+    opened.get_by_role("button", name="About this model").click()
+    dialog = opened.get_by_role("dialog", name="About")
+    expect(dialog).to_contain_text("measured over 300 sentences")
+    expect(dialog).to_contain_text(f"at most {most} tokens")
+
+
+def test_light_and_dark_are_switched_and_kept(opened: Page):
+    is_dark = "document.body.classList.contains('dark')"
+    opened.get_by_role("button", name="Light or dark").click()
+    assert opened.evaluate(is_dark)
+    opened.reload()
+    opened.locator(".hl-thumbnail").first.wait_for()
+    assert opened.evaluate(is_dark)
+
+
 def test_the_page_has_its_icon_with_it(opened: Page):
     assert opened.locator("link[rel=icon]").first.get_attribute("href").startswith("data:image/svg+xml,")
 
@@ -235,7 +258,7 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     expect(file.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
     assert readout(file) == shown
     link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
-    assert link == opened.url
+    assert link == opened.evaluate("location.href")
     expect(file.get_by_role("button", name="Norm")).to_have_attribute("title", NO_MODEL)
     file.get_by_role("tab", name="Mute").click()
     expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)

@@ -156,6 +156,9 @@ def test_the_matrix_can_be_read_as_a_table(show: Show):
     expect(rows).to_have_count(len(RECORD.read))
     weights = RECORD.decoder[1, 2]
     cells = rows.nth(2).locator("td").all_inner_texts()
+    assert float(cells[-1]) == pytest.approx(1, abs=0.01)
+    totals = page.locator(".hl-table tfoot td").all_inner_texts()
+    assert float(totals[0]) == pytest.approx(weights[:, 0].sum().item(), abs=0.01)
     assert cells[:4] == [*(f"{weight:.4f}" for weight in weights[2, :3].tolist()), "–"]
     expect(rows.nth(2).locator("th")).to_have_text("KLEINE → hUND")
     choose(page, "Cross", 2, 3)

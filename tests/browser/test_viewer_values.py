@@ -74,7 +74,8 @@ def test_compare_shows_the_difference_between_two_heads(show: Show):
     point(page, 4, 3)
     assert value(page) == weight, "with nothing to compare with, there are weights and no zeros"
     page.mouse.move(5, 5)
-    assert readout(page).startswith("Now choose the head to compare with Cross · layer 2 · head 3")
+    assert readout(page).startswith("Now choose the second head")
+    expect(page.locator(".hl-facts")).to_have_text("comparing with Cross · layer 2 · head 3")
     choose(page, "Cross", 4, 1)
     point(page, 4, 3)
     difference = (RECORD.cross[3, 0, 4, 3] - RECORD.cross[1, 2, 4, 3]).item()

@@ -29,6 +29,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
     "beams": {"beam_size": 3},
     "training": {},
+    "training_heads": {"sentence": 1},
     "training_step": {"step": 4, "sentence": 1},
 }
 PAIRS = (

@@ -21,7 +21,7 @@ from model.errors import UserError
 from model.results import KINDS, Head
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import Row, TrainingLog
-from viz.payload import encode, encode_hypothesis, encode_values
+from viz.payload import encode, encode_hypothesis, encode_measures, encode_values
 from viz.server.validation import (
     CellRequest,
     MuteRequest,
@@ -30,6 +30,7 @@ from viz.server.validation import (
     Request,
     ScoreRequest,
     TargetRequest,
+    TrainingSentenceRequest,
     TrainingStepRequest,
     ValuesRequest,
 )
@@ -219,6 +220,13 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
         n_prefix=len(record.predicted),
     )
     return payload_of(translator, request, translation)
+
+
+@handler("training_heads", TrainingSentenceRequest, from_files=True)
+def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, Any]:
+    """The measures and the role of every head for one saved sentence, at each saved step."""
+    _, probes = _probes(translator)
+    return {"steps": [encode_measures(probes.record(step, request.sentence)) for step in probes.steps]}
 
 
 def _probes(translator: Translator) -> tuple[Path, Probes]:

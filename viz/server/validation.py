@@ -125,11 +125,16 @@ class CellRequest(TargetRequest):
     column: Index
 
 
-class TrainingStepRequest(Request):
+class TrainingSentenceRequest(Request):
+    """Asks about one sentence at every saved step of the training."""
+
+    sentence: Index
+
+
+class TrainingStepRequest(TrainingSentenceRequest):
     """Asks for one sentence at one saved step of the training."""
 
     step: Annotated[int, _whole(0, MAX_STEP)]
-    sentence: Index
 
 
 class ExportRequest(PrefixRequest):

@@ -9,7 +9,7 @@ export function createAbout(store) {
   const title = element('h2');
   const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
   const form = element('form', { method: 'dialog' }, close);
-  const dialog = element('dialog', { class: 'hl-help', 'aria-label': 'About this model' }, title, body, form);
+  const dialog = element('dialog', { class: 'hl-help', 'aria-label': 'About' }, title, body, form);
   const open = () => {
     const state = store.get();
     if (!state.record) return;

@@ -9,6 +9,7 @@ import { movePin } from './core/grid.js';
 import { nextMode } from './core/modes.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+const COVERS = 'dialog[open], #hl-export-menu.hl-open'; // what lies over the page has the keys for itself
 const SLIDER = 'input[type=range]';
 const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
@@ -52,7 +53,7 @@ export function listenToKeys(server, actions) {
   document.addEventListener('keydown', (event) => {
     const { target } = event;
     if (!store.get().record || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector('dialog[open]') || target.closest?.(TEXT_FIELDS)) return;
+    if (document.querySelector(COVERS) || target.closest?.(TEXT_FIELDS)) return;
     if (event.key in ARROWS && target.closest?.(SLIDER)) return;
     if (event.key === 'Enter' && target.closest?.(BUTTONS)) return;
     const action = actionOf(event, actions);

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 
 import { asksFor, fromAddress, hasLink, taskOfAddress, toAddress, viewOfAddress } from '../viewer/core/permalink.js';
 import { movePin } from '../viewer/core/grid.js';
+import { rangeNotices } from '../viewer/core/measures.js';
+import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
   CHOICES,
   chooseHead,
@@ -22,7 +24,7 @@ import {
   toggleMute,
   togglePin,
 } from '../viewer/core/store.js';
-import { opened, record } from './record.mjs';
+import { opened, record, weights } from './record.mjs';
 
 test('moves stay inside the model', () => {
   const store = opened();
@@ -273,4 +275,20 @@ test('a record of another model starts with its clearest head', () => {
   assert.deepEqual([kind, mutes, selection], ['cross', [], []]);
   store.change(closeView(store.get()));
   assert.deepEqual([store.get().kind, store.get().mutes], ['encoder', [['cross', 0, 0]]]);
+});
+
+test('a sentence outside of the training gets one warning', () => {
+  const piece = (word) => ({ text: 'x', word, special: word === null });
+  const notices = (words) =>
+    rangeNotices({ tokens: { source: words.map(piece) } }, { trained: { tokens: 6, pieces: 2 } });
+  assert.deepEqual(notices([0, 0, 1, 2, null]), []);
+  assert.match(notices([0, 1, 2, 3, 4, 5, null])[0], /^Far longer than the training: 7 tokens/);
+  assert.match(notices([0, 0, 0, 1, 1, null])[0], /^Mostly spelled out: 2\.5 pieces a word/);
+  assert.deepEqual(rangeNotices({ tokens: { source: [] } }, {}), []);
+});
+
+test('the weight of a cell in every head', () => {
+  const all = cellOfAllHeads(record, 'cross', 1, 2);
+  assert.equal(all.length, 6);
+  for (const { layer, head, value } of all) assert.ok(Math.abs(value - weights.cross[layer][head][1][2]) < 2e-5);
 });

@@ -100,8 +100,20 @@ export async function askTraining(server) {
   const { name } = store.get().record.model;
   const training = await request(server, 'training', { do: 'training' });
   const records = new Map(); // of the steps that were shown
-  if (training) store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records } } });
+  if (training)
+    store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records, heads: new Map() } } });
   return Boolean(training);
+}
+
+// What every head was at each saved step, for one sentence.
+export async function askTrainingHeads(server, sentence) {
+  const { store } = server;
+  const { name } = store.get().record.model;
+  const answer = await request(server, 'training_heads', { do: 'training_heads', sentence });
+  if (!answer) return;
+  const { trainings } = store.get();
+  const heads = new Map(trainings[name].heads).set(sentence, answer.steps);
+  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], heads } } });
 }
 
 // Shows one sentence at one saved step; returns whether it is on screen.

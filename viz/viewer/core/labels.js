@@ -1,6 +1,6 @@
 // How the viewer writes numbers and the names of kinds and heads.
 
-import { effectiveMode } from './store.js';
+import { effectiveMode, headsOfKind } from './store.js';
 
 const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
 
@@ -42,7 +42,8 @@ export function titleOf(state) {
   const { kind, layer, head, selection, reduce } = state;
   if (effectiveMode(state) === 'rollout') return `${kindName(kind)} · layers 1 to ${layer + 1} · rollout`;
   const several = reduce === 'max' ? 'largest' : 'average';
-  if (selection.length > 0) return `${kindName(kind)} · ${several} of ${selection.length} heads`;
+  const all = state.record && selection.length === headsOfKind(state).length ? 'all ' : '';
+  if (selection.length > 0) return `${kindName(kind)} · ${several} of ${all}${selection.length} heads`;
   return `${kindName(kind)} · layer ${layer + 1} · ${head === null ? `${several} of its heads` : `head ${head + 1}`}`;
 }
 

@@ -64,13 +64,11 @@ export function rangeNotices({ tokens: { source } }, { trained }) {
   if (!trained) return [];
   const words = source.filter(({ word }) => word !== null);
   const pieces = words.length / new Set(words.map(({ word }) => word)).size;
-  const almost = 'Almost all sentences that the model was trained on have';
+  const almost = 'almost all training sentences have';
   if (source.length > trained.tokens)
-    return [`This sentence has ${source.length} tokens. ${almost} at most ${trained.tokens}.`];
+    return [`Far longer than the training: ${source.length} tokens; ${almost} at most ${trained.tokens}.`];
   if (pieces > trained.pieces)
-    return [
-      `The model hardly knows these words: it spells them in ${pieces.toFixed(1)} pieces each. ${almost} at most ${trained.pieces.toFixed(1)}.`,
-    ];
+    return [`Mostly spelled out: ${pieces.toFixed(1)} pieces a word; ${almost} at most ${trained.pieces.toFixed(1)}.`];
   return [];
 }
 

@@ -186,6 +186,12 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
   return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
 }
 
+// All heads of the kind on screen.
+export function headsOfKind({ record, kind }) {
+  const { layers, heads } = record.attention[kind];
+  return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
+}
+
 // The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison
 // needs a second head.
 export function effectiveMode(state) {

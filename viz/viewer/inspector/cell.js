@@ -1,7 +1,7 @@
 // The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
 import { element, tokenText } from '../core/dom.js';
-import { axes } from '../core/payload.js';
+import { axes, isAllowed } from '../core/payload.js';
 import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
@@ -18,6 +18,7 @@ import {
   signedBar,
   tint,
 } from '../core/widgets.js';
+import { readersOf } from './readers.js';
 
 const NO_PIN = {
   mouse: 'Click a cell of the matrix to see how its weight is computed.',
@@ -41,15 +42,24 @@ function drawCell(server, node, state) {
   const reason = whyNoCell(server, state);
   const known = isExplained(state);
   node.classList.toggle('hl-stale', !reason && !known);
-  if (reason) node.replaceChildren(note(reason));
-  else if (known) node.replaceChildren(...explanation(state));
+  const readers = readersOfPin(server.store, state);
+  if (reason) node.replaceChildren(note(reason), ...readers);
+  else if (known) node.replaceChildren(...explanation(state), ...readers);
   else if (!state.busy)
     node.replaceChildren(
       note(
         'This cell is not explained yet. ',
         actionButton('Explain it', () => askCell(server)),
       ),
+      ...readers,
     );
+}
+
+// The heads that read the pinned cell, also where the server cannot explain it; none for a cell that the mask forbids.
+function readersOfPin(store, state) {
+  const { record, kind, pin } = state;
+  if (!isCell(pin) || !isAllowed(record, kind, pin.row, pin.column)) return [];
+  return [readersOf(store, record, { kind, ...pin }, state)];
 }
 
 // Why there is no cell to explain, in one sentence; null if there is one.

@@ -1,10 +1,10 @@
 // The panel Head: the role and the measures of the chosen head, the next words, and what muting changes.
 
-import { element } from '../core/dom.js';
+import { element, tokenText } from '../core/dom.js';
 import { fixed, plural } from '../core/labels.js';
 import { measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
-import { axes } from '../core/payload.js';
+import { axes, combine } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import {
   aboutModel,
@@ -17,9 +17,11 @@ import {
   sourceView,
   toggleMute,
 } from '../core/store.js';
-import { actionButton, actions, fact, note, numberText, rug, section } from '../core/widgets.js';
+import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
+
+const MOST_READ = 3; // columns that are listed
 
 export function createHeadCard(server) {
   const card = element('div');
@@ -96,6 +98,31 @@ function cardOf(state, open) {
       note(`Over the ${plural(rows.length, 'row')} of this sentence. Each tick is one head of this kind.`),
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
       ...importanceOf(state, heads),
+    ),
+    ...mostRead(state, heads),
+  ];
+}
+
+// The columns with the largest totals: what the heads read most, over all rows.
+function mostRead({ record, kind }, heads) {
+  const { rows, columns, values } = combine(
+    record.attention[kind],
+    heads.map(([, layer, head]) => [layer, head]),
+  );
+  const totals = Array(columns).fill(0);
+  values.forEach((value, cell) => {
+    totals[cell % columns] += value;
+  });
+  const names = axes(record, kind).columns;
+  const order = [...totals.keys()].sort((one, other) => totals[other] - totals[one]).slice(0, MOST_READ);
+  const lines = order.map((column) =>
+    element('li', {}, tokenText(names[column]), shareBar(totals[column] / rows), numberText(fixed(totals[column], 2))),
+  );
+  return [
+    section(
+      'Read most, all rows together',
+      element('ol', { class: 'hl-most-read' }, ...lines),
+      note(`Totals of columns; all ${plural(rows, 'row')} together have ${rows}.`),
     ),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { entropy, rankOf, strongest, sum } from '../core/math.js';
-import { awaitsSecondHead, focusOf } from '../core/store.js';
+import { awaitsSecondHead, focusOf, headsOfKind } from '../core/store.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
 import { fixed, forPointer, listOf, valueText } from '../core/labels.js';
 
@@ -19,8 +19,7 @@ export function describe(state) {
 }
 
 function hintOf(state, { mode }) {
-  if (awaitsSecondHead(state))
-    return `Now choose the head to compare with ${state.reference.label}: a square on the left, or an arrow key.`;
+  if (awaitsSecondHead(state)) return 'Now choose the second head: one of the small squares, or an arrow key.';
   return forPointer(
     `Point at a cell to read its ${mode}; click to pin it.`,
     `Tap a cell to read its ${mode} and to pin it.`,
@@ -33,7 +32,9 @@ export function describeView(state) {
   const facts = [];
   if (awaitsSecondHead(state)) facts.push(`comparing with ${state.reference.label}`);
   if (mode === 'difference') facts.push(`minus ${state.reference.label}`);
-  if (mode !== 'rollout' && state.selection.length > 0) facts.push(`layer.head ${listOf(state.selection)}`);
+  const { length } = state.selection;
+  if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
+    facts.push(`layer.head ${listOf(state.selection)}`);
   if (hidden?.length > 0) {
     facts.push(
       `hidden ${fixed(sum(hidden) / hidden.length)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`,
@@ -89,7 +90,16 @@ function describeRow(grid, row) {
   const column = strongest(values.map(Math.abs));
   const verb = grid.mode === 'difference' ? ' differs most at ' : ' reads most from ';
   const value = ` ${valueText(grid.mode, values[column])}`;
-  return [strong(grid.rowGroups[row]), verb, strong(grid.columnGroups[column]), value, ...rowFacts(grid, row)];
+  const sumsToOne = grid.mode === 'weight' || grid.mode === 'rollout';
+  const total = sumsToOne && !grid.isMax ? [] : [` · ${fixed(sum(values), 2)} in the whole row`];
+  return [
+    strong(grid.rowGroups[row]),
+    verb,
+    strong(grid.columnGroups[column]),
+    value,
+    ...total,
+    ...rowFacts(grid, row),
+  ];
 }
 
 function describeColumn(grid, column) {

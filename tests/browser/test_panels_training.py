@@ -118,7 +118,7 @@ def test_the_curve_of_a_head_says_when_it_got_its_role(
     assert role != "mixed"
     expect(panel).to_contain_text(f"At step {first} the head counts as “{role}”")
     focus = found[-1]["measures"]["cross"]["focus"][1][2]
-    expect(panel.locator("figcaption").first).to_contain_text(f"source focus {focus:.2f}")
+    expect(panel.locator("figcaption").last).to_contain_text(f"source focus {focus:.2f}")
     choose(page, "Encoder", 1, 1)
     expect(panel).to_contain_text("Encoder · layer 1 · head 1")
     assert [each["do"] for each in asked].count("training_heads") == 1

@@ -21,7 +21,7 @@ def test_values_and_bars_say_what_they_are(show: Show):
     choose(page, "Cross", 2, 3)
     point(page, 3, 2)
     assert "entropy" in readout(page)
-    page.get_by_role("button", name="Average").click()
+    page.get_by_role("button", name="Average", exact=True).click()
     point(page, 3, 2)
     assert "entropy" in readout(page)
     page.get_by_role("button", name="Max").click()

@@ -4,7 +4,7 @@
 import { askImportance, askMuted, askTraining, compareWithReference, scoreTranslation } from './core/effects.js';
 import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { keep } from './core/modes.js';
-import { asksFor, fromAddress, toAddress, viewOfAddress } from './core/permalink.js';
+import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/permalink.js';
 import { CHOICES, differs, goHome, sameSpot } from './core/store.js';
 
 // Whether there is another record or another choice.
@@ -42,8 +42,9 @@ export function createAddress(server, translateAddress) {
   return { open };
 }
 
-function isNewTask({ home }, before) {
-  return !asksFor(toAddress({ ...before, shown: null }), home.record);
+// Another sentence or model: a new translation, or the word of the tour.
+function isNewTask(state, before) {
+  return !asksFor(toAddress(before), recordOfTask(state));
 }
 
 function write(state, isNew = false) {

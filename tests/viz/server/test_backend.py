@@ -56,7 +56,11 @@ def test_every_handler_has_a_good_request_here():
 
 def test_the_protocol_names_which_handlers_are_slow_and_which_read_files():
     assert {name for name, each in HANDLERS.items() if each.slow} == {"importance", "values", "cell", "beams"}
-    assert {name for name, each in HANDLERS.items() if each.from_files} == {"training", "training_step"}
+    assert {name for name, each in HANDLERS.items() if each.from_files} == {
+        "training",
+        "training_heads",
+        "training_step",
+    }
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():

@@ -49,7 +49,7 @@ function taskParameters(record) {
 }
 
 // The person's own sentence. The word of the tour takes its place while the tour is on screen.
-function recordOfTask({ home, shown }) {
+export function recordOfTask({ home, shown }) {
   return shown?.type === 'tour' ? shown.record : home.record;
 }
 

@@ -31,7 +31,7 @@ export function createTraining(server) {
       if (!differs(state, before, ['record', 'trainings', 'shown', 'busy', ...HEAD])) return;
       const training = trainingOf(state);
       if (!training?.steps.length) return drawNothing(server, node, state);
-      if (controls.node.parentNode !== node) node.replaceChildren(controls.node, curve, charts);
+      if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts, curve);
       controls.draw(state, before);
       if (differs(state, before, ['record', 'trainings', 'shown', ...HEAD]))
         drawHeadCurve(server, curve, state, training);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_a_mixed_head_names_its_nearest_role(page: Page):
         choose(page, kind, layer + 1, head + 1)
         panel = open_panel(page, "Head")
         expect(panel.locator(".hl-part").first).to_contain_text(
-            f"Role in this sentenceMixednearest: {role} {100 * value:.0f} %"
+            f"Role in this sentenceMixednearest: {role} {math.floor(100 * value + 1e-6)} %"
         )
 
 

@@ -83,6 +83,7 @@ def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()
     expect(page.locator(".hl-readout")).to_contain_text("Tap a cell")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for name in ("Cell", "Step", "Mute"):
         open_panel(page, name)
     page.get_by_role("button", name="How to read this").click()

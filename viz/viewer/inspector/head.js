@@ -156,9 +156,9 @@ function roleLines(record, role) {
   return [roleName(record, role), note(roleDefinition(record, role))];
 }
 
-// "previous token 63 %"
+// "previous token 63 %"; rounded down, so that a share below a threshold does not read as the threshold.
 function shareOfRole({ role, value }) {
-  return `${role} ${fixed(100 * value, 0)} %`;
+  return `${role} ${Math.floor(100 * value + 1e-6)} %`;
 }
 
 // The role that the study gives the head.

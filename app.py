@@ -22,9 +22,10 @@ from gradio.events import api
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
+from viz.about import about_models
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import viewer
+from viz.server.component import picker, viewer
 from viz.server.lifecycle import Service, check_address
 from viz.server.logs import configure_logging
 from viz.server.middleware import check_origins
@@ -33,9 +34,10 @@ from viz.server.theme import theme
 from viz.viewer import style
 
 HERE = Path(__file__).parent
-MODELS = HERE / "assets" / "models"
-EXAMPLES: dict[str, list[str]] = json.loads((HERE / "assets" / "examples.json").read_text("utf-8"))
-CAPTIONS = json.loads((HERE / "assets" / "captions.json").read_text("utf-8"))
+ASSETS = HERE / "assets"
+MODELS = ASSETS / "models"
+EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
+CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
 EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
@@ -44,12 +46,13 @@ NO_MODELS = (
 )
 # What happens in the browser; the functions are in viz/viewer/page.js.
 TRANSLATE = "(...inputs) => Headlight.translate(...inputs)"
+CHOOSE_MODEL = "(...inputs) => Headlight.chooseModel(...inputs)"
 CANCEL = "() => Headlight.cancel()"
+OPEN_ABOUT = "() => Headlight.openAbout()"
+TOGGLE_THEME = "() => Headlight.toggleTheme()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
-TOGGLE_EXPORT = "() => Headlight.togglePopover('hl-export', 'hl-export-menu')"
+TOGGLE_EXPORT = "() => Headlight.toggleExport()"
 EXPORT = "() => Headlight.exportRecord()"
-SHOW_EXAMPLES = "(model) => Headlight.exampleButtons(model)"
-CHOOSE_MODEL = "(model) => Headlight.chooseModel(model)"
 TAKE_EXAMPLE = "(text) => text"
 
 # Without an icon in the page, the browser asks for one whenever the address changes.
@@ -67,7 +70,7 @@ class Inputs(NamedTuple):
     """The widgets that say what to translate and how."""
 
     sentence: gr.Textbox
-    model: gr.Dropdown
+    model: gr.HTML
     beam_size: gr.Slider
     length_penalty: gr.Slider
 
@@ -120,8 +123,11 @@ def build(
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
-            model = _model_picker(translators, first)
+            models = [(name, translator.title) for name, translator in translators.items()]
+            model = picker(models, first, elem_id="hl-model")
+            _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
+            _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(first)
             options = gr.Button("Options", elem_id="hl-options-button")
@@ -146,10 +152,11 @@ def build(
         )
         with gr.Row(elem_id="hl-examples"):
             examples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
-        viewer(scheduler, elem_id="hl-viewer")
+        view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
         if names:
-            arrival = page.load(None, inputs, inputs, js=_read_address(names), **PRIVATE)
-            _connect_translation(arrival, inputs, [message, menu.button], translate, examples)
+            opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
+            openings = [event(None, None, **opened) for event in (page.load, view.submit)]
+            _connect_translation(openings, inputs, [message, menu.button], translate, examples)
             outputs = [message, *menu.files, *menu.calls]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
@@ -161,18 +168,6 @@ def build(
 
 
 # Widgets
-
-
-def _model_picker(translators: Mapping[str, Translator], first: str) -> gr.Dropdown:
-    return gr.Dropdown(
-        [(translator.title, name) for name, translator in translators.items()],
-        value=first or None,
-        label="Model",
-        show_label=False,
-        container=False,
-        interactive=len(translators) > 0,
-        elem_id="hl-model",
-    )
 
 
 def _sentence_box(first: str) -> gr.Textbox:
@@ -195,10 +190,21 @@ def _options() -> tuple[gr.Slider, gr.Slider]:
     return beam_size, penalty
 
 
+def _quiet_button(text: str, elem_id: str, js: str) -> None:
+    gr.Button(text, elem_id=elem_id, elem_classes="hl-quiet", size="sm").click(None, js=js, **PRIVATE)
+
+
 def _export_menu() -> ExportMenu:
     with gr.Column(elem_id="hl-export-box"):
-        button = gr.Button("Export", elem_id="hl-export", size="sm", interactive=False)
+        button = gr.Button(
+            "Export", elem_id="hl-export", elem_classes="hl-quiet", size="sm", interactive=False
+        )
         with gr.Column(elem_id="hl-export-menu"):
+            gr.HTML(  # the viewer's own entries: the link and the pictures
+                html_template='<div class="headlight hl-entries"></div>',
+                elem_id="hl-export-view",
+                apply_default_css=False,
+            )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
             calls = [
@@ -222,29 +228,34 @@ def _example_buttons(model: str) -> list[dict[str, Any]]:
 
 
 def _connect_translation(
-    arrival: Any, inputs: Inputs, outputs: list[Any], button: gr.Button, examples: list[gr.Button]
+    openings: list[Any],
+    inputs: Inputs,
+    outputs: list[Any],
+    button: gr.Button,
+    examples: list[gr.Button],
 ) -> None:
-    """Translate on arrival, on Enter, on the button, on an example and on a new model."""
-    arrival.then(None, inputs.model, examples, js=SHOW_EXAMPLES, **PRIVATE)
+    """Translate on arrival, on another link, on Enter, on the button, on an example and on a new model."""
     chosen = [
         example.click(None, example, inputs.sentence, js=TAKE_EXAMPLE, **PRIVATE) for example in examples
     ]
-    sentences = [inputs.sentence, *examples]
-    switched = inputs.model.input(None, inputs.model, sentences, js=CHOOSE_MODEL, **PRIVATE)
-    done = (event.then for event in (arrival, switched, *chosen))
+    switching: dict[str, Any] = {"outputs": [inputs.sentence, *examples], "js": CHOOSE_MODEL}
+    switched = inputs.model.input(None, [inputs.sentence, inputs.model], **switching, **PRIVATE)
+    done = (event.then for event in (*openings, switched, *chosen))
     for trigger in (button.click, inputs.sentence.submit, *done):
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
 
-def _read_address(names: Sequence[str]) -> str:
-    """The call that replaces the page's first inputs by those of its link, as far as they are valid."""
-    opening = {
-        "examples": {name: _examples(name) for name in names},
+def _read_address(translators: Mapping[str, Translator], first: str) -> str:
+    """The call that replaces the page's inputs by those of its link, as far as they are valid."""
+    site = {
+        "first": first,
+        "examples": {name: _examples(name) for name in translators},
         "buttons": EXAMPLE_BUTTONS,
-        "captions": {name: CAPTIONS[name] for name in names if name in CAPTIONS},
-        "most": {"beam": PAGE_MAX_BEAM, "penalty": PAGE_MAX_LENGTH_PENALTY},
+        "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
+        "captions": {name: CAPTIONS[name] for name in translators if name in CAPTIONS},
+        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
     }
-    return f"(...widgets) => Headlight.readAddress({json.dumps(opening)}, widgets)"
+    return f"() => Headlight.readAddress({json.dumps(site)})"
 
 
 def main(

@@ -166,20 +166,23 @@ class Translator(OnHub):
         beam_size: int = 1,
         length_penalty: float = 1.0,
         target: str | Sequence[int] | None = None,
+        *,
+        prefix: str | Sequence[int] = (),
     ) -> AblationResult:
         """Translate with and without these heads, and score the original translation without them.
 
-        The original is `target`, as `score` takes it, or else the model's own translation. Raises
-        UserError if the model does not have one of the heads, and as `translate` does.
+        The original is `target`, as `score` takes it, or else the model's own translation. Both begin with
+        `prefix`, as `translate` takes it. Raises UserError if the model does not have one of the heads, and
+        as `translate` does.
         """
         heads = tuple(heads)
         gates = HeadGates.ablating(self.checkpoint.model.config, heads)
         gates = HeadGates(*(gate.to(self.device) for gate in gates))
         if target is None:
-            original = self.translate(text, beam_size, length_penalty)
+            original = self.translate(text, beam_size, length_penalty, prefix=prefix)
         else:
             original = self.score(text, target)
-        ablated = self.translate(text, beam_size, length_penalty, gates)
+        ablated = self.translate(text, beam_size, length_penalty, gates, prefix=prefix)
         rescored = self.score(text, original.ids, gates)
         words = changed_words(original.text, ablated.text)
         pairs = zip(rescored.log_probabilities, original.log_probabilities, strict=True)

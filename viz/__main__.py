@@ -1,4 +1,4 @@
-"""Command line: `python -m viz export` (a translation as HTML), `python -m viz study` (a study as a page)."""
+"""Command line: `python -m viz export` (a translation as HTML), `study` (a study as a page), `trained`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from model.analysis.study import load_studies
 from model.errors import UserError
 from model.storage.checkpoint import find_model
 from viz import export as exporter
+from viz.about import measure_range, write_range
 from viz.payload import encode
 from viz.study.page import PAGE, write_captions, write_page
 
@@ -61,10 +62,33 @@ def study(
     print(f"{directory / PAGE}: {', '.join(each.model for each in studies)}")
 
 
+def trained(
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    model: str = "de-en",
+    models: Path = Path("assets/models"),
+    output: Path = Path("assets/trained.json"),
+) -> None:
+    """Measure the source sentences that a model was trained on; the page warns of sentences far outside.
+
+    Args:
+        files: the source side of the training, one sentence a line.
+        model: name of a model in the models folder, or the path of a model directory.
+        models: the folder that holds the model directories.
+        output: the file of all ranges.
+    """
+    translator = Translator.load(find_model(model, models))
+    lines = (line for path in files for line in path.read_text(encoding="utf-8").splitlines())
+    found = measure_range(translator.checkpoint.source_tokenizer, lines)
+    write_range(output, translator.name, found)
+    print(f"{translator.name}: {found.sentences:,} sentences, {found.tokens} tokens, {found.pieces} a word")
+
+
 def main() -> None:
     """Run the command line."""
     try:
-        tyro.extras.subcommand_cli_from_dict({"export": export, "study": study}, prog="python -m viz")
+        tyro.extras.subcommand_cli_from_dict(
+            {"export": export, "study": study, "trained": trained}, prog="python -m viz"
+        )
     except (UserError, OSError) as error:
         sys.exit(str(error))
 

@@ -6,9 +6,11 @@ import base64
 import hashlib
 import html
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 
@@ -30,7 +32,7 @@ DOCUMENT = """<!doctype html>
 </head>
 <body class="headlight-file">
 <header class="hl-file-head"><strong><span class="hl-lamp"></span>Headlight</strong>
-<span>{model}</span></header>
+<span>{model}</span><span>{origin}</span></header>
 <main class="headlight"></main>
 <script type="application/json" id="payload">{payload}</script>
 <script>{start}</script>
@@ -43,7 +45,7 @@ const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
 Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
-  .show(JSON.parse(document.getElementById('payload').textContent));
+  .show(JSON.parse(document.getElementById('payload').textContent), {{ view: {view} }});
 """
 # Allows only the file's own scripts and style, by their hashes; img-src is for the icon and the PNG download.
 POLICY = (
@@ -52,10 +54,22 @@ POLICY = (
 )
 
 
-def document(payload: Mapping[str, Any], address: bool = True) -> str:
-    """Return the HTML file as text; with `address`, the file's address follows the view."""
+# How to get from the file, which has no model, to a page that has one.
+OPEN_PAGE = '<a href="{link}">Open this in Headlight</a>'
+START_PAGE = "This file has no model. To try more, run “make app” and translate the sentence there."
+LONGEST_SLUG = 40  # characters of a sentence in the name of its file
+
+
+def document(payload: Mapping[str, Any], address: bool = True, view: str = "", origin: str = "") -> str:
+    """Return the HTML file as text.
+
+    With `address`, the file's address follows the view. `view` is the address of the view on which the file
+    opens, `origin` that of the page from which it was exported.
+    """
     look, code = style("viewer.css", "panels.css"), script()
-    start = START.format(address="true" if address else "false")
+    start = START.format(address="true" if address else "false", view=to_json(view or None))
+    web = origin.startswith(("http://", "https://"))
+    opening = OPEN_PAGE.format(link=html.escape(origin + view)) if web else START_PAGE
     policy = POLICY.format(scripts=f"{_hash(code)} {_hash(start)}", style=_hash(look))
     return DOCUMENT.format(
         policy=policy,
@@ -64,6 +78,7 @@ def document(payload: Mapping[str, Any], address: bool = True) -> str:
         start=start,
         title=html.escape(f"{payload['source_text']} · Headlight"),
         model=html.escape(payload["model"]["title"]),
+        origin=opening,
         payload=to_json(payload),
     )
 
@@ -99,10 +114,30 @@ def npz(translation: Translation) -> bytes:
     return stream.getvalue()
 
 
-def files(translation: Translation, payload: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the three files of a record by name."""
+def files(
+    translation: Translation, payload: Mapping[str, Any], view: str = "", origin: str = ""
+) -> dict[str, bytes]:
+    """Return the three files of a record by name; see `document` for `view` and `origin`."""
+    model, sentence = _slug(payload["model"]["name"]), _slug(payload["source_text"])
     return {
-        "attention_maps.html": document(payload).encode("utf-8"),
-        "attention_maps.json": to_json(payload).encode("utf-8"),
-        "attention_maps.npz": npz(translation),
+        f"headlight-{model}{_head(view)}-{sentence}.html": document(payload, view=view, origin=origin).encode(
+            "utf-8"
+        ),
+        f"headlight-{model}-{sentence}.json": to_json(payload).encode("utf-8"),
+        f"headlight-{model}-{sentence}.npz": npz(translation),
     }
+
+
+def _head(view: str) -> str:
+    """The head of a view for a file name, "-cross-4-7"; empty when the view names none."""
+    named = dict(parse_qsl(view.removeprefix("#"), max_num_fields=100))
+    parts = [named.get(name, "") for name in ("kind", "layer", "head")]
+    return (
+        "".join(f"-{part}" for part in parts) if all(re.fullmatch(r"[a-z0-9]{1,8}", p) for p in parts) else ""
+    )
+
+
+def _slug(text: str) -> str:
+    """The letters and digits of a text, with hyphens between the words."""
+    words = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
+    return words[:LONGEST_SLUG].rstrip("-") or "sentence"

@@ -56,7 +56,6 @@ def encode(
     `beam_size` and `length_penalty` are the options that the translation was made with.
     """
     record = translation.attention
-    heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
     return {
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
@@ -81,10 +80,18 @@ def encode(
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
         "definitions": DEFINITIONS,
-        "measures": {kind: _measures(one) for kind, one in heads.items()},
-        "roles": {kind: _roles(one) for kind, one in heads.items()},
+        **encode_measures(record),
         "taught": None if record.taught is None else list(record.taught),
         "attention": {kind: encode_weights(_array(getattr(record, kind))) for kind in KINDS},
+    }
+
+
+def encode_measures(record: AttentionRecord) -> dict[str, Any]:
+    """Return the measures and the roles of all heads, by kind."""
+    heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
+    return {
+        "measures": {kind: _measures(one) for kind, one in heads.items()},
+        "roles": {kind: _roles(one) for kind, one in heads.items()},
     }
 
 
@@ -116,7 +123,7 @@ def decode(payload: Mapping[str, Any]) -> Translation:
     )
 
 
-def to_json(payload: Mapping[str, Any]) -> str:
+def to_json(payload: Mapping[str, Any] | str | None) -> str:
     """Return the payload as JSON that is safe inside HTML: a sentence cannot end the script element."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

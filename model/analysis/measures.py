@@ -133,17 +133,28 @@ class RoleDefinition(NamedTuple):
 
     definition: str
     symbol: str  # an SVG path in a square of 10 by 10
+    measure: str | None = None  # the measure that decides, by its name in MEASURES; None for mixed
+    least: float = 0.0  # its least value for the role
+    offset: int | None = None  # the offset that the measure must be about
 
 
 ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
-    "previous token": RoleDefinition("reads the previous token", "M8.5 5H1.5M4.5 2 1.5 5l3 3"),
-    "next token": RoleDefinition("reads the next token", "M1.5 5h7M5.5 2l3 3-3 3"),
-    "same token": RoleDefinition("reads its own token", "M1.5 3.5h7M1.5 6.5h7"),
-    "separator sink": RoleDefinition(
-        "reads special tokens and final punctuation", "M8 1v8M1 5h4.5M3.5 3l2 2-2 2"
+    "previous token": RoleDefinition(
+        "reads the previous token", "M8.5 5H1.5M4.5 2 1.5 5l3 3", "offset_share", POSITIONAL, -1
     ),
-    "aligned": RoleDefinition("reads the source word that is being translated", "M1 1h2v2h2v2h2v2h2v2"),
-    "rare word": RoleDefinition("reads the rarest word of the sentence", "M5 1l4 4-4 4-4-4z"),
+    "next token": RoleDefinition(
+        "reads the next token", "M1.5 5h7M5.5 2l3 3-3 3", "offset_share", POSITIONAL, 1
+    ),
+    "same token": RoleDefinition(
+        "reads its own token", "M1.5 3.5h7M1.5 6.5h7", "offset_share", POSITIONAL, 0
+    ),
+    "separator sink": RoleDefinition(
+        "reads special tokens and final punctuation", "M8 1v8M1 5h4.5M3.5 3l2 2-2 2", "sinks", SINK
+    ),
+    "aligned": RoleDefinition(
+        "reads the source word that is being translated", "M1 1h2v2h2v2h2v2h2v2", "focus", ALIGNED
+    ),
+    "rare word": RoleDefinition("reads the rarest word of the sentence", "M5 1l4 4-4 4-4-4z", "rare", RARE),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
 }
 

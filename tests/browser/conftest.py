@@ -23,7 +23,7 @@ ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 TRANSLATORS = {
     "de-en": FakeTranslator("de-en", "German → English · 9.4 M · BLEU 41.2"),
-    "reverse": FakeTranslator("reverse", "Reversed words · 0.8 M", layers=2, heads=4),
+    "reverse": FakeTranslator("reverse", "Reversed words · 0.8 M", layers=2, heads=4, language="word"),
     "large": FakeTranslator("large", "12 layers, 16 heads", layers=12, heads=16),
     "smallest": FakeTranslator("smallest", "1 layer, 1 head", layers=1, heads=1),
 }

@@ -116,8 +116,7 @@ def look(page: Page, steps: Sequence[str | None] = (None,)) -> list[dict[str, An
 def test_no_size_of_model_moves_a_panel(browser: Browser, address: str, model: str):
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     before = empty(page, address)
-    page.get_by_label("Model").click()
-    page.get_by_role("option", name=TRANSLATORS[model].title).click()
+    page.get_by_label("Model").select_option(label=TRANSLATORS[model].title)
     page.wait_for_function("name => Headlight.viewer.state().record.model.name === name", arg=model)
     seen = look(page)[0]
     assert (seen["boxes"], seen["outside"]) == (before, [])

@@ -17,15 +17,17 @@ from playwright.sync_api import Browser, Page, expect
 
 import app
 import viz
+from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS
-from tests.browser.screen import FIRST, choose, point, readout, submit, translate
+from tests.browser.screen import FIRST, cell, choose, readout, submit, translate
 from viz.payload import decode
 from viz.server.backend import UNEXPECTED
 from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
 
+NO_MODEL = "This file has no model. The line at its top says how to do this in Headlight."
 LONG = " ".join(f"Wort{number}" for number in range(59))
 
 
@@ -77,8 +79,7 @@ def test_an_example_is_translated_with_one_click(opened: Page):
 
 @pytest.mark.parametrize(("title", "cells"), [("12 layers, 16 heads", 12 * 17), ("1 layer, 1 head", 2)])
 def test_any_number_of_layers_and_heads(opened: Page, title: str, cells: int):
-    opened.get_by_label("Model").click()
-    opened.get_by_role("option", name=title).click()
+    opened.get_by_label("Model").select_option(label=title)
     expect(opened.locator(".hl-thumbnail")).to_have_count(cells)
 
 
@@ -91,6 +92,7 @@ def test_nothing_jumps_when_a_result_arrives(opened: Page):
 def taken_away(page: Page, kind: str, folder: Path) -> Path:
     """Download one kind of file from the Export menu."""
     page.get_by_role("button", name="Export").click()
+    expect(page.get_by_role("button", name="Copy link")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("button", name=f"({kind})").click()
     path = folder / download.value.suggested_filename
@@ -123,7 +125,13 @@ def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
 def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     caption = app.CAPTIONS["de-en"][FIRST]
     shown = opened.locator(".hl-caption")
-    expect(shown).to_have_text(caption["text"])  # the page opens on that head
+    expect(shown).to_have_text(f"Over 300 sentences: {caption['text']}")  # the page opens on that head
+    role = opened.locator(".hl-panel-head .hl-part").first
+    expect(role).to_contain_text("Role in this sentence")
+    study = Study.load(app.ASSETS / "study" / "de-en.json").heads
+    kind, layer, head = caption["kind"], caption["layer"], caption["head"]
+    (found,) = (one for one in study if (one.kind, one.layer, one.head) == (kind, layer, head))
+    expect(role).to_contain_text(f"Over 300 sentences: {found.role}")
     names = f"{caption['kind'].capitalize()} · layer {caption['layer'] + 1} · head {caption['head'] + 1}"
     expect(opened.locator("#hl-viewer")).to_contain_text(names)
     opened.get_by_role("gridcell", name="layer 4, head 8", exact=True).click()
@@ -147,7 +155,7 @@ def test_a_link_opens_its_model_sentence_and_options(browser: Browser, address: 
         TRANSLATORS["reverse"].translate("Guten Tag, <b>Welt</b>!").text
     )
     expect(page.get_by_label("Sentence")).to_have_value("Guten Tag, <b>Welt</b>!")
-    expect(page.get_by_label("Model")).to_have_value(TRANSLATORS["reverse"].title)
+    expect(page.get_by_label("Model")).to_have_value("reverse")
     expect(page.locator("#hl-viewer")).to_contain_text("Decoder · layer 2 · head 3")
     state = page.evaluate("Headlight.viewer.state().record")
     assert state["model"]["name"] == "reverse"
@@ -207,24 +215,52 @@ def test_a_server_out_of_reach_is_one_sentence(opened: Page):
     expect(opened.locator(".hl-status")).to_contain_text("The server does not answer.")
 
 
+def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
+    notices = opened.locator(".hl-notices")
+    expect(notices).to_have_text("")
+    translate(opened, LONG)
+    most = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]
+    expect(notices).to_contain_text(
+        f"Far longer than the training: 60 tokens; almost all training sentences have at most {most}."
+    )
+    opened.get_by_role("button", name="About this model").click()
+    dialog = opened.get_by_role("dialog", name="About")
+    expect(dialog).to_contain_text("measured over 300 sentences")
+    expect(dialog).to_contain_text(f"at most {most} tokens")
+
+
+def test_light_and_dark_are_switched_and_kept(opened: Page):
+    is_dark = "document.body.classList.contains('dark')"
+    opened.get_by_role("button", name="Light or dark").click()
+    assert opened.evaluate(is_dark)
+    opened.reload()
+    opened.locator(".hl-thumbnail").first.wait_for()
+    assert opened.evaluate(is_dark)
+
+
 def test_the_page_has_its_icon_with_it(opened: Page):
     assert opened.locator("link[rel=icon]").first.get_attribute("href").startswith("data:image/svg+xml,")
 
 
 def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browser: Browser, tmp_path: Path):
     choose(opened, "Cross", 2, 3)
-    point(opened, 2, 1)
+    opened.mouse.click(*cell(opened, 2, 1))
+    opened.mouse.move(5, 5)
     shown = readout(opened)
     path = taken_away(opened, "HTML", tmp_path)
-    assert path.name == "attention_maps.html"
+    assert path.name == "headlight-de-en-cross-2-3-der-kleine-hund-schläft-heute-unter-dem.html"
     context = browser.new_context(offline=True, viewport={"width": 1440, "height": 900})
     requests: list[str] = []
     file = context.new_page()
     file.on("request", lambda request: requests.append(request.url))
     file.goto(path.as_uri())
-    choose(file, "Cross", 2, 3)
-    point(file, 2, 1)
+    expect(file.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
     assert readout(file) == shown
+    link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
+    assert link == opened.evaluate("location.href")
+    expect(file.get_by_role("button", name="Norm")).to_have_attribute("title", NO_MODEL)
+    file.get_by_role("tab", name="Mute").click()
+    expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)
     assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
     file.screenshot(path=ARTIFACTS / "exported.png")
     context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import FAIL, HOLD, RELEASE, number, open_panel, status
 from tests.browser.screen import FIRST, choose
 from tests.viz.fakes import random_translation
+from training.evaluation.study import nearest_role
 from viz.export import document
 from viz.payload import encode
 
@@ -74,6 +76,18 @@ def test_the_head_card_shows_the_measures_of_the_model(page: Page, kind: str, la
     expect(panel.locator("[data-name=rare]")).to_have_count(0 if measured.rare_share is None else 1)
     role = ROLES[int(head_roles(measured)[place])]
     expect(panel.locator(".hl-role")).to_have_text(role[0].upper() + role[1:])
+
+
+def test_a_mixed_head_names_its_nearest_role(page: Page):
+    for kind in ("Cross", "Encoder"):
+        measured = MEASURES[kind.lower()]
+        layer, head = (head_roles(measured) == ROLES.index("mixed")).nonzero()[0].tolist()
+        role, value = nearest_role(measured, layer, head, "mixed")
+        choose(page, kind, layer + 1, head + 1)
+        panel = open_panel(page, "Head")
+        expect(panel.locator(".hl-part").first).to_contain_text(
+            f"Role in this sentenceMixednearest: {role} {math.floor(100 * value + 1e-6)} %"
+        )
 
 
 def test_the_definition_of_a_measure_stays_open(page: Page):
@@ -178,7 +192,8 @@ def test_an_exported_file_says_what_needs_the_app(browser: Browser, tmp_path: Pa
     page.locator(".hl-thumbnail").first.wait_for()
     expect(open_panel(page, "Head")).to_contain_text("confidence")
     for name in PANELS[1:]:
-        expect(open_panel(page, name)).to_contain_text("Not available in an exported file. Open the app.")
+        expect(open_panel(page, name)).to_contain_text("This file has no model. The line at its top says")
+    expect(page.locator(".hl-file-head")).to_contain_text("run “make app” and translate the sentence there")
     expect(page.locator(".hl-tour")).to_be_hidden()
     page.close()
 

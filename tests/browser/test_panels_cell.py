@@ -50,6 +50,11 @@ def test_the_numbers_are_the_models(page: Page, kind: str, layer: int, head: int
     expect(panel).to_contain_text(
         f"share of the row’s total, {number(norms)}{number(100 * norm / norms, 1)} %"
     )
+    heads = getattr(RESULT.attention, kind.lower())[:, :, row, column].flatten().tolist()
+    readers = panel.locator(".hl-readers .hl-number").all_inner_texts()
+    assert [float(text) for text in readers] == pytest.approx(sorted(heads, reverse=True)[:8], abs=1e-4)
+    place = 1 + sum(other > weight for other in heads)
+    expect(panel).to_contain_text(f"The head on screen is number {place}.")
     panel.get_by_text("All numbers").click()
     triples = zip(real.query.tolist(), real.key.tolist(), real.products.tolist(), strict=True)
     texts = [f"{number(query)} × {number(key)} = {number(product)}" for query, key, product in triples]

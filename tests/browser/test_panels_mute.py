@@ -120,12 +120,42 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(muted.ids) + 1)
     expect(status(page)).to_contain_text("with 1 head muted")
     expect(panel.locator("ins").first).to_be_visible()
-    panel.get_by_role("button", name="Show the model’s translation").click()
+    panel.get_by_role("button", name="Show it without muting").click()
     assert page.evaluate(DIFFERENT) == []
     panel.get_by_role("button", name="Show its attention").click()
     panel.get_by_role("button", name="Clear all").click()
     expect(status(page)).to_have_text("the model’s own translation")
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(RESULT.ids) + 1)
+
+
+def test_given_tokens_stay_in_force_when_a_head_is_muted(page: Page, asked: list):
+    head = Head("cross", 0, 0)
+    choose(page, "Cross", 1, 1)
+    step = open_panel(page, "Step")
+    place = next(at for at, one in enumerate(RESULT.alternatives[0]) if one.token.id != RESULT.ids[0])
+    other = RESULT.alternatives[0][place].token
+    step.locator(".hl-next li").nth(place).get_by_role("button").click()
+    expect(status(page)).to_contain_text("forced")
+    forced = tiny().translate(TEXT, prefix=[other.id])
+    page.keyboard.press("m")
+    panel = open_panel(page, "Mute")
+    expected = tiny().mute(TEXT, [head], target=forced.ids, prefix=[other.id])
+    assert expected.ablated.ids[0] == other.id
+    expect(panel.locator("ins")).to_have_text([text for text, changed in expected.ablated_words if changed])
+    expect(panel.locator(".hl-outcome")).to_contain_text("1 forced token stays.")
+    panel.get_by_role("button", name="Show its attention").click()
+    expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(expected.ablated.ids) + 1)
+    expect(page.locator(".hl-given")).to_have_text("first token forced")
+    panel.get_by_role("button", name="Show it without muting").click()
+    expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(forced.ids) + 1)
+    open_panel(page, "Step").locator(".hl-hypotheses .hl-choice").first.click()
+    page.get_by_label("Your own translation").fill("door")
+    open_panel(page, "Step").get_by_role("button", name="Score it").click()
+    page.get_by_role("button", name="Show its attention").click()
+    own = tiny().score(TEXT, "door")
+    page.keyboard.press("m")
+    expect(open_panel(page, "Mute").locator(".hl-outcome")).to_contain_text("All tokens are given")
+    assert asked[-1]["prefix"] == list(own.ids)
 
 
 def test_a_mute_that_fails_is_undone(page: Page):

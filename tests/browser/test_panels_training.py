@@ -13,8 +13,9 @@ from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
 from tests.browser.screen import FIRST, choose, point
 from tests.viz.fakes import FakeTranslator, random_translation
+from viz.payload import encode_measures
 from viz.server import handlers
-from viz.server.validation import TrainingStepRequest
+from viz.server.validation import TrainingSentenceRequest, TrainingStepRequest
 
 pytestmark = pytest.mark.browser
 
@@ -88,12 +89,39 @@ def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(pag
         weight = float(recorded(STEPS[place], 0).attention.cross[1, 2, 1, 0])
         expect(page.locator(".hl-value")).to_have_text(f"{weight:.4f}")
     expect(panel.locator("figcaption").first).to_contain_text("step 1: not yet measured")
+    title = TRANSLATORS["de-en"].title
+    expect(page.locator(".hl-analysed")).to_have_text(f"training, step 1 · {title} · “{SENTENCES[0]}”")
+    assert page.evaluate("document.body.classList.contains('hl-elsewhere')")
     assert [each["step"] for each in asked[1:]] == [1, 100], "a step that was shown is not asked for again"
     page.mouse.move(0, 0)
     expect(status(page)).to_contain_text("training, step 1")
     page.get_by_role("button", name="Back to the model’s translation").click()
     assert page.evaluate(DIFFERENT) == []
+    expect(page.locator(".hl-analysed")).to_have_text("")
+    assert not page.evaluate("document.body.classList.contains('hl-elsewhere')")
     expect(panel).to_contain_text("Step 1000 of 1000")
+
+
+def test_the_curve_of_a_head_says_when_it_got_its_role(
+    page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
+):
+    def heads(_: FakeTranslator, request: TrainingSentenceRequest) -> dict[str, Any]:
+        return {"steps": [encode_measures(recorded(step, request.sentence).attention) for step in STEPS]}
+
+    answer_with(monkeypatch, "training_heads", heads)
+    choose(page, "Cross", 2, 3)
+    panel = open_panel(page, "Training")
+    panel.get_by_role("button", name="Show how it got its role").click()
+    found = [encode_measures(recorded(step, 0).attention) for step in STEPS]
+    role = found[-1]["roles"]["cross"][1][2]
+    first = next(step for step, one in zip(STEPS, found, strict=True) if one["roles"]["cross"][1][2] == role)
+    assert role != "mixed"
+    expect(panel).to_contain_text(f"At step {first} the head counts as “{role}”")
+    focus = found[-1]["measures"]["cross"]["focus"][1][2]
+    expect(panel.locator("figcaption").last).to_contain_text(f"source focus {focus:.2f}")
+    choose(page, "Encoder", 1, 1)
+    expect(panel).to_contain_text("Encoder · layer 1 · head 1")
+    assert [each["do"] for each in asked].count("training_heads") == 1
 
 
 def test_another_sentence_of_the_training(page: Page):

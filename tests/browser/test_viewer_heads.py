@@ -49,6 +49,15 @@ def test_a_number_chooses_its_row_or_its_column_of_heads(show: Show):
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · average of its heads")
 
 
+def test_all_heads_of_all_layers_are_one_matrix(show: Show):
+    page = show(RESULT)
+    page.get_by_role("button", name="average of all heads of all layers").click()
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · average of all 32 heads")
+    point(page, 4, 3)
+    mean = RESULT.attention.cross[:, :, 4, 3].mean().item()
+    assert float(page.locator(".hl-value").inner_text()) == pytest.approx(mean, abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("kind", "option"), [("Cross", "confidence"), ("Decoder", "entropy"), ("Encoder", "sinks")]
 )
@@ -80,7 +89,7 @@ def test_the_legend_names_the_roles_that_heads_have(show: Show):
     page = show(RESULT)
     roles = head_roles(MEASURES["cross"])
     names = {ROLES[role] for role in roles.flatten().tolist()}
-    assert set(page.locator(".hl-roles li").all_inner_texts()) == names
+    assert set(page.locator(".hl-roles li[title]").all_inner_texts()) == names
     title = thumbnail(page, 2, 3).get_attribute("title")
     assert title == ROLES[int(roles[1, 2])]
 

@@ -1,4 +1,4 @@
-"""The keyboard: every key does one thing, and only while the viewer has the focus."""
+"""The keyboard: every key does one thing at once, unless a text field has the focus."""
 
 from __future__ import annotations
 
@@ -41,16 +41,27 @@ def test_keys_move_head_layer_kind_and_cell(show: Show):
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_arrows_scroll_the_page_until_the_viewer_has_the_focus(show: Show):
-    page = show(RESULT)
-    title = page.locator(".hl-centre h2")
-    choose(page, "Cross", 2, 3)
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("ArrowRight")
-    expect(title).to_have_text("Cross · layer 2 · head 3")
-    page.locator(".hl-legend").click()
-    page.keyboard.press("ArrowRight")
-    expect(title).to_have_text("Cross · layer 2 · head 4")
+def test_keys_act_at_once_and_wherever_the_focus_is_except_in_a_text_field(opened: Page):
+    title = opened.locator(".hl-centre h2")
+    assert opened.evaluate("document.activeElement === document.body")
+    opened.keyboard.press("1")
+    opened.keyboard.press("ArrowDown")
+    opened.keyboard.press("ArrowRight")
+    expect(title).to_have_text("Encoder · layer 2 · head 3")
+    opened.get_by_role("button", name="Options").focus()
+    opened.keyboard.press("ArrowLeft")
+    opened.keyboard.press("3")
+    expect(title).to_have_text("Cross · layer 2 · head 2")
+    threshold = opened.get_by_label("Share of each row that is shown")
+    threshold.focus()
+    opened.keyboard.press("ArrowLeft")
+    expect(threshold).to_have_value("99")
+    opened.keyboard.press("2")
+    expect(title).to_have_text("Decoder · layer 2 · head 2")
+    opened.get_by_label("Sentence").focus()
+    for key in ("ArrowLeft", "1", "a"):
+        opened.keyboard.press(key)
+    expect(title).to_have_text("Decoder · layer 2 · head 2")
 
 
 def test_arrows_move_between_the_tokens(show: Show):
@@ -63,12 +74,6 @@ def test_arrows_move_between_the_tokens(show: Show):
     page.keyboard.press("Enter")
     assert "Hund is read most by" in readout(page)
     assert page.locator(".hl-centre h2").inner_text() == title
-
-
-def test_letters_typed_into_the_sentence_are_not_commands(opened: Page):
-    choose(opened, "Cross", 2, 3)
-    opened.get_by_label("Sentence").press_sequentially("1a")
-    expect(opened.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
 
 
 def test_the_strip_scrolls_to_a_pinned_token(show: Show):

@@ -1,4 +1,4 @@
-"""The Save menu and the table: the link that opens the view again, pictures, numbers as text."""
+"""The menu Export and the table: the link that opens the view again, pictures, numbers as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.screen import FIRST, cell, choose, readout
 
 pytestmark = pytest.mark.browser
@@ -63,9 +63,9 @@ def test_a_link_can_be_copied(show: Show):
     expect(page.get_by_role("button", name="Copy link")).to_be_hidden()
 
 
-def test_copying_a_link_says_when_it_opens_the_models_own(show: Show):
+def test_copying_a_link_says_what_it_leaves_out(show: Show):
     page = show(RESULT)
-    sentence = page.get_by_text("The link opens the model’s own translation.")
+    sentence = page.get_by_text("The link leaves out the comparison with another sentence")
 
     def copy_link() -> None:
         page.keyboard.press("e")
@@ -77,12 +77,9 @@ def test_copying_a_link_says_when_it_opens_the_models_own(show: Show):
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Compare").click()
     copy_link()
-    expect(sentence).to_be_visible()
+    expect(sentence).to_have_count(0)
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Compare").click()
-    page.get_by_role("tab", name="Step").click()
-    page.get_by_role("tabpanel").locator(".hl-next .hl-choice").first.click()
-    expect(page.locator(".hl-status")).to_contain_text("forced")
+    draw(page, TRANSLATORS["de-en"].translate("Guten Tag!"))
     copy_link()
     expect(sentence).to_be_visible()
 
@@ -113,7 +110,7 @@ def test_the_svg_is_made_of_the_data_and_a_script_is_text(show: Show, tmp_path: 
     choose(page, "Cross", 2, 3)
     page.mouse.click(*cell(page, 1, 2))
     path = saved(page, "SVG picture", tmp_path)
-    assert path.name == "headlight-cross-2-3.svg"
+    assert path.name == "headlight-de-en-cross-2-3-ein-script-alert-1-script-hund-co.svg"
     root = ElementTree.parse(path).getroot()
     texts = [node.text for node in root.iter(f"{SVG}text")]
     assert {token.text for token in result.attention.source} <= set(texts)
@@ -121,6 +118,9 @@ def test_the_svg_is_made_of_the_data_and_a_script_is_text(show: Show, tmp_path: 
     shown = [node.text for node in root.iter(f"{SVG}title")][1:]
     assert shown == [f"{weight:.4f}" for weight in result.attention.cross[1, 2].flatten().tolist()]
     assert any(readout(page) == text for text in texts)
+    (legend,) = (node for node in root.iter(f"{SVG}g") if node.get("class") == "legend")
+    assert [node.text for node in legend.iter(f"{SVG}text")] == ["weight 0", "1"]
+    assert len({node.get("fill") for node in legend.iter(f"{SVG}rect")}) > 20
 
 
 def test_the_png_shows_the_matrix(show: Show, tmp_path: Path):
@@ -156,6 +156,9 @@ def test_the_matrix_can_be_read_as_a_table(show: Show):
     expect(rows).to_have_count(len(RECORD.read))
     weights = RECORD.decoder[1, 2]
     cells = rows.nth(2).locator("td").all_inner_texts()
+    assert float(cells[-1]) == pytest.approx(1, abs=0.01)
+    totals = page.locator(".hl-table tfoot td").all_inner_texts()
+    assert float(totals[0]) == pytest.approx(weights[:, 0].sum().item(), abs=0.01)
     assert cells[:4] == [*(f"{weight:.4f}" for weight in weights[2, :3].tolist()), "–"]
     expect(rows.nth(2).locator("th")).to_have_text("KLEINE → hUND")
     choose(page, "Cross", 2, 3)

@@ -68,7 +68,14 @@ def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):
 def test_compare_shows_the_difference_between_two_heads(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
+    point(page, 4, 3)
+    weight = value(page)
     mode(page, "Compare")
+    point(page, 4, 3)
+    assert value(page) == weight, "with nothing to compare with, there are weights and no zeros"
+    page.mouse.move(5, 5)
+    assert readout(page).startswith("Now choose the second head")
+    expect(page.locator(".hl-facts")).to_have_text("comparing with Cross · layer 2 · head 3")
     choose(page, "Cross", 4, 1)
     point(page, 4, 3)
     difference = (RECORD.cross[3, 0, 4, 3] - RECORD.cross[1, 2, 4, 3]).item()

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import torch
 
@@ -86,9 +87,11 @@ class FakeTranslator(Translator):
 
     title = ""
 
-    def __init__(self, name: str, title: str, layers: int = 4, heads: int = 8) -> None:
+    def __init__(self, name: str, title: str, layers: int = 4, heads: int = 8, language: str = "de") -> None:
         self.name = name
         self.title = title
+        self.directory = None
+        self.checkpoint = SimpleNamespace(info=SimpleNamespace(source_language=language))
         self.layers = layers
         self.heads = heads
 
@@ -118,9 +121,12 @@ class FakeTranslator(Translator):
         result = self._translation(text, given)
         return replace(result, n_prefix=len(result.ids))
 
-    def mute(self, text, heads, beam_size=1, length_penalty=1.0, target=None) -> AblationResult:
-        original = self.translate(text) if target is None else self.score(text, target)
-        silent = self._translation(text, ["silent", *original.text.split()[1:]])
+    def mute(self, text, heads, beam_size=1, length_penalty=1.0, target=None, *, prefix=()) -> AblationResult:
+        original = self.translate(text, prefix=prefix) if target is None else self.score(text, target)
+        given = [WORDS[index] for index in prefix if index != END.id]
+        first = [] if given else ["silent"]
+        silent = self._translation(text, [*given, *first, *original.text.split()[len(given) + len(first) :]])
+        silent = replace(silent, n_prefix=len(prefix))
         before, after = changed_words(original.text, silent.text)
         differences = tuple(-0.5 * len(tuple(heads)) for _ in original.ids)
         return AblationResult(tuple(heads), original, silent, before, after, differences)

@@ -30,6 +30,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "beams": {"beam_size": 3},
     "export": {"prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"},
     "training": {},
+    "training_heads": {"sentence": 1},
     "training_step": {"step": 4, "sentence": 1},
 }
 PAIRS = (

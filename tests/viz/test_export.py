@@ -65,6 +65,27 @@ def hash_of(content):
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
+def test_the_file_opens_on_a_view_and_names_the_page_it_came_from():
+    data = payload.encode(random_translation(["a"], ["b"]), "x")
+    view = "#kind=cross&layer=1&head=2&text=</script>"
+    page = export.document(data, view=view, origin="https://example.org/<b>")
+    assert '{ view: "#kind=cross&layer=1&head=2&text=\\u003c/script>" }' in page
+    assert 'href="https://example.org/&lt;b&gt;#kind' in page
+    assert "href=" not in export.document(data, view=view, origin="javascript:alert(1)").split("<header")[1]
+
+
+def test_the_names_of_the_files_say_what_they_hold():
+    translation = random_translation(["Guten", "Tag,", "../Welt"], ["b"])
+    data = payload.encode(translation, "de-en")
+    found = [
+        *export.files(translation, data, "#kind=cross&layer=4&head=7"),
+        *export.files(translation, data, "#x"),
+    ]
+    name = "guten-tag-welt"
+    assert found[:3] == [f"headlight-de-en-cross-4-7-{name}.html", *found[4:]]
+    assert found[3:] == [f"headlight-de-en-{name}.{kind}" for kind in ("html", "json", "npz")]
+
+
 def test_npz_holds_the_tensors_and_the_tokens_without_pickles():
     translation = random_translation(NASTY, ["a", "dog"], layers=2, heads=3)
     with np.load(io.BytesIO(export.npz(translation)), allow_pickle=False) as arrays:

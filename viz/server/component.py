@@ -1,7 +1,8 @@
-"""The viewer as a Gradio component that asks the scheduler."""
+"""The viewer and the list of models as Gradio components."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -12,12 +13,50 @@ from viz.viewer import head
 
 MOUNT = """
 const ask = Headlight.asker(server);
-Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), { address: true, ask }), ask });
+const page = {
+  translateAddress: () => trigger('submit'),
+  openExport: Headlight.openExport,
+};
+const options = { address: true, ask, about: props.about, page };
+Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });
+"""
+# Filled by script, so that no title is read as a template.
+FILL = """
+const list = element.firstElementChild;
+list.append(...props.choices.map(([name, title]) => new Option(title, name)));
+list.disabled = props.choices.length === 0;
+const follow = () => { list.value = props.value; };
+list.addEventListener('change', () => {
+  if (list.value === props.value) return;
+  props.value = list.value;
+  trigger('input');
+});
+watch('value', follow);
+follow();
 """
 
 
-def viewer(scheduler: Scheduler, **arguments: Any) -> gr.HTML:
-    """Return a `gr.HTML` that holds the viewer; the viewer asks the server only for what needs the model."""
+def picker(choices: Sequence[tuple[str, str]], value: str, **arguments: Any) -> gr.HTML:
+    """Return a list of models, (name, title) each.
+
+    It is the browser's own: Gradio's list reports a choice whenever it is left.
+    """
+    return gr.HTML(
+        value,
+        html_template='<select aria-label="Model"></select>',
+        js_on_load=FILL,
+        apply_default_css=False,
+        choices=choices,
+        **arguments,
+    )
+
+
+def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> gr.HTML:
+    """Return a `gr.HTML` that holds the viewer; the viewer asks the server only for what needs the model.
+
+    `about` has what is known of each model, by its name; see `viz.about`.
+    Its `submit` event says that the page's address asks for another translation.
+    """
 
     async def ask(request: Any) -> Response:
         try:
@@ -34,5 +73,6 @@ def viewer(scheduler: Scheduler, **arguments: Any) -> gr.HTML:
         js_on_load=MOUNT,
         apply_default_css=False,
         server_functions=[ask, queue_position],
+        about=about,
         **arguments,
     )

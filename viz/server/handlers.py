@@ -25,7 +25,7 @@ from model.results import KINDS, Head
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.export import files
-from viz.payload import encode, encode_hypothesis, encode_values
+from viz.payload import encode, encode_hypothesis, encode_measures, encode_values
 from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import (
     CellRequest,
@@ -36,6 +36,7 @@ from viz.server.validation import (
     Request,
     ScoreRequest,
     TargetRequest,
+    TrainingSentenceRequest,
     TrainingStepRequest,
     ValuesRequest,
 )
@@ -135,7 +136,12 @@ def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
 def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     """The translation with `heads` muted, and what muting them costs each token of `ids`."""
     result = translator.mute(
-        request.text, request.heads, request.beam_size, request.length_penalty, request.target
+        request.text,
+        request.heads,
+        request.beam_size,
+        request.length_penalty,
+        request.target,
+        prefix=request.prefix,
     )
     return {
         "text": result.ablated.text,
@@ -203,7 +209,8 @@ def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
     determine it.
     """
     translation = run_translation(translator, request, prefix=request.prefix)
-    exported = files(translation, payload_of(translator, request, translation))
+    payload = payload_of(translator, request, translation)
+    exported = files(translation, payload, request.view, request.address)
     call = call_of(request)
     return {
         "files": {name: b64encode(data).decode() for name, data in exported.items()},
@@ -272,6 +279,13 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
         n_prefix=len(record.predicted),
     )
     return payload_of(translator, request, translation)
+
+
+@handler("training_heads", TrainingSentenceRequest, cost=2, is_cached=False)
+def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, Any]:
+    """The measures and the role of every head for one saved sentence, at each saved step."""
+    _, probes = _probes(translator)
+    return {"steps": [encode_measures(probes.record(step, request.sentence)) for step in probes.steps]}
 
 
 def _probes(translator: Translator) -> tuple[Path, Probes]:

@@ -17,6 +17,7 @@ from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 
 MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
+MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
 
@@ -47,6 +48,9 @@ Text = Annotated[
     str,
     AfterValidator(_check_length),
     Field(description=f"text of at most {MAX_CHARACTERS:,} characters"),
+]
+Address = Annotated[
+    str, Field(max_length=MAX_ADDRESS, description=f"text of at most {MAX_ADDRESS:,} characters")
 ]
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
@@ -93,9 +97,10 @@ class OptionalTargetRequest(Request):
 
 
 class MuteRequest(OptionalTargetRequest):
-    """Asks what muting these heads changes."""
+    """Asks what muting these heads changes; the translation without them begins with `prefix`."""
 
     heads: Heads
+    prefix: TokenIds = []
 
 
 class ScoreRequest(Request):
@@ -120,18 +125,27 @@ class CellRequest(TargetRequest):
     column: Index
 
 
-class TrainingStepRequest(Request):
-    """Asks for one sentence at one saved step of the training."""
+class TrainingSentenceRequest(Request):
+    """Asks about one sentence at every saved step of the training."""
 
-    step: Annotated[int, _whole(0, MAX_STEP)]
     sentence: Index
 
 
+class TrainingStepRequest(TrainingSentenceRequest):
+    """Asks for one sentence at one saved step of the training."""
+
+    step: Annotated[int, _whole(0, MAX_STEP)]
+
+
 class ExportRequest(PrefixRequest):
-    """Asks for the files of a record; `address` is that of the page, for the API calls."""
+    """Asks for the files of a record.
+
+    `address` is that of the page, for the API calls. `view` is that of the view on which the HTML file opens.
+    """
 
     heads: Heads
     address: Text
+    view: Address = ""
 
 
 R = TypeVar("R", bound=Request)

@@ -1,6 +1,7 @@
 // The keyboard, the line of key hints below the viewer, and the help dialog.
 
 import { createButton, element } from './core/dom.js';
+import { LOG_P, forPointer } from './core/labels.js';
 import { KINDS } from './core/payload.js';
 import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './core/store.js';
 import { whyNot } from './core/requests.js';
@@ -8,7 +9,9 @@ import { movePin } from './core/grid.js';
 import { nextMode } from './core/modes.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-const TEXT_FIELDS = 'input, textarea, select, [contenteditable]'; // where letters are text
+const COVERS = 'dialog[open], #hl-export-menu.hl-open'; // what lies over the page has the keys for itself
+const SLIDER = 'input[type=range]';
+const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
 
 const HINTS = [
@@ -19,10 +22,11 @@ const HINTS = [
   [['N'], 'value'],
   [['S'], 'specials'],
   [['W'], 'words'],
-  [['E'], 'save'],
+  [['F'], 'fit'],
+  [['E'], 'export'],
   [['Shift', '+ arrows'], 'cell'],
-  [['Enter'], 'pin, explain'],
-  [['Esc'], 'clear pin'],
+  [['Enter'], 'pin'],
+  [['Esc'], 'clear'],
   [['?'], 'help'],
 ];
 const READING = [
@@ -31,20 +35,27 @@ const READING = [
   'Encoder: source tokens read each other. Decoder: each step of the translation reads the tokens written so far; hatched cells are later tokens, which the mask forbids. Cross: each step reads the source tokens.',
   'A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.',
   'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Rollout combines the weights of all layers up to this one. Compare keeps the view and shows how the next one differs from it.',
-  'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
-  'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
+  LOG_P,
+  forPointer(
+    'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
+    'Tap the number of a layer or of a head to show all its heads as one. In the tab Mute you mute heads: they are struck out, and the inspector shows what changes.',
+  ),
+  forPointer(
+    'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
+    'Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.',
+  ),
 ];
 
-// The arrow keys act only while the viewer has the focus; otherwise they scroll the page. `actions` are
-// { openHelp, openSave }.
-export function listenToKeys(root, server, actions) {
+// Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, a button keeps Enter.
+// `actions` are { openHelp, openExport }.
+export function listenToKeys(server, actions) {
   const { store } = server;
   document.addEventListener('keydown', (event) => {
     const { target } = event;
     if (!store.get().record || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector('dialog[open]') || target.closest?.(TEXT_FIELDS)) return;
-    if (!root.contains(target) && (target !== document.body || event.key in ARROWS)) return;
-    if (event.key === 'Enter' && target.closest(BUTTONS)) return;
+    if (document.querySelector(COVERS) || target.closest?.(TEXT_FIELDS)) return;
+    if (event.key in ARROWS && target.closest?.(SLIDER)) return;
+    if (event.key === 'Enter' && target.closest?.(BUTTONS)) return;
     const action = actionOf(event, actions);
     const changes = action ? null : changesOf(event, store.get(), server);
     if (!action && !changes) return;
@@ -54,9 +65,9 @@ export function listenToKeys(root, server, actions) {
   });
 }
 
-function actionOf({ key }, { openHelp, openSave }) {
+function actionOf({ key }, { openHelp, openExport }) {
   if (key === '?') return openHelp;
-  return key.toLowerCase() === 'e' ? openSave : null;
+  return key.toLowerCase() === 'e' ? openExport : null;
 }
 
 function changesOf({ key, shiftKey }, state, server) {
@@ -72,6 +83,7 @@ function changesOf({ key, shiftKey }, state, server) {
     a: () => toggleAverage(state),
     m: () => mute(state, server),
     n: () => nextMode(state, server.ask !== null),
+    f: () => ({ fit: !state.fit }),
     s: () => ({ hideSpecials: !state.hideSpecials }),
     w: () => ({ words: !state.words }),
   };

@@ -1,11 +1,14 @@
 // The browser's part of the Gradio widgets around the viewer: translating, the link that opened the page, menus, and
 // the request that describes the record on screen.
 
-import { targetIds } from './core/payload.js';
-import { taskOfAddress } from './core/permalink.js';
+import { nameInvisible } from './core/dom.js';
+import { givenIds } from './core/payload.js';
+import { taskOfAddress, toAddress } from './core/permalink.js';
+import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 
+const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const UNREACHABLE =
   'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
@@ -14,11 +17,13 @@ let provideViewer;
 const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
-let captions = {}; // by model and sentence
-let examples = {}; // the sentences of each model
-let buttons = 0; // for examples
+let site = {}; // what the page knows of its models: examples, languages and captions
 let downloads = []; // addresses of the exported files
 let latest = null; // the request that the page waits for
+let chosen = null; // the model in the list
+let linked = null; // the address whose sentence is translated next
+let refused = ''; // what an address asked for in vain
+const sentences = new Map(); // the sentence that was left behind, by the source language
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
 // error with the sentence to show. `showPosition` gets the position in the queue; null means that it is not queued.
@@ -44,6 +49,7 @@ export function asker(server) {
 
 // Makes the mounted viewer available to the page's own widgets.
 export function provide(mounted) {
+  restoreTheme();
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }
@@ -52,7 +58,8 @@ export function provide(mounted) {
 // another translation or Cancel has replaced it.
 export async function translate(text, model, beam, penalty) {
   const mine = {};
-  latest = mine;
+  const [view, notice] = [linked, refused];
+  [latest, linked, refused] = [mine, null, ''];
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   document.body.classList.add('hl-pending');
@@ -60,8 +67,8 @@ export async function translate(text, model, beam, penalty) {
     const { ask, show } = await viewer;
     const payload = await ask(request, (position) => isLatest() && showWaiting(waitingText(position)));
     if (!isLatest()) return [];
-    show(payload, captionOf(model, text));
-    return ['', update({ interactive: true })];
+    show(payload, { caption: captionOf(model, text), view });
+    return [escaped(notice), update({ interactive: true })];
   } catch (error) {
     return isLatest() ? [escaped(error.message)] : [];
   } finally {
@@ -70,6 +77,7 @@ export async function translate(text, model, beam, penalty) {
 }
 
 function captionOf(model, text) {
+  const { captions } = site;
   return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
 }
 
@@ -87,39 +95,41 @@ function escaped(text) {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-// The widgets' values from the link, or their default values. `examples` has a sentence for each loaded model. If the
-// sentence, model or options in the address change, the page reloads. Changes of head, pin or tab do not reload it.
-export function readAddress({ most, ...known }, [sentence, model, beam, penalty]) {
-  ({ examples, captions, buttons } = known);
-  window.addEventListener('hashchange', ({ oldURL, newURL }) => {
-    const [before, after] = [oldURL, newURL].map((url) => JSON.stringify(taskOfAddress(new URL(url).hash)));
-    if (before !== after) location.reload();
-  });
+// The widgets' values from the address, or those of a new page: sentence, model, beam size, length penalty, and the
+// buttons with the model's examples.
+export function readAddress(known) {
+  site = known;
   const task = taskOfAddress(location.hash);
-  const isLoaded = task.model !== null && Object.hasOwn(examples, task.model);
-  return [
-    task.text ?? (isLoaded ? examples[task.model][0] : sentence),
-    isLoaded ? task.model : model,
-    Math.min(task.beam ?? beam, most.beam),
-    Math.min(task.alpha ?? penalty, most.penalty),
-  ];
+  const isLoaded = task.model !== null && Object.hasOwn(site.examples, task.model);
+  const model = isLoaded ? task.model : site.first;
+  [chosen, linked] = [model, location.hash];
+  refused =
+    task.model !== null && !isLoaded
+      ? `The link asks for the model “${nameInvisible(task.model)}”, which is not here.`
+      : '';
+  const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
+  return [task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
 }
 
-// Updates of the example buttons. A button without a sentence is hidden.
-export function exampleButtons(model) {
-  const sentences = examplesOf(model);
-  return Array.from({ length: buttons }, (_, number) => sentences[number] ?? '').map((value) =>
-    update({ value, visible: value !== '' }),
-  );
+// The sentence and the example buttons for a newly chosen model. A sentence stays if the new model reads its language.
+export function chooseModel(sentence, model) {
+  const [language, former] = [site.languages[model], site.languages[chosen]];
+  chosen = model;
+  if (language === former) return [sentence, ...exampleButtons(model)];
+  sentences.set(former, sentence);
+  return [sentences.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
 }
 
 function examplesOf(model) {
-  return Object.hasOwn(examples, model) ? examples[model] : [];
+  const examples = site.examples[model] ?? [];
+  return examples.length > 0 ? examples : [''];
 }
 
-// Updates of the sentence, which becomes the model's first example if it has one, and of the example buttons.
-export function chooseModel(model) {
-  return [examplesOf(model)[0] || update({}), ...exampleButtons(model)];
+function exampleButtons(model) {
+  return Array.from({ length: site.buttons }, (_, place) => {
+    const value = examplesOf(model)[place] ?? '';
+    return update({ value, visible: value !== '' });
+  });
 }
 
 // Updates of the message, the download buttons and the API calls. After an error, only the message changes.
@@ -160,10 +170,38 @@ function update(properties) {
 function onScreen(state) {
   const { record, mutes } = reproducibleView(state);
   if (!record) return {};
-  const prefix = targetIds(record).slice(0, record.n_prefix);
+  const prefix = givenIds(record);
   const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return { ...identity, prefix, heads: mutes, address };
+  return { ...identity, prefix, heads: mutes, address, view: toAddress(state) };
+}
+
+export function openAbout() {
+  window.Headlight.viewer?.openAbout();
+}
+
+// Light or dark, until the person chooses the other one again; a browser may refuse to store the choice.
+export function toggleTheme() {
+  const dark = document.body.classList.toggle('dark');
+  useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
+}
+
+function restoreTheme() {
+  const theme = useStorage((storage) => storage.getItem(THEME));
+  if (theme) document.body.classList.toggle('dark', theme === 'dark');
+}
+
+// The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
+export function toggleExport() {
+  document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
+  togglePopover('hl-export', 'hl-export-menu');
+}
+
+// Opens the menu Export with the focus on its first entry.
+export function openExport() {
+  const menu = document.getElementById('hl-export-menu');
+  if (!menu.classList.contains('hl-open')) document.getElementById('hl-export').click();
+  requestAnimationFrame(() => menu.querySelector('button').focus());
 }
 
 export function toggleDisclosure(button, menu) {
@@ -172,7 +210,7 @@ export function toggleDisclosure(button, menu) {
 }
 
 // A menu over the page. It closes on Escape and on a click outside.
-export function togglePopover(button, menu) {
+function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
   const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
   const isOpen = () => sheet.classList.contains('hl-open');

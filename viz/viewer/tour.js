@@ -3,7 +3,8 @@
 import { element } from './core/dom.js';
 import { matrixOf } from './core/payload.js';
 import { openTour } from './core/effects.js';
-import { chosenHeads, closeView, headOf } from './core/store.js';
+import { chosenHeads, goHome, headOf } from './core/store.js';
+import { useStorage } from './core/storage.js';
 import { actionButton, actions } from './core/widgets.js';
 
 const MODEL = 'reverse';
@@ -168,7 +169,7 @@ function end(tour) {
   close(tour);
   const state = store.get();
   const isOpen = state.record === record; // otherwise the person opened another record and its panel
-  store.change({ ...closeView(state), ...(isOpen ? { panel } : {}) });
+  store.change({ ...goHome(state), ...(isOpen ? { panel } : {}) });
 }
 
 function close(tour) {
@@ -176,13 +177,4 @@ function close(tour) {
   tour.card.hidden = true;
   clearHighlight(tour.root);
   useStorage((storage) => storage.setItem(STORED, 'seen'));
-}
-
-// A browser may refuse to store anything; the tour is then offered again.
-function useStorage(use) {
-  try {
-    return use(localStorage);
-  } catch {
-    return null;
-  }
 }

@@ -3,8 +3,7 @@
 import { element } from './core/dom.js';
 import { decode } from './core/payload.js';
 import { currentTheme, watchTheme } from './core/colormap.js';
-import { CHOICES, EMPTY, createStore, differs, sameSpot, showRecord } from './core/store.js';
-import { fromAddress, toAddress } from './core/permalink.js';
+import { EMPTY, createStore, isElsewhere, showRecord } from './core/store.js';
 import { titleOf } from './core/labels.js';
 import { createServer } from './core/requests.js';
 import { startEffects } from './core/effects.js';
@@ -12,22 +11,30 @@ import { createStrip } from './strip/strip.js';
 import { createOverview } from './heads/overview.js';
 import { createMatrix } from './matrix/matrix.js';
 import { createHeading, createToolbar } from './matrix/toolbar.js';
-import { openMenu } from './matrix/save_menu.js';
+import { createExportMenu, createExports, openMenu } from './matrix/save_menu.js';
 import { createTable } from './matrix/table.js';
 import { createInspector } from './inspector/inspector.js';
+import { createAbout } from './about.js';
+import { createAddress, hasChanged } from './address.js';
 import { createTour } from './tour.js';
 import { createHelp, createKeyHints, listenToKeys } from './keys.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
-// `address` keeps the state in the hash of the page's address.
-export function mount(root, { ask = null, address = false } = {}) {
-  const store = createStore(EMPTY);
+// `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
+// `page` is the page around the viewer, which translates the sentence of an address and has the menu Export:
+// { translateAddress, openExport }; null in an exported file and in a notebook. Returns
+// { show, state, entries, openAbout }: the entries are those of the menu Export.
+export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
+  const store = createStore({ ...EMPTY, about: models });
   const server = createServer(store, ask);
   startEffects(server);
   const help = createHelp();
+  const about = createAbout(store);
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
-  const heading = createHeading(store);
+  const entries = createExports(store);
+  const menu = page ? null : createExportMenu(entries);
+  const heading = createHeading(store, menu);
   const matrix = createMatrix(store, heading, createToolbar(server), createTable(store));
   root.classList.add('hl-empty');
   root.tabIndex = -1; // a click anywhere inside moves the focus into the viewer, so that it gets the keys
@@ -37,33 +44,40 @@ export function mount(root, { ask = null, address = false } = {}) {
     element('div', { class: 'hl-columns' }, createOverview(store), matrix, createInspector(server)),
     createKeyHints(() => help.showModal()),
     help,
+    about.dialog,
     live,
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });
-  listenToKeys(root, server, {
+  listenToKeys(server, {
     openHelp: () => help.showModal(),
-    openSave: () => openMenu(heading.querySelector('.hl-menu')),
+    openExport: () => (page ? page.openExport() : openMenu(menu)),
   });
-  store.subscribe((state, before) => announce(root, live, state, before));
+  store.subscribe((state, before) => {
+    announce(root, live, state, before);
+    document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else
+  });
   help.append(createTour(server, root));
-  if (address) mirrorAddress(store);
-  return { show: createLoader(root, store, problem, address), state: store.get };
+  const bar = address ? createAddress(server, page?.translateAddress) : null;
+  return { show: createLoader(root, store, problem, bar), state: store.get, entries, openAbout: about.open };
 }
 
 // Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.
-function createLoader(root, store, problem, address) {
+// `view` is the address of the view to open; the first record opens that of the page.
+function createLoader(root, store, problem, bar) {
   let latest = null;
-  return async (payload, caption = null) => {
+  return async (payload, { caption = null, view = null } = {}) => {
     latest = payload;
     try {
       const record = await decode(payload);
       if (latest !== payload) return;
       const isFirst = store.get().record === null;
-      store.change(showRecord(store.get(), record, caption));
-      if (isFirst && address) store.change(fromAddress(location.hash, record));
+      const address = isFirst && location.hash !== '' ? location.hash : view;
+      const show = () => store.change(showRecord(store.get(), record, caption));
       root.classList.remove('hl-empty');
       problem.hidden = true;
+      if (bar && address !== null) await bar.open(address, show);
+      else show();
     } catch (error) {
       problem.textContent = `The attention maps could not be drawn: ${error.message}`;
       problem.hidden = false;
@@ -78,20 +92,4 @@ function announce(root, live, state, before) {
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
   const muted = state.mutes.length > 0 ? `. ${state.mutes.length} muted` : '';
   live.textContent = `${titleOf(state).replaceAll(' ·', ',')}${cell}${muted}`;
-}
-
-// Whether there is another record or another choice.
-function hasChanged(state, before) {
-  const names = Object.keys(CHOICES).filter((name) => name !== 'pin');
-  return Boolean(state.record) && (differs(state, before, ['record', ...names]) || !sameSpot(state.pin, before.pin));
-}
-
-function mirrorAddress(store) {
-  store.subscribe((state, before) => {
-    if (before.record && hasChanged(state, before)) history.replaceState(history.state, '', toAddress(state));
-  });
-  window.addEventListener('hashchange', () => {
-    const { record } = store.get();
-    if (record) store.change({ hover: null, ...fromAddress(location.hash, record) });
-  });
 }

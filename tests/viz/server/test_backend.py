@@ -56,7 +56,7 @@ def test_every_handler_has_a_good_request_here():
 
 def test_answers_that_are_large_or_read_files_are_not_cached():
     uncached = {name for name, each in HANDLERS.items() if not each.is_cached}
-    assert uncached == {"training", "training_step", "export"}
+    assert uncached == {"training", "training_heads", "training_step", "export"}
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
@@ -313,22 +313,31 @@ def test_an_unexpected_error_reveals_nothing_about_the_server(monkeypatch):
 
 
 def test_an_export_is_the_record_as_files_and_calls():
-    request = {**COMMON, "do": "export", "prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"}
+    view = "#kind=cross&layer=1&head=2"
+    address = "http://127.0.0.1:7860/"
+    request = {**COMMON, "do": "export", "prefix": IDS[:2], "heads": [], "address": address, "view": view}
+    name, page = (
+        "headlight-tiny-ein-kleiner-hund-läuft",
+        "headlight-tiny-cross-1-2-ein-kleiner-hund-läuft.html",
+    )
 
-    def record(exported):
-        return decode(json.loads(base64.b64decode(exported["files"]["attention_maps.json"])))
+    def file(exported, file_name):
+        return base64.b64decode(exported["files"][file_name])
 
     taken = BACKEND.answer(request)["answer"]
-    assert record(taken).ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
-    assert list(taken["files"]) == [f"attention_maps.{kind}" for kind in ("html", "json", "npz")]
+    record = decode(json.loads(file(taken, f"{name}.json")))
+    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+    assert set(taken["files"]) == {page, f"{name}.json", f"{name}.npz"}
+    assert b"kind=cross" in file(taken, page)
     assert "/attention" in taken["python"]
     assert "/attention" in taken["curl"]
-    whole = BACKEND.answer({**request, "prefix": IDS})  # a scored or chosen target: all of it was given
-    assert record(whole["answer"]).ids == tuple(IDS)
+    whole = BACKEND.answer({**request, "prefix": IDS})["answer"]  # all of it was given
+    assert decode(json.loads(file(whole, f"{name}.json"))).ids == tuple(IDS)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("address", None), ("address", 5), ("heads", None), ("prefix", "1")]
+    ("name", "value"),
+    [("address", None), ("address", 5), ("heads", None), ("prefix", "1"), ("view", "x" * 70_000)],
 )
 def test_an_export_with_a_wrong_field_names_it(name, value):
     request = {**COMMON, "prefix": [], "heads": [], "address": "http://127.0.0.1:7860/"}

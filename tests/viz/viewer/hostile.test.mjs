@@ -76,16 +76,14 @@ test('the longest text and every head fit into a link', () => {
 });
 
 test('the name of a model is only looked up', () => {
-  globalThis.window = { addEventListener() {} };
   const examples = JSON.parse('{"de-en": ["Hallo"], "<b>\\"": ["Hund"]}');
-  const widgets = ['typed', 'de-en', 1, 1];
-  const opening = { examples, most: { beam: 8, penalty: 2 }, captions: {} };
+  const site = { examples, first: 'de-en', most: [8, 2], buttons: 0, captions: {}, languages: {} };
   for (const name of HOSTILE) {
     globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
-    assert.deepEqual(readAddress(opening, widgets).slice(0, 2), ['typed', 'de-en'], name);
+    assert.deepEqual(readAddress(site).slice(0, 2), ['Hallo', 'de-en'], name);
   }
   globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}` };
-  assert.deepEqual(readAddress(opening, widgets), ['Hund', '<b>"', 1, 1]);
+  assert.deepEqual(readAddress(site), ['Hund', '<b>"', 1, 1]);
 });
 
 test('a token is short, visible and on its own line', () => {

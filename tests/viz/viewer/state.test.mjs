@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/permalink.js';
+import { asksFor, fromAddress, hasLink, taskOfAddress, toAddress, viewOfAddress } from '../viewer/core/permalink.js';
 import { movePin } from '../viewer/core/grid.js';
+import { rangeNotices } from '../viewer/core/measures.js';
+import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
   CHOICES,
   chooseHead,
@@ -22,7 +24,7 @@ import {
   toggleMute,
   togglePin,
 } from '../viewer/core/store.js';
-import { opened, record } from './record.mjs';
+import { opened, record, weights } from './record.mjs';
 
 test('moves stay inside the model', () => {
   const store = opened();
@@ -81,6 +83,7 @@ const ADDRESSED = {
   words: true,
   threshold: 0.9,
   scale: 'row',
+  fit: false,
   sort: 'entropy',
   panel: 'mute',
 };
@@ -97,18 +100,36 @@ test('the address contains every choice and the task', () => {
   for (const name of Object.keys(CHOICES)) assert.deepEqual(other.get()[name], store.get()[name], name);
 });
 
-test('a difference is not in the address, because its reference is not', () => {
+test('a comparison with another sentence is not in the address, one with another head is', () => {
   const store = opened();
   const before = toAddress(store.get());
-  store.change({ mode: 'difference', reference: { label: 'another head', record, heads: [['cross', 0, 0]] } });
+  const heads = [['cross', 0, 1]];
+  store.change({ mode: 'difference', reference: { label: 'another head', record: { ...record }, heads } });
   assert.equal(store.get().mode, 'difference');
   assert.equal(toAddress(store.get()), before);
+  assert.equal(hasLink(store.get()), false);
+  store.change({ reference: { label: 'another head', record, heads } });
+  assert.deepEqual(viewOfAddress(toAddress(store.get())).compared, heads);
+  assert.equal(hasLink(store.get()), true);
+});
+
+test('the address of an old link asks for the same as it did', () => {
+  const address = '#model=de-en&text=Guten+Tag&beam=2&kind=decoder&layer=2&head=3&panel=mute&mute=cross.1.2';
+  const { kind, layer, head, panel, mutes } = fromAddress(address, record);
+  assert.deepEqual([kind, layer, head, panel, mutes], ['decoder', 1, 2, 'mute', [['cross', 0, 1]]]);
+  const nothing = viewOfAddress('#kind=cross&forced=1.x&hypothesis=-1&training=1.0&compare=<b>');
+  assert.deepEqual(
+    Object.values(nothing).filter((value) => value !== null && value !== false),
+    [],
+  );
+  assert.equal(asksFor(address, { ...record, source_text: 'Guten Tag', options: { beam_size: 2 } }), true);
+  assert.equal(asksFor(address, { ...record, source_text: 'Guten Tag', options: { beam_size: 1 } }), false);
 });
 
 test('the address of a new page is short and sets every choice', () => {
   const store = opened();
   const fresh = toAddress(store.get());
-  assert.deepEqual([...new URLSearchParams(fresh.slice(1)).keys()], ['model', 'text', 'kind', 'layer', 'head']);
+  assert.deepEqual([...new URLSearchParams(fresh.slice(1)).keys()], ['v', 'model', 'text', 'kind', 'layer', 'head']);
   store.change(ADDRESSED);
   store.change(fromAddress(fresh, record));
   assert.equal(toAddress(store.get()), fresh);
@@ -200,6 +221,33 @@ test('closing a view restores the choices and the answers from before', () => {
   assert.deepEqual(store.get(), { ...before, panel: 'step' });
 });
 
+test('a muted view of a forced translation leads back to it', () => {
+  const store = opened();
+  store.change(openView(store.get(), { ...record, text: 'forced' }, { type: 'forced', label: 'forced' }));
+  store.change({ mutes: [['cross', 0, 0]] });
+  const forced = store.get().shown;
+  store.change(openView(store.get(), { ...record, text: 'muted' }, { type: 'muted', label: 'muted' }));
+  assert.equal(sourceView(store.get()), forced);
+  store.change(changeView(store.get(), forced, { importance: {} }));
+  store.change(closeView(store.get()));
+  assert.equal(store.get().record.text, 'forced');
+  assert.deepEqual(store.get().importance, {});
+  store.change(closeView(store.get()));
+  assert.equal(store.get().record, record);
+});
+
+test('a sentence after the training or the tour has the head that was chosen before', () => {
+  for (const type of ['training', 'tour', 'forced']) {
+    const store = opened();
+    store.change({ kind: 'encoder', layer: 1, head: 1 });
+    store.change(openView(store.get(), { ...record }, { type, label: type, step: 1, sentence: 0 }));
+    store.change({ kind: 'cross', layer: 0, head: 2 });
+    store.change(showRecord(store.get(), { ...record }));
+    const { kind, head } = store.get();
+    assert.deepEqual([kind, head], type === 'forced' ? ['cross', 2] : ['encoder', 1]);
+  }
+});
+
 test('answers about the translation with muted heads belong to its source', () => {
   const store = opened();
   store.change({ mutes: [['cross', 0, 0]] });
@@ -227,4 +275,20 @@ test('a record of another model starts with its clearest head', () => {
   assert.deepEqual([kind, mutes, selection], ['cross', [], []]);
   store.change(closeView(store.get()));
   assert.deepEqual([store.get().kind, store.get().mutes], ['encoder', [['cross', 0, 0]]]);
+});
+
+test('a sentence outside of the training gets one warning', () => {
+  const piece = (word) => ({ text: 'x', word, special: word === null });
+  const notices = (words) =>
+    rangeNotices({ tokens: { source: words.map(piece) } }, { trained: { tokens: 6, pieces: 2 } });
+  assert.deepEqual(notices([0, 0, 1, 2, null]), []);
+  assert.match(notices([0, 1, 2, 3, 4, 5, null])[0], /^Far longer than the training: 7 tokens/);
+  assert.match(notices([0, 0, 0, 1, 1, null])[0], /^Mostly spelled out: 2\.5 pieces a word/);
+  assert.deepEqual(rangeNotices({ tokens: { source: [] } }, {}), []);
+});
+
+test('the weight of a cell in every head', () => {
+  const all = cellOfAllHeads(record, 'cross', 1, 2);
+  assert.equal(all.length, 6);
+  for (const { layer, head, value } of all) assert.ok(Math.abs(value - weights.cross[layer][head][1][2]) < 2e-5);
 });

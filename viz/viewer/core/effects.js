@@ -1,11 +1,23 @@
 // Everything that needs the server. Panels call these functions or change the state; the answers go into the state.
 
-import { decode, targetIds, unpackKinds } from './payload.js';
+import { readable, visible } from './dom.js';
+import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { plural } from './labels.js';
 import { SERVER_MODES } from './modes.js';
 import { request, whyNot } from './requests.js';
-import { changeView, closeView, differs, isExplained, openView, pinnedCell, sourceView } from './store.js';
+import {
+  changeView,
+  chooseKind,
+  closeView,
+  differs,
+  goHome,
+  isExplained,
+  openView,
+  pinnedCell,
+  sourceView,
+} from './store.js';
 
+const OWN = 'your own translation';
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 
 // Requests that follow from a change of the state.
@@ -25,7 +37,7 @@ function followMutes(server, state, before) {
   if (!differs(state, before, ['record', 'mutes'])) return;
   const { store } = server;
   if (state.shown?.type === 'muted') {
-    if (state.mutes !== state.home.mutes) store.change({ ...closeView(state), mutes: state.mutes });
+    if (state.mutes !== sourceView(state).mutes) store.change({ ...closeView(state), mutes: state.mutes });
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
   } else if (state.muted?.heads !== state.mutes && !whyNot(server, 'mute')) {
@@ -33,12 +45,15 @@ function followMutes(server, state, before) {
   }
 }
 
-// If the request fails, restores the muted heads of the last answer, so that the marks on the heads agree with it.
-async function askMuted(server) {
+// Tokens that were given stay given with heads muted, so that only the heads make a difference. If the request fails,
+// restores the muted heads of the last answer, so that the marks on the heads agree with it.
+export async function askMuted(server) {
   const { store } = server;
   const { mutes, record } = store.get();
   const read = async (answer) => ({ ...answer, heads: mutes, record: await decode(answer.payload) });
-  const muted = await request(server, 'mute', { do: 'mute', ids: targetIds(record), heads: mutes }, read);
+  const prefix = givenIds(record);
+  const given = prefix.length > 0 ? { prefix } : {};
+  const muted = await request(server, 'mute', { do: 'mute', ids: targetIds(record), ...given, heads: mutes }, read);
   const state = store.get();
   if (muted === undefined || state.mutes !== mutes || state.record !== record) return;
   store.change(muted ? { muted } : { mutes: state.muted?.heads ?? [] });
@@ -79,12 +94,26 @@ function followTraining(server, { panel, record, trainings }, before) {
   if (moved && panel === 'training' && !trainings[name] && !whyNot(server, 'training')) askTraining(server);
 }
 
+// Returns whether the training of the model on screen is known.
 export async function askTraining(server) {
   const { store } = server;
   const { name } = store.get().record.model;
   const training = await request(server, 'training', { do: 'training' });
   const records = new Map(); // of the steps that were shown
-  if (training) store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records } } });
+  if (training)
+    store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records, heads: new Map() } } });
+  return Boolean(training);
+}
+
+// What every head was at each saved step, for one sentence.
+export async function askTrainingHeads(server, sentence) {
+  const { store } = server;
+  const { name } = store.get().record.model;
+  const answer = await request(server, 'training_heads', { do: 'training_heads', sentence });
+  if (!answer) return;
+  const { trainings } = store.get();
+  const heads = new Map(trainings[name].heads).set(sentence, answer.steps);
+  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], heads } } });
 }
 
 // Shows one sentence at one saved step; returns whether it is on screen.
@@ -113,13 +142,21 @@ export async function askImportance(server) {
 
 // The translation with muted heads is part of the answer that says what they change.
 export function showMuted({ store }, { record, heads }) {
-  open(store, record, { type: 'muted', label: `with ${plural(heads.length, 'head')} muted` });
+  const { shown } = store.get();
+  const label = `${shown ? `${shown.label}, ` : ''}with ${plural(heads.length, 'head')} muted`;
+  open(store, record, { type: 'muted', label });
 }
 
-export async function forceToken(server, step, id, label) {
-  const prefix = [...targetIds(server.store.get().record).slice(0, step), id];
+export function forceToken(server, step, id) {
+  return forceTokens(server, [...targetIds(server.store.get().record).slice(0, step), id]);
+}
+
+// Shows the translation that begins with these tokens.
+export async function forceTokens(server, prefix) {
   const record = await request(server, 'force', { do: 'translate', prefix }, decode);
-  if (record) open(server.store, record, { type: 'forced', label });
+  if (!record) return;
+  const last = record.tokens.predicted[record.n_prefix - 1];
+  open(server.store, record, { type: 'forced', label: `forced “${visible(last)}” at step ${record.n_prefix}` });
 }
 
 export async function askBeams(server) {
@@ -131,13 +168,27 @@ export async function askBeams(server) {
 }
 
 // Shows exactly these tokens; those of the model's own translation are already there.
-export async function showHypothesis(server, ids, label) {
+export async function showHypothesis(server, ids, name = 'hypothesis') {
   const { store } = server;
   const state = store.get();
-  if (targetIds(state.home.record).join() === ids.join()) return store.change(closeView(state));
+  if (targetIds(state.home.record).join() === ids.join()) return store.change(goHome(state));
   const record = await request(server, 'target', { do: 'target', ids }, decode);
-  if (record) open(store, record, { type: 'hypothesis', label });
+  if (record) open(store, record, { type: 'hypothesis', label: `${name} “${readable(record.text)}”` });
   return undefined;
+}
+
+// Shows the translation that the person typed.
+export function showReference({ store }) {
+  const { scored } = store.get().home;
+  if (scored) open(store, scored, { type: 'reference', label: OWN });
+}
+
+// Shows how the model's own translation differs from the one that the person typed.
+export function compareWithReference({ store }) {
+  store.change(goHome(store.get()));
+  const { scored } = store.get();
+  const reference = { label: OWN, record: scored };
+  store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
 }
 
 // Scores a translation that the person typed; returns whether there is a result.

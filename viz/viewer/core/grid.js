@@ -46,7 +46,8 @@ function build(state) {
   const own = fold(state, record, array, places, mode !== 'norm');
   const grid = mode === 'difference' ? subtract(own, foldReference(state, reference)) : own;
   const high = mode === 'norm' ? grid.values.reduce((most, value) => Math.max(most, value), array.scale) : 1;
-  return pale({ ...grid, mode, high }, state.threshold);
+  const isMax = state.reduce === 'max' && places.length > 1; // its rows do not add up to 1
+  return pale({ ...grid, mode, high, isMax }, state.threshold);
 }
 
 function placesOf(heads) {

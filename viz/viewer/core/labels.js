@@ -1,8 +1,17 @@
 // How the viewer writes numbers and the names of kinds and heads.
 
-import { effectiveMode } from './store.js';
+import { effectiveMode, headsOfKind } from './store.js';
 
 const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
+
+// How the natural logarithms of the page belong together.
+export const LOG_P =
+  'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of 2.72. The score of a hypothesis is its log p divided by the length penalty.';
+
+// A text for people with a mouse, or the one for people who touch the screen.
+export function forPointer(mouse, touch) {
+  return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
+}
 
 export function fixed(value, digits = 4) {
   return value.toFixed(digits).replace('-', '−');
@@ -33,7 +42,8 @@ export function titleOf(state) {
   const { kind, layer, head, selection, reduce } = state;
   if (effectiveMode(state) === 'rollout') return `${kindName(kind)} · layers 1 to ${layer + 1} · rollout`;
   const several = reduce === 'max' ? 'largest' : 'average';
-  if (selection.length > 0) return `${kindName(kind)} · ${several} of ${selection.length} heads`;
+  const all = state.record && selection.length === headsOfKind(state).length ? 'all ' : '';
+  if (selection.length > 0) return `${kindName(kind)} · ${several} of ${all}${selection.length} heads`;
   return `${kindName(kind)} · layer ${layer + 1} · ${head === null ? `${several} of its heads` : `head ${head + 1}`}`;
 }
 

@@ -49,6 +49,35 @@ export function isTaught(record, kind, layer, head) {
   return Boolean(taught) && taught[0] === layer && taught[1] === head;
 }
 
+// The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
+export function nearestRole({ definitions, measures }, [kind, layer, head]) {
+  const table = measures[kind];
+  const valueOf = ({ measure, offset }) => {
+    if (!measure || (offset !== null && (kind === 'cross' || table.offset[layer][head] !== offset))) return null;
+    return table[measure][layer][head];
+  };
+  const found = Object.entries(definitions.roles).map(([role, one]) => ({
+    role,
+    value: valueOf(one),
+    least: one.least,
+  }));
+  const ranked = found.filter(({ value }) => value !== null).sort((a, b) => b.value / b.least - a.value / a.least);
+  return ranked[0] ?? null;
+}
+
+// Warnings about a sentence that is far from what the model was trained on.
+export function rangeNotices({ tokens: { source } }, { trained }) {
+  if (!trained) return [];
+  const words = source.filter(({ word }) => word !== null);
+  const pieces = words.length / new Set(words.map(({ word }) => word)).size;
+  const almost = 'almost all training sentences have';
+  if (source.length > trained.tokens)
+    return [`Far longer than the training: ${source.length} tokens; ${almost} at most ${trained.tokens}.`];
+  if (pieces > trained.pieces)
+    return [`Mostly spelled out: ${pieces.toFixed(1)} pieces a word; ${almost} at most ${trained.pieces.toFixed(1)}.`];
+  return [];
+}
+
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });
   return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
@@ -58,5 +87,8 @@ export function roleSymbol(record, role) {
 export function roleLegend(record, kind) {
   const present = new Set(record.roles[kind].flat());
   const roles = Object.keys(record.definitions.roles).filter((role) => present.has(role));
-  return roles.map((role) => element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role));
+  const items = roles.map((role) =>
+    element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role),
+  );
+  return [element('li', {}, 'in this sentence:'), ...items];
 }

@@ -24,6 +24,6 @@ export function chooseMode(state, mode) {
 }
 
 // The heads on screen as the reference that the next heads are compared with.
-function keep(state) {
+export function keep(state) {
   return { label: titleOf({ ...state, mode: 'weight' }), record: state.record, heads: chosenHeads(state) };
 }

@@ -57,8 +57,23 @@ export function combine({ heads, rows, columns, codes, scale }, chosen, reduce =
   return { rows, columns, values };
 }
 
+// The weight of one cell in every head of a kind: { layer, head, value } each.
+export function cellOfAllHeads(record, kind, row, column) {
+  const { layers, heads, rows, columns, codes, scale } = record.attention[kind];
+  return Array.from({ length: layers * heads }, (_, one) => ({
+    layer: Math.floor(one / heads),
+    head: one % heads,
+    value: (codes[(one * rows + row) * columns + column] / SCALE) * scale,
+  }));
+}
+
 export function targetIds({ tokens }) {
   return tokens.predicted.map(({ id }) => id);
+}
+
+// The tokens that the model did not choose: a forced beginning, or a whole translation.
+export function givenIds(record) {
+  return targetIds(record).slice(0, record.n_prefix ?? 0);
 }
 
 export function isAllowed(record, kind, row, column) {

@@ -1,30 +1,39 @@
 // The state as the hash of the page's address, so that a link opens the same view. Heads, layers, rows and columns
-// count from 1 there, as on screen: #model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
+// count from 1 there, as on screen: #v=2&model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
-import { KINDS } from './payload.js';
+import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
-import { CHOICES, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
+import { CHOICES, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
+// Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
+// version adds is ignored by those before it, so links of every version open in this page.
+const VERSION = 2;
 const LONGEST_ADDRESS = 64_000; // enough for the longest text and every head, percent-encoded
 const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
+const MOST_TOKENS = 1000;
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
-  const parameters = { ...taskParameters(state.record), kind: state.kind, layer: state.layer + 1 };
+  const parameters = { v: VERSION, ...taskParameters(recordOfTask(state)), ...viewParameters(state) };
+  Object.assign(parameters, { kind: state.kind, layer: state.layer + 1 });
   parameters.head = state.head === null ? 'all' : state.head + 1;
   if (state.selection.length > 0)
     parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
-  if (parameters.mode === 'difference') delete parameters.mode; // an address cannot say what the view is compared with
+  if (state.mode === 'difference') {
+    delete parameters.mode;
+    Object.assign(parameters, comparisonParameters(state));
+  }
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
+  if (!state.fit) parameters.size = 'scroll';
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
 }
@@ -37,6 +46,39 @@ function taskParameters(record) {
   if (beam > 1) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
   return parameters;
+}
+
+// The person's own sentence. The word of the tour takes its place while the tour is on screen.
+export function recordOfTask({ home, shown }) {
+  return shown?.type === 'tour' ? shown.record : home.record;
+}
+
+// What is on screen in place of the model's own translation.
+function viewParameters(state) {
+  const { home, shown } = state;
+  const { type, record, step, sentence } = sourceView(state);
+  const parameters = {};
+  if (type === 'forced') parameters.forced = givenIds(record).join('.');
+  if (type === 'hypothesis') parameters.hypothesis = targetIds(record).join('.');
+  if (type === 'training') parameters.training = `${step}.${sentence + 1}`;
+  if (home.scored && home.scored.text.length <= LONGEST_TEXT) parameters.reference = home.scored.text;
+  const opened = [type === 'reference' && 'reference', shown?.type === 'muted' && 'muted'].filter(Boolean);
+  return opened.length > 0 ? { ...parameters, show: opened.join(',') } : parameters;
+}
+
+// What the view is compared with: the own translation, or heads of the record on screen or of the model's own.
+function comparisonParameters({ home, record, reference }) {
+  if (reference.record === home.scored) return { compare: 'reference' };
+  if (reference.record !== record && reference.record !== home.record) return {};
+  const heads = reference.heads.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
+  return { compare: heads, ...(reference.record === record ? {} : { compared: 'own' }) };
+}
+
+// Whether a link opens the same view. A comparison with another sentence does not fit into it.
+export function hasLink(state) {
+  const { home, mode } = state;
+  const isComplete = mode !== 'difference' || comparisonParameters(state).compare !== undefined;
+  return isComplete && home.record.source_text.length <= LONGEST_TEXT;
 }
 
 function pinParameters(pin) {
@@ -63,12 +105,49 @@ export function fromAddress(address, record) {
     pin: pinOf(parameters),
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',
+    fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
   };
   const sorts = sortsOf(record).map(({ name }) => name);
   const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS };
   for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
+}
+
+// What an address asks to open in place of the model's own translation; null for what it does not ask for.
+export function viewOfAddress(address) {
+  const parameters = parse(address);
+  const shown = (parameters.get('show') ?? '').split(',');
+  const [, step, sentence] = /^(\d{1,9})\.([1-9]\d{0,3})$/.exec(parameters.get('training') ?? '') ?? [];
+  const reference = parameters.get('reference');
+  const compared = headsOf((parameters.get('compare') ?? '').split(','));
+  return {
+    forced: idsOf(parameters.get('forced')),
+    hypothesis: idsOf(parameters.get('hypothesis')),
+    training: step === undefined ? null : { step: Number(step), sentence: sentence - 1 },
+    reference: reference !== null && reference.length <= LONGEST_TEXT ? reference : null,
+    showsReference: shown.includes('reference'),
+    showsMuted: shown.includes('muted'),
+    comparesReference: parameters.get('compare') === 'reference',
+    compared: compared.length > 0 ? compared : null,
+    comparesOwn: parameters.get('compared') === 'own',
+    sortsByImportance: parameters.get('sort') === 'importance',
+  };
+}
+
+function idsOf(text) {
+  if (!/^\d{1,7}(\.\d{1,7})*$/.test(text ?? '')) return null;
+  const ids = text.split('.').map(Number);
+  return ids.length <= MOST_TOKENS ? ids : null;
+}
+
+// Whether an address asks for the translation that is on screen. What it leaves out may be anything.
+export function asksFor(address, { model, source_text: text, options }) {
+  const task = taskOfAddress(address);
+  if (task.model === null && task.text === null) return true;
+  const sameOptions =
+    (task.beam ?? 1) === (options?.beam_size ?? 1) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
+  return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions;
 }
 
 // What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid.

@@ -12,12 +12,13 @@ const DOING = {
   score: 'Scoring your translation',
   target: 'Reading this hypothesis',
   training: 'Reading the training record',
+  training_heads: 'Measuring the heads at each step',
   training_step: 'Reading this step of the training',
   tour: 'Opening the model that reverses words',
   values: 'Computing these values',
 };
-const OF_TRAINING = ['training', 'training_step'];
-const NO_SERVER = 'Not available in an exported file. Open the app.';
+const OF_TRAINING = ['training', 'training_heads', 'training_step'];
+const NO_SERVER = 'This file has no model. The line at its top says how to do this in Headlight.';
 const IN_TRAINING =
   'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';
 

@@ -27,6 +27,7 @@ export const CHOICES = Object.freeze({
   words: false, // sub-words are merged to words
   threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
   scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
+  fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
 });
@@ -56,6 +57,7 @@ export const EMPTY = Object.freeze({
   hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
+  about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
   busy: null, // { what, cancel, waiting } while the server works
   error: null, // one sentence
@@ -184,9 +186,29 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
   return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
 }
 
-// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown.
-export function effectiveMode({ mode, values }) {
+// All heads of the kind on screen.
+export function headsOfKind({ record, kind }) {
+  const { layers, heads } = record.attention[kind];
+  return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
+}
+
+// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison
+// needs a second head.
+export function effectiveMode(state) {
+  const { mode, values } = state;
+  if (mode === 'difference') return awaitsSecondHead(state) ? 'weight' : mode;
   return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
+}
+
+// Whether the heads on screen are still those that the next ones are to be compared with.
+export function awaitsSecondHead(state) {
+  const { mode, reference, record } = state;
+  if (mode !== 'difference' || !reference?.heads || reference.record !== record) return false;
+  const shown = chosenHeads(state);
+  return (
+    shown.length === reference.heads.length &&
+    shown.every((one) => reference.heads.some((other) => sameHead(one, other)))
+  );
 }
 
 export function isMuted(state, head) {
@@ -200,7 +222,7 @@ export function differs(state, before, names) {
 // The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
 // the translation that it is compared with.
 export function sourceView({ home, shown }) {
-  return shown && shown.type !== 'muted' ? shown : home;
+  return (shown?.type === 'muted' ? shown.source : shown) ?? home;
 }
 
 // The saved step and sentence of the training that are on screen, { step, sentence }, or null.
@@ -213,9 +235,14 @@ export function reproducibleView(state) {
   return trainingStep(state) ? state.home : sourceView(state);
 }
 
-// Whether a link opens the same view. It carries the sentence and the model, but no given tokens and no reference.
-export function hasLink({ shown, mode }) {
-  return mode !== 'difference' && (!shown || shown.type === 'tour');
+// Whether another sentence than the person's is on screen: one of the training, or the word of the tour.
+export function isElsewhere({ shown }) {
+  return shown?.type === 'training' || shown?.type === 'tour';
+}
+
+// What is known of the model on screen; nothing in an exported file.
+export function aboutModel({ about, record }) {
+  return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 }
 
 // Changes, for `store.change`.
@@ -267,29 +294,40 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 }
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head of the caption, or
-// the clearest head, is chosen.
+// the clearest head, is chosen. The choices made for a sentence of the training or of the tour end with it.
 export function showRecord(state, record, caption = null) {
-  const home = createView(state, record);
-  return { ...choicesFor(state, record, caption), home, shown: null, caption, pin: null, step: 0 };
+  const back = isElsewhere(state) ? goHome(state) : {};
+  const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
+  const home = createView(before, record);
+  return { ...back, ...choicesFor(before, record, caption), home, shown: null, caption, pin: null, step: 0 };
 }
 
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted, training
-// and tour; `label` is the text for the person. A training view also has its `step` and its `sentence`.
+// and tour; `label` is the text for the person. A training view also has its `step` and its `sentence`; a muted view
+// has the `source` that it is compared with, null for the model's own translation.
 export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
-  const shown = { ...createView(state, record), type, label, ...details, choices };
+  const source = type === 'muted' ? state.shown : null;
+  const shown = { ...createView(state, record), type, label, ...details, source, choices };
   const mode = type === 'training' ? 'weight' : state.mode;
   return { ...choicesFor(state, record), shown, caption: null, mode };
 }
 
+// Goes back to the view from which this one was opened.
+export function closeView(state) {
+  return state.shown?.source ? { shown: state.shown.source, hover: null, error: null } : goHome(state);
+}
+
 // Goes back to the model's own translation and restores the choices from before.
-export function closeView({ shown }) {
+export function goHome({ shown }) {
   return shown ? { ...shown.choices, shown: null, hover: null, error: null } : {};
 }
 
-// Changes one of the state's two views, also when it is not on screen.
+// Changes one of the state's views, also when it is not on screen.
 export function changeView(state, view, changes) {
-  return { [view === state.shown ? 'shown' : 'home']: { ...view, ...changes } };
+  const changed = { ...view, ...changes };
+  if (view === state.home) return { home: changed };
+  return { shown: view === state.shown ? changed : { ...state.shown, source: changed } };
 }
 
 function createView(state, record) {

@@ -1,6 +1,7 @@
 // Small elements that the panels share: buttons, titled sections, notes, numbers, bars and rugs.
 
 import { createButton, element, shape, tokenText } from './dom.js';
+import { fixed } from './labels.js';
 
 export function actionButton(label, onclick, attributes = {}) {
   return createButton('hl-act', onclick, attributes, label);
@@ -38,6 +39,11 @@ export function tint(node, value, most) {
   node.classList.toggle('hl-less', value < 0);
   node.style.setProperty('--hl-share', `${Math.min(100, (100 * Math.abs(value)) / most).toFixed(1)}%`);
   return node;
+}
+
+// The scale of signed bars, which differs from head to head.
+export function scaleNote(most, unit = '') {
+  return note(`The longest bar is ${fixed(most, 2)}${unit}; other heads have other scales.`);
 }
 
 // A bar from the middle: upwards for a positive value, downwards for a negative one.

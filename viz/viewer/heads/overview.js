@@ -12,6 +12,7 @@ import {
   focusOf,
   isMuted,
   sameHead,
+  headsOfKind,
   sameSpot,
 } from '../core/store.js';
 import { fixed, kindName } from '../core/labels.js';
@@ -121,7 +122,7 @@ function sortedRows(parts, state, sorted) {
 function layerRows(parts, state) {
   const { layers, heads } = state.record.attention[state.kind];
   const places = [...Array(heads).keys(), null];
-  const names = places.map((head) => (head === null ? element('span', {}, 'avg') : line('column', head)));
+  const names = places.map((head) => (head === null ? everyHead() : line('column', head)));
   const header = element('div', { class: 'hl-overview-row hl-overview-names' }, element('span'), ...names);
   const rows = Array.from({ length: layers }, (_, layer) => {
     const cells = places.map((head) => drawHead(parts, state, layer, head));
@@ -135,6 +136,12 @@ function line(side, index) {
   const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
   const attributes = { tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
   return createButton('hl-line', null, attributes, String(index + 1));
+}
+
+// The name of the last column: a button that chooses all heads of all layers.
+function everyHead() {
+  const label = 'average of all heads of all layers';
+  return createButton('hl-line', null, { tabindex: '-1', 'aria-label': label, title: label, 'data-all': '' }, 'avg');
 }
 
 function drawHead(parts, { record, kind, theme }, layer, head) {
@@ -167,7 +174,8 @@ function listenOverview({ store, grid }) {
   });
 }
 
-function chooseLine(state, { layer, column }) {
+function chooseLine(state, { layer, column, all }) {
+  if (all !== undefined) return { selection: headsOfKind(state) };
   if (layer !== undefined) return chooseHead(state, Number(layer), null);
   const head = Number(column);
   const { layers } = state.record.attention[state.kind];

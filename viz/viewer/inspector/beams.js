@@ -2,7 +2,7 @@
 
 import { createButton, element, readable, shape, tokenText, visible } from '../core/dom.js';
 import { askBeams, showHypothesis } from '../core/effects.js';
-import { fixed, plural } from '../core/labels.js';
+import { LOG_P, fixed, forPointer, plural } from '../core/labels.js';
 import { strongest } from '../core/math.js';
 import { targetIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
@@ -13,12 +13,15 @@ const STRIDE = 80; // pixels of one step
 const LINE = 24; // pixels of one node
 const SCORE =
   'log p divided by the length penalty ((5 + tokens) / 6) ^ α: beam search compares these scores (Wu et al. 2016)';
-const TREE_HINT = 'Point at a token to read why it was kept or pruned. Click it to see its attention.';
+const TREE_HINT = forPointer(
+  'Point at a token to read why it was kept or pruned. Click it to see its attention.',
+  'Tap a token to read why it was kept or pruned and to see its attention.',
+);
 
 export function createBeams(server) {
   const list = element('ol', { class: 'hl-hypotheses' });
   const tree = element('div');
-  const node = section('Hypotheses', list, tree);
+  const node = section('Hypotheses', list, note(LOG_P), tree);
   return {
     node,
     draw(state, before) {
@@ -37,7 +40,7 @@ function drawList(server, list, state) {
   const disabled = whyNot(server, 'target') !== null;
   list.replaceChildren(
     ...found.map(({ text, ids, score }) => {
-      const show = () => showHypothesis(server, ids, `hypothesis “${readable(text)}”`);
+      const show = () => showHypothesis(server, ids);
       const words = element('span', { dir: 'auto' }, text === '' ? '(nothing)' : readable(text));
       const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
       const number = numberText(`score ${fixed(score)}`, { title: SCORE });
@@ -99,12 +102,11 @@ function bestPath(nodes) {
 function nodeOf(server, nodes, index, { step, line }, best, readout) {
   const { token, status, reason, log_probability: chance, score } = nodes[index];
   const path = pathTo(nodes, index).map((at) => nodes[at].token);
-  const text = path.map(visible).join(' ');
   const ids = path.map(({ id }) => id);
   const facts = `step ${step + 1}, ${status}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
   const showFacts = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
-  const show = () => showHypothesis(server, ids, `${status} hypothesis “${text}”`);
+  const show = () => showHypothesis(server, ids, `${status} hypothesis`);
   const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
   const button = createButton(classes, show, attributes, tokenText(token));
   button.style.left = `${step * STRIDE}px`;

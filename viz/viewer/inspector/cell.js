@@ -1,14 +1,29 @@
 // The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
 import { element, tokenText } from '../core/dom.js';
-import { axes } from '../core/payload.js';
+import { axes, isAllowed } from '../core/payload.js';
 import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
-import { fixed, plural, titleOf } from '../core/labels.js';
-import { actionButton, fact, note, numberText, section, shareBar, signedBar, tint } from '../core/widgets.js';
+import { fixed, forPointer, plural, titleOf } from '../core/labels.js';
+import {
+  actionButton,
+  fact,
+  note,
+  numberText,
+  scaleNote,
+  section,
+  shareBar,
+  signedBar,
+  tint,
+} from '../core/widgets.js';
+import { readersOf } from './readers.js';
 
+const NO_PIN = {
+  mouse: 'Click a cell of the matrix to see how its weight is computed.',
+  touch: 'Tap a cell of the matrix to see how its weight is computed.',
+};
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
 export function createCell(server) {
@@ -27,22 +42,31 @@ function drawCell(server, node, state) {
   const reason = whyNoCell(server, state);
   const known = isExplained(state);
   node.classList.toggle('hl-stale', !reason && !known);
-  if (reason) node.replaceChildren(note(reason));
-  else if (known) node.replaceChildren(...explanation(state));
+  const readers = readersOfPin(server.store, state);
+  if (reason) node.replaceChildren(note(reason), ...readers);
+  else if (known) node.replaceChildren(...explanation(state), ...readers);
   else if (!state.busy)
     node.replaceChildren(
       note(
         'This cell is not explained yet. ',
         actionButton('Explain it', () => askCell(server)),
       ),
+      ...readers,
     );
+}
+
+// The heads that read the pinned cell, also where the server cannot explain it; none for a cell that the mask forbids.
+function readersOfPin(store, state) {
+  const { record, kind, pin } = state;
+  if (!isCell(pin) || !isAllowed(record, kind, pin.row, pin.column)) return [];
+  return [readersOf(store, record, { kind, ...pin }, state)];
 }
 
 // Why there is no cell to explain, in one sentence; null if there is one.
 function whyNoCell(server, state) {
   const reason = whyNot(server, 'cell');
   if (reason || pinnedCell(state)) return reason;
-  if (!isCell(state.pin)) return 'Click a cell of the matrix to see how its weight is computed.';
+  if (!isCell(state.pin)) return forPointer(NO_PIN.mouse, NO_PIN.touch);
   if (state.head === null || state.selection.length > 0)
     return 'Several heads together have no common query and key; choose one head.';
   return 'The mask forbids this cell: a step cannot look at later tokens. Its score is −∞, so its weight is exactly 0.';
@@ -64,7 +88,7 @@ function explanation(state) {
 
 function vectors(cell, { row, reads, column }) {
   const { query, key, products } = cell;
-  const hint = 'Point at a column to read its numbers.';
+  const hint = forPointer('Point at a column to read its numbers.', 'Tap a column to read its numbers.');
   const readout = element('p', { class: 'hl-soft hl-number hl-dimension' }, hint);
   const field = element(
     'div',
@@ -84,7 +108,7 @@ function vectors(cell, { row, reads, column }) {
   field.addEventListener('pointerleave', () => {
     readout.textContent = hint;
   });
-  return [field, readout, allNumbers(cell)];
+  return [field, readout, scaleNote(largest(products)), allNumbers(cell)];
 }
 
 function strip(values, most) {

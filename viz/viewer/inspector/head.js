@@ -1,15 +1,28 @@
 // The panel Head: the role and the measures of the chosen head, the next words, and what muting changes.
 
-import { element } from '../core/dom.js';
+import { element, tokenText } from '../core/dom.js';
 import { fixed, plural } from '../core/labels.js';
-import { isTaught, measuresOf, roleDefinition, roleSymbol } from '../core/measures.js';
+import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
-import { axes } from '../core/payload.js';
+import { axes, combine } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
-import { chooseKind, chosenHeads, differs, headOf, isMuted, sameHead, sourceView, toggleMute } from '../core/store.js';
-import { actionButton, actions, fact, note, numberText, rug, section } from '../core/widgets.js';
+import {
+  aboutModel,
+  chooseKind,
+  chosenHeads,
+  differs,
+  headOf,
+  isMuted,
+  sameHead,
+  sourceView,
+  toggleMute,
+} from '../core/store.js';
+import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
+
+const MOST_READ = 3; // columns that are listed
+const TAUGHT = 'Taught to align: in training it learned word links; no other head did.';
 
 export function createHeadCard(server) {
   const card = element('div');
@@ -36,8 +49,22 @@ function captionOf(store, state) {
   const isShown = others.length === 0 && sameHead(shown, [caption.kind, caption.layer, caption.head]);
   const go = () => store.change({ ...chooseKind(store.get(), caption.kind), ...headOf(caption) });
   return [
-    element('p', { class: 'hl-caption' }, caption.text, ' ', isShown ? null : actionButton('Open this head', go)),
+    element(
+      'p',
+      { class: 'hl-caption' },
+      studied(state),
+      ' ',
+      caption.text,
+      ' ',
+      isShown ? null : actionButton('Open this head', go),
+    ),
   ];
+}
+
+// Says that a statement is about the model: the study measured many sentences.
+function studied(state) {
+  const { study } = aboutModel(state);
+  return element('span', { class: 'hl-soft' }, study ? `Over ${study.sentences} sentences:` : 'Over many sentences:');
 }
 
 // The translation with the muted heads, and the button that mutes the heads on screen.
@@ -73,6 +100,31 @@ function cardOf(state, open) {
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
       ...importanceOf(state, heads),
     ),
+    ...mostRead(state, heads),
+  ];
+}
+
+// The columns with the largest totals: what the heads read most, over all rows.
+function mostRead({ record, kind }, heads) {
+  const { rows, columns, values } = combine(
+    record.attention[kind],
+    heads.map(([, layer, head]) => [layer, head]),
+  );
+  const totals = Array(columns).fill(0);
+  values.forEach((value, cell) => {
+    totals[cell % columns] += value;
+  });
+  const names = axes(record, kind).columns;
+  const order = [...totals.keys()].sort((one, other) => totals[other] - totals[one]).slice(0, MOST_READ);
+  const lines = order.map((column) =>
+    element('li', {}, tokenText(names[column]), shareBar(totals[column] / rows), numberText(fixed(totals[column], 2))),
+  );
+  return [
+    section(
+      'Read most, all rows together',
+      element('ol', { class: 'hl-most-read' }, ...lines),
+      note(`Totals of columns; all ${plural(rows, 'row')} together have ${rows}.`),
+    ),
   ];
 }
 
@@ -81,21 +133,43 @@ function cardTitle(state, heads) {
   return `Layer ${state.layer + 1}, ${state.head === null ? `mean of ${plural(heads.length, 'head')}` : `head ${state.head + 1}`}`;
 }
 
-function roleOf({ record, kind }, heads) {
+function roleOf(state, heads) {
+  const { record, kind } = state;
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
-  const title = note(heads.length > 1 ? 'Role of each head' : 'Role');
-  if (names.length === 1) {
-    const taught = heads.length === 1 && isTaught(record, ...heads[0]);
-    return [
-      title,
-      roleName(record, names[0]),
-      note(roleDefinition(record, names[0])),
-      taught ? note('Taught to align: in training it learned word links; no other head did.') : null,
-    ];
-  }
+  if (heads.length === 1) return roleOfOne(state, heads[0], roles[0]);
+  if (names.length === 1) return [note('Role of each head in this sentence'), ...roleLines(record, names[0])];
   const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${name}`);
-  return [note('Roles'), element('p', { class: 'hl-role' }, 'Various'), note(counted.join(', '))];
+  return [note('Roles in this sentence'), element('p', { class: 'hl-role' }, 'Various'), note(counted.join(', '))];
+}
+
+function roleOfOne(state, one, role) {
+  const { record } = state;
+  const nearest = nearestRole(record, one);
+  const lines =
+    role === 'mixed' && nearest
+      ? [roleName(record, role), note('nearest: ', shareOfRole(nearest), ', too little for the role')]
+      : roleLines(record, role);
+  const taught = isTaught(record, ...one) ? [note(TAUGHT)] : [];
+  return [note('Role in this sentence'), ...lines, ...studiedRole(state, one), ...taught];
+}
+
+function roleLines(record, role) {
+  return [roleName(record, role), note(roleDefinition(record, role))];
+}
+
+// "previous token 63 %"; rounded down, so that a share below a threshold does not read as the threshold.
+function shareOfRole({ role, value }) {
+  return `${role} ${Math.floor(100 * value + 1e-6)} %`;
+}
+
+// The role that the study gives the head.
+function studiedRole(state, [kind, layer, head]) {
+  const known = aboutModel(state).study?.heads[kind][layer]?.[head];
+  if (!known) return [];
+  const [role, nearest, value] = known;
+  const found = role === 'mixed' ? `mixed, nearest: ${shareOfRole({ role: nearest, value })}` : role;
+  return [note(studied(state), ' ', found)];
 }
 
 function roleName(record, role) {
@@ -151,5 +225,5 @@ function importanceOf({ importance }, heads) {
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);
   const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // heads that cost more
-  return [fact('rank by importance', `${rank} of ${all.length}`)];
+  return [fact('rank by importance for this translation', `${rank} of ${all.length}`)];
 }

@@ -3,12 +3,15 @@
 import { createButton, element } from '../core/dom.js';
 import { KINDS } from '../core/payload.js';
 import { chooseKind, headOf, isMuted } from '../core/store.js';
-import { kindName, signed } from '../core/labels.js';
+import { forPointer, kindName, signed } from '../core/labels.js';
 import { largest } from '../core/math.js';
 import { actionButton, addRovingFocus, note, numberText, tint } from '../core/widgets.js';
 
 const LISTED = 5;
-const MAP_HINT = 'Point at a head to read its value. Click to choose it.';
+const MAP_HINT = forPointer(
+  'Point at a head to read its value. Click to choose it.',
+  'Tap a head to read its value and to choose it.',
+);
 
 export function drawHeadMap(store, node, state, importance) {
   const most = largest(Object.values(importance).flat(2));
@@ -19,7 +22,7 @@ export function drawHeadMap(store, node, state, importance) {
     ...grids,
     readout,
     scaleOf(most),
-    element('h4', {}, 'The most important heads'),
+    element('h4', {}, 'The most important heads for this translation'),
     element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, one))),
   );
 }

@@ -86,6 +86,10 @@ function drawStatus(store, status, state) {
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
   if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, 'Cancel', busy.cancel);
   else if (error) draw(error, 'Close', () => store.change({ error: null }));
-  else if (shown) draw(shown.label, 'Back to the model’s translation', () => store.change(closeView(store.get())));
+  else if (shown) draw(shown.label, backLabel(shown), () => store.change(closeView(store.get())));
   else draw(record ? 'the model’s own translation' : '');
+}
+
+function backLabel({ source }) {
+  return source ? 'Show it without muting' : 'Back to the model’s translation';
 }

@@ -4,6 +4,7 @@ import { element } from '../core/dom.js';
 import { askImportance, showMuted } from '../core/effects.js';
 import { kindName, listOf, plural, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
+import { givenIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
@@ -17,7 +18,7 @@ export function createMute(server) {
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
   return {
-    node: element('div', {}, choices, outcome, section('Which heads matter?', map)),
+    node: element('div', {}, choices, outcome, section('Which heads matter for this sentence?', map)),
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
@@ -76,17 +77,27 @@ function drawOutcome(server, node, state) {
   node.replaceChildren(
     element('h3', {}, `With ${plural(muted.heads.length, 'head')} muted`),
     ...wordsOf(muted),
+    ...givenNote(record),
     ...changeOf(record, muted),
-    changesOfTokens(record, muted),
+    ...changesOfTokens(record, muted),
     actions(showButton(server, state, muted)),
   );
   return undefined;
 }
 
+// What the translations with and without the heads have in common from the start.
+function givenNote(record) {
+  const given = givenIds(record).length;
+  if (given === 0) return [];
+  if (given === record.tokens.predicted.length)
+    return [note('All tokens are given, so the words stay and only their probabilities change.')];
+  return [note(`${plural(given, 'forced token stays', 'forced tokens stay')}.`)];
+}
+
 function showButton(server, state, muted) {
   const { store } = server;
   if (state.record === muted.record)
-    return actionButton('Show the model’s translation', () => store.change(closeView(store.get())));
+    return actionButton('Show it without muting', () => store.change(closeView(store.get())));
   return actionButton('Show its attention', () => showMuted(server, muted));
 }
 

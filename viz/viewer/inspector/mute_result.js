@@ -3,7 +3,7 @@
 import { element, readable } from '../core/dom.js';
 import { fixed, signed } from '../core/labels.js';
 import { largest, sum } from '../core/math.js';
-import { fact, numberText, signedBar, tokenColumns } from '../core/widgets.js';
+import { fact, numberText, scaleNote, signedBar, tokenColumns } from '../core/widgets.js';
 
 // The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
 export function wordsOf({ original_words: before, words: after }) {
@@ -41,7 +41,6 @@ export function changeOf(record, { differences }) {
 export function changesOfTokens(record, { differences }) {
   const most = largest(differences);
   const change = (step) => [signedBar(differences[step], most), numberText(signed(differences[step], 2))];
-  return tokenColumns(record.tokens.predicted, change, {
-    'aria-label': 'Change of the log-probability of each token',
-  });
+  const label = { 'aria-label': 'Change of the log-probability of each token' };
+  return [tokenColumns(record.tokens.predicted, change, label), scaleNote(most, ' nats')];
 }

@@ -3,9 +3,14 @@
 import { createButton, element, tokenText, visible } from '../core/dom.js';
 import { differs } from '../core/store.js';
 import { forceToken } from '../core/effects.js';
-import { fixed } from '../core/labels.js';
+import { fixed, forPointer } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
 import { actionButton, note, numberText, shareBar } from '../core/widgets.js';
+
+const FORCE = forPointer(
+  'Click a word to force it. The model then continues from there.',
+  'Tap a word to force it. The model then continues from there.',
+);
 
 export function createNextTokens(server) {
   const node = element('section', { class: 'hl-part' });
@@ -39,7 +44,7 @@ function drawNextTokens(server, node, state) {
       { class: 'hl-next' },
       ...(record.alternatives[step] ?? []).map((one) => alternative(server, state, one, reason)),
     ),
-    note(reason ?? 'Click a word to force it. The model then continues from there.'),
+    note(reason ?? FORCE),
   );
 }
 
@@ -58,8 +63,7 @@ function alternative(server, { record, step }, one, reason) {
   const probability = Math.exp(one.log_probability);
   const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];
   if (taken) return element('li', { class: 'hl-taken', title: `${visible(one)} was taken` }, ...pieces);
-  const label = `forced “${visible(one)}” at step ${step + 1}`;
-  const force = () => forceToken(server, step, one.id, label);
+  const force = () => forceToken(server, step, one.id);
   const name = `force ${visible(one)}, probability ${fixed(probability)}`;
   const attributes = { disabled: reason !== null, 'aria-label': name };
   return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));

@@ -1,14 +1,12 @@
 // A translation by the person, scored by the model and compared with the model's own.
 
 import { element } from '../core/dom.js';
-import { scoreTranslation } from '../core/effects.js';
+import { compareWithReference, scoreTranslation, showReference } from '../core/effects.js';
 import { fixed } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { whyNot } from '../core/requests.js';
-import { chooseKind, closeView, differs, openView } from '../core/store.js';
+import { differs } from '../core/store.js';
 import { actionButton, actions, note, numberText, section, tokenColumns } from '../core/widgets.js';
-
-const LABEL = 'your own translation';
 
 export function createOwnTranslation(server) {
   const texts = { placeholder: 'How would you translate it?', 'aria-label': 'Your own translation' };
@@ -29,7 +27,7 @@ export function createOwnTranslation(server) {
       const reason = whyNot(server, 'score');
       box.disabled = button.disabled = reason !== null;
       hint.textContent = reason ?? '';
-      if (differs(state.home, before.home, ['record', 'scored'])) drawResult(server.store, result, state.home);
+      if (differs(state.home, before.home, ['record', 'scored'])) drawResult(server, result, state.home);
     },
   };
 }
@@ -39,17 +37,16 @@ async function score(server, text, result) {
   if (await scoreTranslation(server, text)) result.scrollIntoView({ block: 'nearest' }); // below the visible part
 }
 
-function drawResult(store, node, { record, scored }) {
+function drawResult(server, node, { record, scored }) {
   if (!scored) return node.replaceChildren();
   const words = new Set(wordsIn(record));
   const isDisjoint = !wordsIn(scored).some((word) => words.has(word));
-  const show = () => store.change(openView(store.get(), scored, { type: 'reference', label: LABEL }));
   node.replaceChildren(
     ...sideOf('the model’s', record),
     ...sideOf('yours', scored),
     actions(
-      actionButton('Show its attention', show),
-      actionButton('Difference in the matrix', () => compare(store, scored), { disabled: isDisjoint }),
+      actionButton('Show its attention', () => showReference(server)),
+      actionButton('Difference in the matrix', () => compareWithReference(server), { disabled: isDisjoint }),
     ),
     note(
       isDisjoint
@@ -71,10 +68,4 @@ function sideOf(name, { tokens, log_probabilities: chances }) {
       'aria-label': `Log-probability of each token, ${name}`,
     }),
   ];
-}
-
-function compare(store, scored) {
-  store.change(closeView(store.get()));
-  const reference = { label: LABEL, record: scored };
-  store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
 }

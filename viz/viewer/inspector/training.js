@@ -6,8 +6,10 @@ import { fixed } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/store.js';
 import { actionButton, actions, note } from '../core/widgets.js';
+import { drawHeadCurve } from './head_curve.js';
 import { drawChart } from './line_chart.js';
 
+const HEAD = ['kind', 'layer', 'head', 'selection'];
 const PAUSE = 700; // milliseconds between two steps while playing
 const LOSSES = [
   ['training', 'train/loss'],
@@ -22,14 +24,17 @@ export function createTraining(server) {
   const node = element('div');
   const charts = element('section', { class: 'hl-part' });
   const controls = createControls(server);
+  const curve = element('section', { class: 'hl-part' });
   return {
     node,
     draw(state, before) {
-      if (!differs(state, before, ['record', 'trainings', 'shown', 'busy'])) return;
+      if (!differs(state, before, ['record', 'trainings', 'shown', 'busy', ...HEAD])) return;
       const training = trainingOf(state);
       if (!training?.steps.length) return drawNothing(server, node, state);
-      if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts);
+      if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts, curve);
       controls.draw(state, before);
+      if (differs(state, before, ['record', 'trainings', 'shown', ...HEAD]))
+        drawHeadCurve(server, curve, state, training);
       if (training !== trainingOf(before) || stepShown(state) !== stepShown(before)) drawCharts(charts, state);
       return undefined;
     },

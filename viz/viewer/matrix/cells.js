@@ -5,26 +5,42 @@ import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, UNMATCHED, hasValue, shares, shownGrid } from '../core/grid.js';
 import { drawScale } from '../heads/thumbnails.js';
 
-const CELL = { width: [16, 72], height: [18, 44] };
+const CELL = { width: [16, 96], height: [18, 60] };
+const LEAST = 4; // pixels of a cell when the whole matrix is shown
+const READABLE = 14; // pixels that a name needs; in smaller cells only some names are shown, and the lens the others
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into cells of at least this size
 const STEEP = 26; // below this width of a cell, column names are steeper
 
 // Sizes in pixels for a grid. `room` is the space for its cells and the names above them, `longest` is the length of
-// the longest name, and `reserved` is the width of the column to the right of the cells.
-export function fit({ rows, columns }, longest, room, reserved) {
+// the longest name, and `reserved` is the width of the column to the right of the cells. With `whole` the cells become
+// so small that all of them are in sight, if that is possible; `stride` then says which names are shown.
+export function fit({ rows, columns }, longest, room, reserved, whole) {
   const steep = room.width / Math.max(1, columns) < STEEP;
   const slope = steep ? 62 : 38;
   const [across, upwards] = [Math.cos((slope * Math.PI) / 180), Math.sin((slope * Math.PI) / 180)];
   const overhang = Math.max(reserved, Math.ceil(longest * across));
   const top = Math.ceil(longest * upwards) + 16;
+  const fitted = {
+    width: Math.floor((room.width - overhang) / Math.max(1, columns)),
+    height: Math.floor((room.height - top) / Math.max(1, rows)),
+  };
+  const shrinks = whole && fitted.width >= LEAST && fitted.height >= LEAST;
+  const sizeOf = (side) => bounded(fitted[side], shrinks ? [LEAST, CELL[side][1]] : CELL[side]);
+  const [width, height] = [sizeOf('width'), sizeOf('height')];
   return {
-    width: bounded(Math.floor((room.width - overhang) / Math.max(1, columns)), CELL.width),
-    height: bounded(Math.floor((room.height - top) / Math.max(1, rows)), CELL.height),
+    width,
+    height,
+    stride: { rows: Math.ceil(READABLE / height), columns: Math.ceil(READABLE / width) },
     top,
     slope,
     overhang,
     ratio: window.devicePixelRatio,
   };
+}
+
+// Whether the cells are so small that the lens shows those under the pointer.
+export function isSmall({ width, height }) {
+  return Math.min(width, height) < READABLE;
 }
 
 function bounded(value, [least, most]) {
@@ -35,22 +51,27 @@ export function mapOf(grid) {
   return grid.mode === 'difference' ? 'diverging' : 'lamp';
 }
 
-export function drawCells({ canvas, grid, size }, state) {
-  const { rows, columns } = grid;
+// Draws all cells, or a part of them, { row, column, rows, columns }.
+export function drawCells({ canvas, grid, size }, state, part = { row: 0, column: 0, ...sizesOf(grid) }) {
   const colours = palette(state.theme, mapOf(grid));
-  const context = sizeCanvas(canvas, columns * size.width, rows * size.height);
+  const context = sizeCanvas(canvas, part.columns * size.width, part.rows * size.height);
   const patterns = { hatch: hatching(context, state.theme), dots: dotting(context, state.theme) };
   context.font = `11px ${getComputedStyle(canvas).fontFamily}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
-  for (let row = 0; row < rows; row += 1) {
+  for (let row = part.row; row < part.row + part.rows; row += 1) {
     const line = shares(grid, row, state.scale);
-    line.forEach((share, column) => {
-      const cell = row * columns + column;
-      const box = [column * size.width, row * size.height, size.width, size.height];
-      drawCell(context, { status: grid.status[cell], value: grid.values[cell], share, box, colours, patterns });
-    });
+    for (let column = part.column; column < part.column + part.columns; column += 1) {
+      const cell = row * grid.columns + column;
+      const place = [(column - part.column) * size.width, (row - part.row) * size.height];
+      const [status, value, share] = [grid.status[cell], grid.values[cell], line[column]];
+      drawCell(context, { status, value, share, box: [...place, size.width, size.height], colours, patterns });
+    }
   }
+}
+
+function sizesOf({ rows, columns }) {
+  return { rows, columns };
 }
 
 function drawCell(context, { status, value, share, box, colours, patterns }) {
@@ -58,7 +79,8 @@ function drawCell(context, { status, value, share, box, colours, patterns }) {
   const step = stepOf(share);
   context.fillStyle = hasValue(status) ? colours.css[step] : status === UNMATCHED ? patterns.dots : patterns.hatch;
   context.globalAlpha = status === PALED ? 0.22 : 1;
-  context.fillRect(left, top, width - 1, height - 1);
+  const gap = Math.min(width, height) < 8 ? 0 : 1;
+  context.fillRect(left, top, width - gap, height - gap);
   context.globalAlpha = 1;
   if (status !== SHOWN || Math.abs(value) < WRITTEN.from || width < WRITTEN.width || height < WRITTEN.height) return;
   context.fillStyle = colours.ink[step];
@@ -99,6 +121,12 @@ function tiled(context, theme, draw) {
   return context.createPattern(tile, 'repeat');
 }
 
+// The values at the ends of the colour map, as text.
+export function scaleEnds(grid, { scale }) {
+  const most = scale === 'row' ? 'row max' : String(Number(grid.high.toFixed(2)));
+  return grid.mode === 'difference' ? [`−${most}`, `+${most}`] : ['0', most];
+}
+
 // The colour map with the values at its ends, below the matrix.
 export function createScale() {
   const canvas = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
@@ -108,8 +136,6 @@ export function createScale() {
 
 export function writeScale({ canvas, low, high }, state) {
   const grid = shownGrid(state);
-  const most = state.scale === 'row' ? 'row max' : String(Number(grid.high.toFixed(2)));
-  low.textContent = grid.mode === 'difference' ? `−${most}` : '0';
-  high.textContent = grid.mode === 'difference' ? `+${most}` : most;
+  [low.textContent, high.textContent] = scaleEnds(grid, state);
   drawScale(canvas, state.theme, mapOf(grid));
 }

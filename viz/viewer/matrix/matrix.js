@@ -3,7 +3,8 @@
 import { element, tokenText } from '../core/dom.js';
 import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
-import { createScale, drawCells, fit, writeScale } from './cells.js';
+import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
+import { createLens, drawLens } from './lens.js';
 import { createThreshold } from './toolbar.js';
 import { titleOf } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
@@ -21,7 +22,9 @@ export function createMatrix(store, heading, toolbar, table) {
   const rowLabels = element('div', { class: 'hl-row-labels' });
   const columnLabels = element('div', { class: 'hl-column-labels' });
   const hint = element('span', { class: 'hl-row-hint' });
-  const corner = element('div', { class: 'hl-corner hl-soft' }, hint, element('span', {}, 'from ↓  to →'));
+  const extent = element('span', { class: 'hl-extent' });
+  const lens = createLens();
+  const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint, element('span', {}, 'from ↓  to →'));
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
   const attributes = {
     class: 'hl-scroll hl-matrix',
@@ -41,7 +44,7 @@ export function createMatrix(store, heading, toolbar, table) {
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.
-    element('div', { class: 'hl-matrix-part' }, scroll, footer),
+    element('div', { class: 'hl-matrix-part' }, scroll, footer, lens.node),
     table,
   );
   const parts = {
@@ -54,6 +57,8 @@ export function createMatrix(store, heading, toolbar, table) {
     columnLabels,
     hidden,
     hint,
+    extent,
+    lens,
     scroll,
     readout,
     facts,
@@ -74,7 +79,7 @@ function renderMatrix(parts, state, before) {
     if (differs(state, before, ['record', 'kind', 'words', 'hideSpecials'])) drawLabels(parts, state);
     writeHidden(parts);
   }
-  if (redrawn || differs(state, before, ['theme', 'scale'])) {
+  if (redrawn || differs(state, before, ['theme', 'scale', 'fit'])) {
     if (!layOut(parts, state)) drawCells(parts, state);
     writeScale(parts.scale, state);
   }
@@ -127,7 +132,7 @@ function layOut(parts, state) {
   const names = [...columnLabels.querySelectorAll('.hl-name')];
   const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
   const room = { width: scroll.offsetWidth - rowLabels.offsetWidth - BAR, height: scroll.offsetHeight - BAR };
-  const size = fit(grid, longest, room, hidden.offsetWidth);
+  const size = fit(grid, longest, room, hidden.offsetWidth, state.fit);
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;
   Object.assign(parts, { key, size });
@@ -139,9 +144,27 @@ function layOut(parts, state) {
   };
   for (const [property, value] of Object.entries(lengths)) scroll.style.setProperty(`--hl-${property}`, `${value}px`);
   scroll.style.setProperty('--hl-slope', `${-size.slope}deg`);
+  scroll.classList.toggle('hl-small', isSmall(size));
+  thin(rowLabels, size.stride.rows);
+  thin(columnLabels, size.stride.columns);
+  writeExtent(parts);
   drawCells(parts, state);
   lightMatrix(parts, state);
   return true;
+}
+
+// Where cells are smaller than a name, only every so many names are shown, and the name in focus.
+function thin(labels, stride) {
+  labels.classList.toggle('hl-thinned', stride > 1);
+  [...labels.children].forEach((label, index) => label.classList.toggle('hl-skipped', index % stride !== 0));
+}
+
+// Which rows are in sight, while not all of them are.
+function writeExtent({ extent, scroll, columnLabels, size, grid }) {
+  const room = scroll.clientHeight - columnLabels.offsetHeight;
+  const first = Math.ceil(scroll.scrollTop / size.height);
+  const last = Math.min(grid.rows, Math.floor((scroll.scrollTop + room) / size.height));
+  extent.textContent = grid.rows * size.height > room + 1 ? `rows ${first + 1}–${last} of ${grid.rows}` : '';
 }
 
 function lightMatrix(parts, state) {
@@ -155,6 +178,7 @@ function lightMatrix(parts, state) {
   cellBand.classList.toggle('hl-pinned', sameSpot(focusOf(state), state.pin));
   relight(parts, 'litRow', rowLabels, row);
   relight(parts, 'litColumn', columnLabels, column);
+  drawLens(parts.lens, parts, state, focus);
   const sentence = describe(state);
   readout.replaceChildren(...sentence);
   active.textContent = plain(sentence);
@@ -223,5 +247,6 @@ function listenMatrix(parts) {
       if (spot) store.change(togglePin(store.get(), spot));
     });
   }
+  scroll.addEventListener('scroll', () => parts.grid && writeExtent(parts));
   scroll.addEventListener('pointerleave', () => store.get().hover && store.change({ hover: null }));
 }

@@ -2,28 +2,39 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { entropy, rankOf, strongest, sum } from '../core/math.js';
-import { focusOf } from '../core/store.js';
+import { awaitsSecondHead, focusOf, headsOfKind } from '../core/store.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
-import { fixed, listOf, valueText } from '../core/labels.js';
+import { fixed, forPointer, listOf, valueText } from '../core/labels.js';
 
 // Returns the pieces of the sentence: elements and strings.
 export function describe(state) {
   const grid = shownGrid(state);
   const focus = gridFocus(state);
   const { row, column } = focus;
-  if (!focusOf(state)) return [soft(`Point at a cell to read its ${grid.mode}; click to pin it.`)];
+  if (!focusOf(state)) return [soft(hintOf(state, grid))];
   if (row === null && column === null) return [soft('This token is hidden.')];
   if (focus.token && row !== null) return describeRow(grid, row);
   if (row !== null && column !== null) return describeCell(state, grid, row, column);
   return row !== null ? describeRow(grid, row) : describeColumn(grid, column);
 }
 
+function hintOf(state, { mode }) {
+  if (awaitsSecondHead(state)) return 'Now choose the second head: one of the small squares, or an arrow key.';
+  return forPointer(
+    `Point at a cell to read its ${mode}; click to pin it.`,
+    `Tap a cell to read its ${mode} and to pin it.`,
+  );
+}
+
 // Facts about the whole matrix: its heads, what it is compared with, and how much is hidden.
 export function describeView(state) {
   const { hidden, mode } = shownGrid(state);
   const facts = [];
+  if (awaitsSecondHead(state)) facts.push(`comparing with ${state.reference.label}`);
   if (mode === 'difference') facts.push(`minus ${state.reference.label}`);
-  if (mode !== 'rollout' && state.selection.length > 0) facts.push(`layer.head ${listOf(state.selection)}`);
+  const { length } = state.selection;
+  if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
+    facts.push(`layer.head ${listOf(state.selection)}`);
   if (hidden?.length > 0) {
     facts.push(
       `hidden ${fixed(sum(hidden) / hidden.length)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`,
@@ -67,7 +78,7 @@ function allowedIn(grid, row) {
 // Only rows of weights add up to 1 and have an entropy. The hidden share is always written.
 function rowFacts(grid, row) {
   const facts = [];
-  if (grid.mode === 'weight' || grid.mode === 'rollout')
+  if ((grid.mode === 'weight' || grid.mode === 'rollout') && !grid.isMax)
     facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
   if (grid.hidden) facts.push(` · hidden ${fixed(grid.hidden[row])}`);
   return facts;
@@ -79,7 +90,16 @@ function describeRow(grid, row) {
   const column = strongest(values.map(Math.abs));
   const verb = grid.mode === 'difference' ? ' differs most at ' : ' reads most from ';
   const value = ` ${valueText(grid.mode, values[column])}`;
-  return [strong(grid.rowGroups[row]), verb, strong(grid.columnGroups[column]), value, ...rowFacts(grid, row)];
+  const sumsToOne = grid.mode === 'weight' || grid.mode === 'rollout';
+  const total = sumsToOne && !grid.isMax ? [] : [` · ${fixed(sum(values), 2)} in the whole row`];
+  return [
+    strong(grid.rowGroups[row]),
+    verb,
+    strong(grid.columnGroups[column]),
+    value,
+    ...total,
+    ...rowFacts(grid, row),
+  ];
 }
 
 function describeColumn(grid, column) {

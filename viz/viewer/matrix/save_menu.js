@@ -1,11 +1,13 @@
-// The Save menu: a link that opens the view again, and pictures of it.
+// What can be taken away of the view: a link that opens it again, and pictures of it.
 
 import { createButton, element } from '../core/dom.js';
-import { toAddress } from '../core/permalink.js';
-import { hasLink } from '../core/store.js';
+import { hasLink, toAddress } from '../core/permalink.js';
 import { pictureOf, pngOf, svgText } from './svg.js';
 
-export function createSaveMenu(store) {
+const LEFT_OUT = 'the comparison with another sentence, or a sentence of more than 2000 characters';
+
+// Returns the entries of the menu Export, and the line below them.
+export function createExports(store) {
   const note = element('span', { class: 'hl-soft', role: 'status' });
   const item = (text, act) => createButton('hl-item', act, {}, text);
   const items = [
@@ -13,15 +15,22 @@ export function createSaveMenu(store) {
       const state = store.get();
       const link = `${location.href.split('#')[0]}${toAddress(state)}`;
       const done = (await copy(link)) ? 'The link is copied.' : 'Copy the address of this page.';
-      note.textContent = hasLink(state) ? done : `${done} The link opens the model’s own translation.`;
+      note.textContent = hasLink(state) ? done : `${done} The link leaves out ${LEFT_OUT}.`;
     }),
     item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
     item('SVG picture', () =>
       save(new Blob([svgText(pictureOf(store.get()))], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
     ),
   ];
-  const summary = element('summary', { class: 'hl-tab', title: 'a link to this view, or a picture of it (E)' }, 'Save');
-  const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...items, note));
+  return [...items, note];
+}
+
+// The menu where the page has none of its own: in an exported file and in a notebook.
+export function createExportMenu(entries) {
+  const note = entries.at(-1);
+  const title = 'a link to this view, or a picture of it (E)';
+  const summary = element('summary', { class: 'hl-tab', title }, 'Export');
+  const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...entries));
   menu.addEventListener('toggle', () => {
     note.textContent = '';
   });
@@ -41,14 +50,22 @@ function closeOnEscape(event, menu, summary) {
   summary.focus();
 }
 
+const LONGEST_SLUG = 40; // characters of a sentence in the name of its file
+
 export function openMenu(menu) {
   menu.open = true;
   menu.querySelector('button').focus();
 }
 
-// "headlight-cross-4-7": a file name without special characters that says what the picture shows.
-function nameOf({ kind, layer, head }) {
-  return `headlight-${kind}-${layer + 1}-${head === null ? 'average' : head + 1}`;
+// "headlight-de-en-cross-4-7-guten-tag": model, head and sentence, without special characters.
+function nameOf({ record, kind, layer, head, selection }) {
+  const heads = selection.length > 0 ? 'several' : `${layer + 1}-${head === null ? 'average' : head + 1}`;
+  return `headlight-${slug(record.model.name)}-${kind}-${heads}-${slug(record.source_text)}`;
+}
+
+function slug(text) {
+  const words = text.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, '-');
+  return words.slice(0, LONGEST_SLUG).replaceAll(/^-|-$/g, '') || 'sentence';
 }
 
 function save(blob, name) {

@@ -3,11 +3,12 @@
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
-import { mapOf, shortValue } from './cells.js';
+import { mapOf, scaleEnds, shortValue } from './cells.js';
 import { fixed, titleOf } from '../core/labels.js';
 import { describe, plain } from './readout.js';
 
 const CELL = { width: 40, height: 28 };
+const LEGEND = { width: 160, height: 28, steps: 32 };
 const LETTER = 7.4; // a generous width of a letter at 13 px, so that no text is cut off
 const MARGIN = 24;
 const INKS = {
@@ -24,7 +25,7 @@ export function pictureOf(state) {
   const slant = LETTER * longest(names.columns);
   const top = MARGIN + 32 + slant * 0.62 + 16;
   const width = Math.ceil(Math.max(left + grid.columns * CELL.width + slant * 0.79 + MARGIN, 480));
-  const height = Math.ceil(top + grid.rows * CELL.height + 72 + MARGIN);
+  const height = Math.ceil(top + grid.rows * CELL.height + 72 + LEGEND.height + MARGIN);
   const size = { width, height, viewBox: `0 0 ${width} ${height}` };
   const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
@@ -37,7 +38,8 @@ export function pictureOf(state) {
       words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink }),
     ),
     shape('g', { transform: `translate(${left} ${top})` }, ...cellsOf(grid, state), ...outlines(grid, state, inks)),
-    ...captions(state, top + grid.rows * CELL.height + 28, inks),
+    legend(grid, state, top + grid.rows * CELL.height + 28, inks),
+    ...captions(state, top + grid.rows * CELL.height + 28 + LEGEND.height, inks),
   );
   return svg;
 }
@@ -100,6 +102,27 @@ function outlines(grid, state, inks) {
     const box = { x, y, width: across - 1, height: down - 1 };
     return shape('rect', { ...box, fill: 'none', stroke: inks.accent, 'stroke-width': stroke });
   });
+}
+
+// The colour map between the values at its ends.
+function legend(grid, state, y, inks) {
+  const { css } = palette(state.theme, mapOf(grid));
+  const [low, high] = scaleEnds(grid, state);
+  const left = MARGIN + LETTER * [...`${grid.mode} ${low}`].length + 8;
+  const width = LEGEND.width / LEGEND.steps;
+  const steps = Array.from({ length: LEGEND.steps }, (_, step) => {
+    const fill = css[stepOf(step / (LEGEND.steps - 1))];
+    return shape('rect', { x: left + step * width, y: y - 10, width: width + 0.5, height: 10, fill });
+  });
+  const frame = { x: left, y: y - 10, width: LEGEND.width, height: 10, fill: 'none', stroke: inks.line };
+  return shape(
+    'g',
+    { class: 'legend' },
+    words(MARGIN, y, `${grid.mode} ${low}`, { fill: inks.soft }),
+    ...steps,
+    shape('rect', frame),
+    words(left + LEGEND.width + 8, y, high, { fill: inks.soft }),
+  );
 }
 
 function captions(state, y, inks) {

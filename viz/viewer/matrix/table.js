@@ -2,7 +2,7 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { gridChanged, hasValue, shownGrid } from '../core/grid.js';
-import { titleOf, valueText } from '../core/labels.js';
+import { fixed, titleOf, valueText } from '../core/labels.js';
 
 export function createTable(store) {
   const attributes = { tabindex: '0', role: 'region', 'aria-label': 'Table of values' };
@@ -19,18 +19,35 @@ export function createTable(store) {
 
 function tableOf(state) {
   const grid = shownGrid(state);
+  const totals = totalsOf(grid);
   const heads = grid.columnGroups.map(({ token }) => element('th', { scope: 'col' }, tokenText(token)));
   const rows = grid.rowGroups.map((group, row) => {
     const cells = grid.columnGroups.map((_, column) => element('td', {}, cellText(grid, row * grid.columns + column)));
-    return element('tr', {}, rowHead(group), ...cells);
+    return element('tr', {}, rowHead(group), ...cells, element('td', {}, fixed(totals.rows[row], 2)));
   });
+  const last = totals.columns.map((total) => element('td', {}, fixed(total, 2)));
   return element(
     'table',
     {},
     element('caption', {}, titleOf(state)),
-    element('thead', {}, element('tr', {}, element('td', {}, 'from ↓ to →'), ...heads)),
+    element('thead', {}, element('tr', {}, element('td', {}, 'from ↓ to →'), ...heads, totalHead('col'))),
     element('tbody', {}, ...rows),
+    element('tfoot', {}, element('tr', {}, totalHead('row'), ...last, element('td', {}))),
   );
+}
+
+function totalHead(scope) {
+  return element('th', { scope }, 'total');
+}
+
+// The sums of the rows and of the columns.
+function totalsOf({ rows, columns, values }) {
+  const totals = { rows: Array(rows).fill(0), columns: Array(columns).fill(0) };
+  values.forEach((value, cell) => {
+    totals.rows[Math.floor(cell / columns)] += value;
+    totals.columns[cell % columns] += value;
+  });
+  return totals;
 }
 
 function rowHead({ token, reads }) {

@@ -1,11 +1,11 @@
-// The rows above the matrix: its title, which values it shows and how, and the Save menu.
+// The rows above the matrix: its title, which values it shows and how, and the menu Export.
 
 import { createButton, element } from '../core/dom.js';
 import { toggleAverage } from '../core/store.js';
 import { titleOf } from '../core/labels.js';
 import { availableModes, chooseMode } from '../core/modes.js';
+import { whyNot } from '../core/requests.js';
 import { tabs } from '../core/widgets.js';
-import { createSaveMenu } from './save_menu.js';
 
 // The name of each mode and its definition.
 const MODE_LABELS = {
@@ -22,13 +22,13 @@ function tab(text, title, onclick) {
   return createButton('hl-tab', onclick, { title }, text);
 }
 
-export function createHeading(store) {
+// `menu` is the menu Export, or null where the page has one.
+export function createHeading(store, menu) {
   const title = element('h2');
   const several = {
     mean: tab('Average', 'the mean over the heads (A)', () => store.change(reduceTo(store.get(), 'mean'))),
     max: tab('Max', 'the largest value over the heads', () => store.change(reduceTo(store.get(), 'max'))),
   };
-  const menu = createSaveMenu(store);
   const node = element(
     'div',
     { class: 'hl-bar' },
@@ -53,7 +53,8 @@ function reduceTo(state, reduce) {
   return { ...toggleAverage(state), reduce };
 }
 
-export function createToolbar({ store, ask }) {
+export function createToolbar(server) {
+  const { store } = server;
   const modes = Object.entries(MODE_LABELS).map(([mode, [name, title]]) => {
     const choose = () => store.change(chooseMode(store.get(), mode));
     return createButton('hl-tab', choose, { title, 'data-mode': mode }, name);
@@ -64,6 +65,7 @@ export function createToolbar({ store, ask }) {
   const toggles = {
     hideSpecials: tab('Hide specials', specials, toggle('hideSpecials', true, false)),
     words: tab('Words', words, toggle('words', true, false)),
+    fit: tab('Fit', 'show the whole matrix in small cells; otherwise it scrolls (F)', toggle('fit', true, false)),
     scale: tab('By row', 'colour each row by its own largest value', toggle('scale', 'row', 'shared')),
   };
   const node = element(
@@ -72,7 +74,7 @@ export function createToolbar({ store, ask }) {
     tabs('Value', ...modes),
     tabs('View', ...Object.values(toggles)),
   );
-  const parts = { hasServer: ask !== null, modes, toggles };
+  const parts = { server, modes, toggles };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
@@ -92,15 +94,17 @@ export function createThreshold(store) {
   return element('label', { class: 'hl-threshold hl-soft', title }, 'Mass', input, output);
 }
 
-function renderToolbar({ hasServer, modes, toggles }, state) {
+function renderToolbar({ server, modes, toggles }, state) {
   if (!state.record) return;
-  const available = availableModes(state, hasServer);
+  const available = availableModes(state, server.ask !== null);
   for (const button of modes) {
     const { mode } = button.dataset;
     button.setAttribute('aria-pressed', state.mode === mode);
     button.disabled = !available.includes(mode);
+    button.title = button.disabled ? whyNot(server, 'values') : MODE_LABELS[mode][1];
   }
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);
+  toggles.fit.setAttribute('aria-pressed', state.fit);
   toggles.scale.setAttribute('aria-pressed', state.scale === 'row');
 }

@@ -2,17 +2,29 @@
 
 import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { fixed } from '../core/labels.js';
+import { LOG_P, fixed } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
-import { differs, focusOf, placeOfColumn, placeOfRow, sameSpot, spotOfToken, togglePin } from '../core/store.js';
+import { rangeNotices } from '../core/measures.js';
+import {
+  aboutModel,
+  differs,
+  focusOf,
+  isElsewhere,
+  placeOfColumn,
+  placeOfRow,
+  sameSpot,
+  spotOfToken,
+  togglePin,
+} from '../core/store.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
 
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 export function createStrip(store) {
+  const analysed = element('p', { class: 'hl-analysed hl-soft' });
   const text = element('p', { class: 'hl-translation', dir: 'auto' });
-  const facts = element('p', { class: 'hl-soft hl-result-facts' });
+  const facts = element('p', { class: 'hl-soft hl-result-facts', title: LOG_P });
   const notices = element('div', { class: 'hl-notices' });
   const chips = {};
   for (const side of ['source', 'target']) {
@@ -27,10 +39,15 @@ export function createStrip(store) {
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': 'Tokens' },
-    element('div', { class: 'hl-result' }, text, element('div', { class: 'hl-result-side' }, facts, notices)),
+    element(
+      'div',
+      { class: 'hl-result' },
+      element('div', {}, analysed, text),
+      element('div', { class: 'hl-result-side' }, facts, notices),
+    ),
     scroll,
   );
-  const parts = { store, text, facts, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
+  const parts = { store, analysed, text, facts, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
@@ -39,10 +56,19 @@ export function createStrip(store) {
 
 function renderStrip(parts, state, before) {
   if (!state.record) return;
+  if (state.shown !== before.shown) parts.analysed.textContent = nameOfShown(state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
   if (gridChanged(state, before) || state.theme !== before.theme) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
+}
+
+// What is on screen in place of the translation of the person's sentence; empty for that translation.
+function nameOfShown(state) {
+  const { shown } = state;
+  if (!shown) return '';
+  const { model, source_text: sentence } = shown.record;
+  return isElsewhere(state) ? `${shown.label} · ${model.title} · “${readable(sentence)}”` : shown.label;
 }
 
 function redraw(parts, state) {
@@ -51,11 +77,13 @@ function redraw(parts, state) {
   light(parts, state);
 }
 
-function drawTokens({ text, facts, notices, chips }, { record, theme, words }) {
+function drawTokens({ text, facts, notices, chips }, state) {
+  const { record, theme, words } = state;
   const { source, read, predicted } = record.tokens;
   text.textContent = record.text === '' ? '(nothing)' : readable(record.text);
   facts.replaceChildren(...factsOf(record));
-  notices.replaceChildren(...record.notices.map((notice) => element('p', {}, nameInvisible(notice))));
+  const warnings = [...rangeNotices(record, aboutModel(state)), ...record.notices];
+  notices.replaceChildren(...warnings.map((notice) => element('p', {}, nameInvisible(notice))));
   chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {

@@ -1,0 +1,93 @@
+"""What the page says: scales are named, things that open look it, and texts fit the device."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import open_panel
+from tests.browser.screen import FIRST, cell, choose, point, readout
+
+pytestmark = pytest.mark.browser
+
+RESULT = TRANSLATORS["de-en"].translate(FIRST)
+
+
+def test_values_and_bars_say_what_they_are(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    point(page, 3, 2)
+    assert "entropy" in readout(page)
+    page.get_by_role("button", name="Average", exact=True).click()
+    point(page, 3, 2)
+    assert "entropy" in readout(page)
+    page.get_by_role("button", name="Max").click()
+    point(page, 3, 2)
+    assert "entropy" not in readout(page)
+    choose(page, "Cross", 2, 3)
+    page.mouse.click(*cell(page, 3, 2))
+    products = open_panel(page, "Cell")
+    expect(products).to_contain_text(
+        re.compile(r"The longest bar is [\d.]+; other heads have other scales\.")
+    )
+    page.keyboard.press("m")
+    muted = open_panel(page, "Mute")
+    expect(muted).to_contain_text("The longest bar is 0.50 nats; other heads have other scales.")
+    expect(open_panel(page, "Step")).to_contain_text("in nats: 1 nat is a factor of 2.72. The score")
+    measure = open_panel(page, "Head").locator(".hl-measure summary").first
+    arrow = "node => getComputedStyle(node, '::before').rotate"
+    assert measure.evaluate(arrow) == "none"
+    measure.click()
+    assert measure.evaluate(arrow) == "90deg"
+
+
+def test_the_orders_are_not_cut(show: Show):
+    page = show(RESULT)
+    order = page.get_by_label("Order of the heads")
+    for label in order.locator("option").all_inner_texts():
+        room = order.evaluate(
+            """(list, label) => {
+              const pen = document.createElement('canvas').getContext('2d');
+              pen.font = getComputedStyle(list).font;
+              return list.clientWidth - pen.measureText(label).width;
+            }""",
+            label,
+        )
+        assert room >= 0, label
+
+
+def test_the_focus_has_one_colour(opened: Page):
+    colours = set()
+    for _ in range(12):
+        opened.keyboard.press("Tab")
+        colours.add(
+            opened.evaluate(
+                """() => {
+                  const node = document.activeElement;
+                  const box = node.matches('#hl-sentence *') ? node.closest('.input-container') : node;
+                  const { outlineColor, outlineStyle, borderColor } = getComputedStyle(box);
+                  return outlineStyle === 'none' ? borderColor : outlineColor;
+                }"""
+            )
+        )
+    assert colours == {"rgb(29, 95, 209)"}
+
+
+def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
+    expect(page.locator(".hl-readout")).to_contain_text("Tap a cell")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for name in ("Cell", "Step", "Mute"):
+        open_panel(page, name)
+    page.get_by_role("button", name="How to read this").click()
+    said = page.locator(".headlight").last.evaluate("node => node.textContent")
+    assert "Tap" in said
+    assert not re.findall(r"\b(?:[Cc]lick|Point at)\b[^.]*\.", said)
+    context.close()

@@ -1,0 +1,35 @@
+"""What the page knows of its models."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from model.errors import UserError
+from tests.viz.questions import TRANSLATOR
+from viz.about import about_models, measure_range, write_range
+
+
+def test_the_range_of_a_training_is_within_its_sentences(tmp_path):
+    tokenizer = TRANSLATOR.checkpoint.source_tokenizer
+    lines = ["Ein kleiner Hund läuft.", "", "Die Tür ist heiß"]
+    found = measure_range(tokenizer, lines)
+    lengths = [len(tokenizer.source_tokens(line)) for line in lines if line]
+    assert found.sentences == 2
+    assert min(lengths) <= found.tokens <= max(lengths)
+    assert found.pieces >= 1
+    write_range(tmp_path / "trained.json", "one", found)
+    write_range(tmp_path / "trained.json", "other", found)
+    known = about_models({"one": SimpleNamespace(directory=None)}, tmp_path)
+    assert known == {"one": {"trained": found._asdict()}}
+    with pytest.raises(UserError, match="There is no sentence"):
+        measure_range(tokenizer, ["  "])
+
+
+def test_the_card_of_a_model_is_its_tables(tmp_path):
+    (tmp_path / "README.md").write_text(
+        "# x\n\n| | |\n|---|---|\n| size | 9 M |\n| data | a, b |\n\n## How\n| no | no |\n"
+    )
+    known = about_models({"x": SimpleNamespace(directory=tmp_path)}, tmp_path)
+    assert known == {"x": {"card": [("size", "9 M"), ("data", "a, b")]}}

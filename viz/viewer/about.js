@@ -1,0 +1,36 @@
+// The dialog about the model on screen: what its card says of its size and its training, and what was measured.
+
+import { element, nameInvisible } from './core/dom.js';
+import { aboutModel } from './core/store.js';
+
+// Returns { dialog, open }.
+export function createAbout(store) {
+  const body = element('dl', { class: 'hl-about' });
+  const title = element('h2');
+  const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
+  const form = element('form', { method: 'dialog' }, close);
+  const dialog = element('dialog', { class: 'hl-help', 'aria-label': 'About' }, title, body, form);
+  const open = () => {
+    const state = store.get();
+    if (!state.record) return;
+    title.textContent = state.record.model.title;
+    const lines = linesOf(aboutModel(state));
+    body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, 'This model came without a card.')]));
+    dialog.showModal();
+  };
+  return { dialog, open };
+}
+
+function linesOf({ card = [], trained, study }) {
+  const lines = [...card];
+  if (trained)
+    lines.push([
+      'training sentences',
+      `almost all have at most ${trained.tokens} tokens, and ${trained.pieces} tokens a word`,
+    ]);
+  if (study) lines.push(['study of the heads', `measured over ${study.sentences} sentences`]);
+  return lines.flatMap(([name, value]) => [
+    element('dt', {}, nameInvisible(name)),
+    element('dd', {}, nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'))),
+  ]);
+}

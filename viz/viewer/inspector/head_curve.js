@@ -1,0 +1,63 @@
+// How the head on screen got its role: the measure of the role at each saved step of the training.
+
+import { element } from '../core/dom.js';
+import { askTrainingHeads } from '../core/effects.js';
+import { fixed, titleOf } from '../core/labels.js';
+import { measuresOf, nearestRole } from '../core/measures.js';
+import { chosenHeads, trainingStep } from '../core/store.js';
+import { actionButton, actions, note } from '../core/widgets.js';
+import { drawChart } from './line_chart.js';
+
+// Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
+export function drawHeadCurve(server, node, state, training) {
+  const sentence = trainingStep(state)?.sentence ?? 0;
+  const heads = chosenHeads(state);
+  const found = training.heads.get(sentence);
+  const title = element('h3', {}, 'The head on screen');
+  if (heads.length > 1) return node.replaceChildren(title, note('Choose one head to see how it got its role.'));
+  const ask = () => askTrainingHeads(server, sentence);
+  node.replaceChildren(
+    title,
+    note(titleOf({ ...state, mode: 'weight' })),
+    ...(found
+      ? curveOf(state, heads[0], { ...training, found })
+      : [actions(actionButton('Show how it got its role', ask))]),
+  );
+  return undefined;
+}
+
+function curveOf(state, one, { steps, found }) {
+  const { record } = state;
+  const [kind, layer, head] = one;
+  const roles = found.map((step) => step.roles[kind][layer][head]);
+  const last = { definitions: record.definitions, measures: found.at(-1).measures };
+  const final = roles.at(-1);
+  const role = final === 'mixed' ? nearestRole(last, one).role : final;
+  const { measure, least, offset } = record.definitions.roles[role];
+  const line = (name) => ({
+    name: labelOf(record, name),
+    points: steps.flatMap((step, place) => {
+      const table = found[place].measures[kind];
+      const isOther = name === measure && offset !== null && table.offset[layer][head] !== offset;
+      return isOther ? [] : [[step, table[name][layer][head]]];
+    }),
+  });
+  const threshold = { name: 'threshold', points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
+  const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
+  const axis = { first: steps[0], last: steps.at(-1), marked: trainingStep(state)?.step ?? steps.at(-1) };
+  return [
+    note(sinceWhen(role, least, steps[roles.indexOf(role)])),
+    drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
+  ];
+}
+
+function sinceWhen(role, least, first) {
+  const rule = `“${role}”, which takes at least ${fixed(100 * least, 0)} %`;
+  return first === undefined
+    ? `At no saved step does the head count as ${rule}.`
+    : `At step ${first} the head counts as ${rule}, for the first time.`;
+}
+
+function labelOf(record, name) {
+  return measuresOf(record).find((measure) => measure.name === name).label;
+}

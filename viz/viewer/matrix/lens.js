@@ -1,0 +1,62 @@
+// The lens: the cells around the pointer, enlarged, where the whole matrix is shown in small cells.
+
+import { element, tokenText } from '../core/dom.js';
+import { isCell } from '../core/store.js';
+import { clamp } from '../core/math.js';
+import { drawCells, isSmall } from './cells.js';
+
+const SIZE = { width: 36, height: 22 }; // of a cell in the lens
+const CELLS = 5; // along each side
+const DISTANCE = 16; // pixels from the pointer
+
+export function createLens() {
+  const canvas = element('canvas');
+  const mark = element('div', { class: 'hl-band hl-lens-mark' });
+  const names = element('p', { class: 'hl-lens-names' });
+  const node = element(
+    'div',
+    { class: 'hl-lens', 'aria-hidden': 'true', hidden: true },
+    names,
+    element('div', {}, canvas, mark),
+  );
+  return { node, canvas, mark, names };
+}
+
+// `focus` is the focus in the grid; `field` is the element with the small cells.
+export function drawLens(lens, { grid, size, field }, state, focus) {
+  const shows = state.hover && isCell(focus) && isSmall(size);
+  lens.node.hidden = !shows;
+  if (!shows) return;
+  const part = partAround(grid, focus);
+  drawCells({ canvas: lens.canvas, grid, size: SIZE }, state, part);
+  Object.assign(lens.mark.style, {
+    left: `${(focus.column - part.column) * SIZE.width}px`,
+    top: `${(focus.row - part.row) * SIZE.height}px`,
+    width: `${SIZE.width - 1}px`,
+    height: `${SIZE.height - 1}px`,
+  });
+  const [row, column] = [grid.rowGroups[focus.row], grid.columnGroups[focus.column]];
+  lens.names.replaceChildren(tokenText(row.token), ' ← ', tokenText(column.token));
+  place(lens.node, field, (focus.column + 0.5) * size.width, (focus.row + 0.5) * size.height);
+}
+
+function partAround({ rows, columns }, focus) {
+  const [high, wide] = [Math.min(CELLS, rows), Math.min(CELLS, columns)];
+  return {
+    row: clamp(focus.row - Math.floor(high / 2), rows - high + 1),
+    column: clamp(focus.column - Math.floor(wide / 2), columns - wide + 1),
+    rows: high,
+    columns: wide,
+  };
+}
+
+// Beside the cell, on the side with more room.
+function place(node, field, x, y) {
+  const frame = node.offsetParent.getBoundingClientRect();
+  const box = field.getBoundingClientRect();
+  const [left, top] = [box.left - frame.left + x, box.top - frame.top + y];
+  const over = left + DISTANCE + node.offsetWidth > frame.width;
+  const above = top + DISTANCE + node.offsetHeight > frame.height;
+  node.style.left = `${Math.max(0, over ? left - DISTANCE - node.offsetWidth : left + DISTANCE)}px`;
+  node.style.top = `${Math.max(0, above ? top - DISTANCE - node.offsetHeight : top + DISTANCE)}px`;
+}

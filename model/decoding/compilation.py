@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -32,7 +32,8 @@ from model.tokenizer import EOS_ID
 LOG = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
-SOURCES = ("compilation.py", "kernels.py", "kernel_search.py", "packed.py")  # all that decides the result
+# All that decides the result.
+SOURCES = [HERE / name for name in ("compilation.py", "kernels.py", "kernel_search.py", "packed.py")]
 COMPLETE = "complete"  # a file that is there when all kernels are
 LOCK_SECONDS = 60.0  # to wait for another process that compiles
 
@@ -64,7 +65,7 @@ class Compilation(threading.Thread):
     def run(self) -> None:
         """Compile and load; what fails is logged, and torch stays in use."""
         try:
-            cache = cache_directory()
+            cache = cache_directory(SOURCES)
             if cache is not None and not (cache / COMPLETE).exists():
                 self._compile_in_a_child()
             if not self._ended:
@@ -120,7 +121,7 @@ def load_kernels(cache: Path | None) -> None:
         function.disable_compile()  # from now on an unexpected type is an error instead of a wait
 
 
-def cache_directory() -> Path | None:
+def cache_directory(sources: Sequence[Path]) -> Path | None:
     """Where compiled code is kept: a folder for these sources and this processor, None if none is writable.
 
     numba alone would not notice a change in another file than that of the function it is asked for.
@@ -128,10 +129,14 @@ def cache_directory() -> Path | None:
     import llvmlite
     import llvmlite.binding as llvm
 
-    state = [(HERE / name).read_bytes() for name in SOURCES]
+    state = [source.read_bytes() for source in sources]
     processor = f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
     name = "kernels-" + hashlib.sha256(b"".join((*state, processor.encode()))).hexdigest()[:16]
-    for parent in (os.environ.get("NUMBA_CACHE_DIR"), HERE / "__pycache__", Path("~/.cache/headlight")):
+    for parent in (
+        os.environ.get("NUMBA_CACHE_DIR"),
+        sources[0].parent / "__pycache__",
+        Path("~/.cache/headlight"),
+    ):
         with suppress(OSError, RuntimeError):  # not writable, no home
             directory = Path(parent or "").expanduser() / name
             if parent and not directory.is_symlink():
@@ -159,7 +164,7 @@ def main() -> None:
     """Compile into the cache."""
     with suppress(OSError, AttributeError):
         os.nice(10)  # the page comes first
-    if (cache := cache_directory()) is not None:
+    if (cache := cache_directory(SOURCES)) is not None:
         with _alone(cache):
             if not (cache / COMPLETE).exists():
                 load_kernels(cache)

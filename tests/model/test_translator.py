@@ -122,22 +122,23 @@ def test_muting_a_head_leaves_its_own_first_weights_and_changes_what_follows(joi
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_log_probabilities_are_those_of_the_chosen_tokens(translator: Translator, beam_size: int) -> None:
+    translator.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     result = translator.translate(TEXT, beam_size=beam_size)
     ids = found_by_search(translator, TEXT, beam_size).ids
     _, scores = read_target(translator, TEXT, ids)
     torch.testing.assert_close(scores.exp().sum(-1), torch.ones(len(ids)))
-    chosen = [float(row[i]) for row, i in zip(scores, ids, strict=True)]
-    assert result.log_probabilities == pytest.approx(chosen, abs=1e-5)
+    assert result.log_probabilities == tuple(float(row[i]) for row, i in zip(scores, ids, strict=True))
     assert sum(result.log_probabilities) == pytest.approx(result.hypotheses[0].log_probability, abs=1e-4)
 
 
 def test_alternatives_are_the_likeliest_tokens_in_order(translator: Translator) -> None:
+    translator.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     result = translator.translate(TEXT)
     _, scores = read_target(translator, TEXT, found_by_search(translator, TEXT).ids)
     assert len(result.alternatives) == len(result.log_probabilities)
     for row, alternatives in zip(scores, result.alternatives, strict=True):
         values = [alternative.log_probability for alternative in alternatives]
-        assert values == pytest.approx(sorted(row.tolist(), reverse=True)[:5], abs=1e-5)
+        assert values == sorted(row.tolist(), reverse=True)[:5]
         pieces = translator.checkpoint.target_tokenizer.pieces(row.argsort(descending=True)[:5].tolist())
         assert [alternative.token.piece for alternative in alternatives] == pieces
 

@@ -10,11 +10,8 @@ its bits are shifted by hand) or 32; everything is computed in float32.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import inspect
 import math
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +26,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 from torch import Tensor
+
+from model.decoding.compilation import cache_directory
 
 BLOCK = 64  # rows
 WORDS = 24  # places for a kernel's arguments: the next block, the number of blocks, then its own
@@ -62,25 +61,7 @@ def _openmp() -> ctypes.CDLL:
 OPENMP = _openmp()
 
 
-def _cache_directory() -> Path | None:
-    """Where compiled code is kept: a folder for this state of the sources, None when nothing is writable.
-
-    numba alone would not notice a change in another file than the kernel's.
-    """
-    here = Path(__file__).parent
-    sources = b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))
-    name = "kernels-" + hashlib.sha256(sources).hexdigest()[:16]
-    for parent in (os.environ.get("NUMBA_CACHE_DIR"), here / "__pycache__", Path("~/.cache/headlight")):
-        with suppress(OSError, RuntimeError):  # not writable, no home
-            directory = Path(parent or "").expanduser() / name
-            if parent and not directory.is_symlink():
-                directory.mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=directory).close()
-                return directory
-    return None
-
-
-CACHE = _cache_directory()
+CACHE = cache_directory(sorted(Path(__file__).parent.glob("*.py")))
 if CACHE is not None:
     numba.config.CACHE_DIR = str(CACHE)
 

@@ -158,10 +158,11 @@ def test_mute_scores_the_translation_that_it_is_given(translator: Translator) ->
 
 
 def test_muting_nothing_changes_nothing(translator: Translator) -> None:
+    translator.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     muted = translator.mute(TEXT, ())
     assert muted.ablated.text == muted.original.text
     assert not any(word.changed for word in (*muted.original_words, *muted.ablated_words))
-    assert muted.differences == pytest.approx([0.0] * len(muted.differences), abs=1e-5)
+    assert set(muted.differences) == {0.0}
 
 
 def test_muting_every_head_leaves_a_translation_that_ignores_the_source() -> None:

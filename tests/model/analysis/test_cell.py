@@ -25,6 +25,7 @@ def translator(request: pytest.FixtureRequest) -> Translator:
 
 @parts
 def test_products_scale_score_and_softmax_give_the_weight(translator, kind, layer, head):
+    translator.use_kernels = False  # the cell is explained by torch too
     record = translator.score(TEXT, FORCED)
     weights = getattr(record.attention, kind)[layer, head]
     for row in range(weights.shape[0]):
@@ -35,8 +36,8 @@ def test_products_scale_score_and_softmax_give_the_weight(translator, kind, laye
             assert cell.score == pytest.approx(float(cell.products.sum()) * cell.scale, abs=1e-5)
             assert cell.scores[column].item() == pytest.approx(cell.score, abs=1e-5)
             shown = cell.scores[cell.allowed].softmax(-1)
-            torch.testing.assert_close(shown, weights[row][cell.allowed], rtol=0, atol=1e-5)
-            torch.testing.assert_close(cell.weights, weights[row], rtol=0, atol=1e-5)
+            torch.testing.assert_close(shown, weights[row][cell.allowed], rtol=0, atol=1e-6)
+            torch.testing.assert_close(cell.weights, weights[row], rtol=0, atol=1e-6)
 
 
 @parts

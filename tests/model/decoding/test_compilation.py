@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.decoding import compilation
-from model.decoding.compilation import COMPILATION, Compilation
+from model.decoding.compilation import COMPILATION, SOURCES, Compilation, cache_directory
 from model.translator import Translator
 from tests.model.helpers import read_target
 
@@ -59,11 +58,10 @@ def test_directory_of_the_cache_names_the_state_of_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new"))
-    first = compilation.cache_directory()
+    first = cache_directory(SOURCES)
     assert first is not None
     assert first.parent == tmp_path / "new"
-    monkeypatch.setattr(compilation, "SOURCES", compilation.SOURCES[:-1])
-    assert compilation.cache_directory() not in (None, first)
+    assert cache_directory(SOURCES[:-1]) not in (None, first)
 
 
 def test_directory_that_cannot_be_written_is_passed_over(
@@ -71,7 +69,7 @@ def test_directory_that_cannot_be_written_is_passed_over(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    found = compilation.cache_directory()
+    found = cache_directory(SOURCES)
     assert found is None or tmp_path not in found.parents
 
 
@@ -81,7 +79,7 @@ def test_kernels_work_with_a_broken_cache_or_none(tmp_path: Path, state: str) ->
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     script = "from model.decoding.compilation import COMPILATION; assert COMPILATION.ready(timeout=600.0)"
     if state == "nowhere":
-        script = f"import model.decoding.compilation as c; c.cache_directory = lambda: None; {script}"
+        script = f"import model.decoding.compilation as c; c.cache_directory = lambda sources: None; {script}"
     else:
         subprocess.run([sys.executable, "-c", script], env=environment, check=True)
         for index in (tmp_path / "cache").rglob("*.nbi"):

@@ -50,13 +50,14 @@ def test_prefix_that_ends_is_the_whole_translation(translator: Translator) -> No
 
 
 def test_score_is_the_forced_pass_over_a_given_target(translator: Translator) -> None:
+    translator.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     free = translator.translate(TEXT)
     scored = translator.score(TEXT, free.ids)
     assert scored.ids == free.ids
     assert scored.n_prefix == len(free.ids)
-    assert scored.log_probabilities == pytest.approx(free.log_probabilities, abs=1e-4)
-    torch.testing.assert_close(scored.attention.cross, free.attention.cross, atol=1e-5, rtol=0)
-    assert scored.hypotheses[0].log_probability == pytest.approx(sum(free.log_probabilities), abs=1e-4)
+    assert scored.log_probabilities == free.log_probabilities
+    assert torch.equal(scored.attention.cross, free.attention.cross)
+    assert scored.hypotheses[0].log_probability == pytest.approx(sum(free.log_probabilities))
 
 
 def test_score_of_text_reads_to_its_end(joint: Translator) -> None:

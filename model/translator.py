@@ -167,12 +167,23 @@ class Translator(OnHub):
         UserError if the model does not have one of the heads, and as `translate` does.
         """
         heads = tuple(heads)
-        gates = HeadGates.ablating(self.checkpoint.model.config, heads)
-        gates = HeadGates(*(gate.to(self.device) for gate in gates))
+        gates = HeadGates.ablating(self.checkpoint.model.config, heads).to(self.device)
         if target is None:
             original = self.translate(text, beam_size, length_penalty)
         else:
             original = self.score(text, target)
+        return self.compare(text, original, heads, gates, beam_size, length_penalty)
+
+    def compare(
+        self,
+        text: str,
+        original: Translation,
+        heads: tuple[Head, ...],
+        gates: HeadGates,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+    ) -> AblationResult:
+        """Translate with these gates, which are closed for `heads`, and score the original with them."""
         ablated = self.translate(text, beam_size, length_penalty, gates)
         rescored = self.score(text, original.ids, gates)
         words = changed_words(original.text, ablated.text)
@@ -190,12 +201,18 @@ class Translator(OnHub):
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
-        source, read = self._pair(text, target)
+        source, read = self.pair(text, target)
         return NormWeights(*(kind.cpu() for kind in norm_weights(self._model, source, read)))
 
     def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
         """How one weight of one head is computed; rows and columns are those of the record."""
-        return explain_cell(self._model, *self._pair(text, target), head, row, column)
+        return explain_cell(self._model, *self.pair(text, target), head, row, column)
+
+    def pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
+        """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
+        if not (ids := target_ids(self.checkpoint, target)):
+            raise UserError("There is no translation to look into; give its ids.")
+        return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
 
     def translate_batch(
         self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
@@ -328,9 +345,3 @@ class Translator(OnHub):
     def _hypothesis(self, found: Candidate) -> Hypothesis:
         text = self.checkpoint.target_tokenizer.decode(found.ids)
         return Hypothesis(text, found.score, found.log_probability, found.ids, found.log_probabilities)
-
-    def _pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
-        """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
-        if not (ids := target_ids(self.checkpoint, target)):
-            raise UserError("There is no translation to look into; give its ids.")
-        return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)

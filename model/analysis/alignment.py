@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.errors import UserError
+from model.errors import UserError, quote_untrusted
 
 Link = tuple[int, int]  # source word, target word, both counted from 0
 NO_WORD = -1  # in place of the source word of a target word that has none
@@ -97,19 +97,19 @@ def format_pharaoh(alignment: Iterable[Link]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(alignment))
 
 
-def parse_gold(line: str) -> GoldAlignment:
-    """The links of one line of a gold file such as "1-1 2p3", whose words are counted from 1.
+def parse_gold(line: str, first: int = 1) -> GoldAlignment:
+    """The links of one line of a gold file such as "1-1 2p3", whose words are counted from `first`.
 
     i-j is a sure link and ipj a possible one, i the source word and j the target word. The returned
-    links count from 0. This is the format of the German-English links of Vilar, Popovic and Ney 2006.
-    Raises UserError if the line has another format.
+    links count from 0. Counted from 1, this is the format of the German-English links of Vilar, Popovic
+    and Ney 2006; counted from 0, that of Pharaoh. Raises UserError if the line has another format.
     """
     sure, possible = set(), set()
     for link in line.split():
-        match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", link)
+        match = re.fullmatch(r"([0-9]{1,6})([-p])([0-9]{1,6})", link)
         if match is None:
-            raise UserError(f"“{link}” is not a valid link; write 3-4 or 3p4.")
-        source, target = int(match[1]) - 1, int(match[3]) - 1
+            raise UserError(f"{quote_untrusted(link)} is not a valid link; write 3-4 or 3p4.")
+        source, target = int(match[1]) - first, int(match[3]) - first
         if source < 0 or target < 0:
             raise UserError(f"“{link}” names word 0; count words from 1.")
         possible.add((source, target))

@@ -18,7 +18,7 @@ import torch
 from model import Translation, Translator
 from model.analysis.attribution import rollout
 from model.errors import UserError
-from model.results import KINDS, Head
+from model.results import KINDS, AblationResult, Head
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import Row, TrainingLog
 from viz.payload import encode, encode_hypothesis, encode_values
@@ -109,6 +109,11 @@ def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     result = translator.mute(
         request.text, request.heads, request.beam_size, request.length_penalty, request.target
     )
+    return ablation_values(translator, request, result)
+
+
+def ablation_values(translator: Translator, request: Request, result: AblationResult) -> dict[str, Any]:
+    """Return what an ablation changes, with the new translation as the viewer reads it."""
     return {
         "text": result.ablated.text,
         "words": result.ablated_words,

@@ -30,6 +30,18 @@ from viz.server.handlers import BROKEN_TRAINING, HANDLERS, NO_CURVES, NO_TRAININ
 BACKEND = Backend({"tiny": TRANSLATOR})
 
 
+INSTRUMENTS = {
+    "lens",
+    "contributions",
+    "score_split",
+    "writing",
+    "intervene",
+    "removal",
+    "links",
+    "examples",
+}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def trained(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tiny")
@@ -55,8 +67,10 @@ def test_every_handler_has_a_good_request_here():
 
 
 def test_the_protocol_names_which_handlers_are_slow_and_which_read_files():
-    assert {name for name, each in HANDLERS.items() if each.slow} == {"importance", "values", "cell", "beams"}
-    assert {name for name, each in HANDLERS.items() if each.from_files} == {"training", "training_step"}
+    of_the_record = {"importance", "values", "cell", "beams"}
+    assert {name for name, each in HANDLERS.items() if each.slow} == of_the_record | INSTRUMENTS
+    never_cached = {"training", "training_step", "examples"}
+    assert {name for name, each in HANDLERS.items() if each.from_files} == never_cached
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
@@ -255,6 +269,19 @@ BAD = [
     *[("cell", "ids", value) for value in NO_IDS],
     *[("cell", "kind", value) for value in (None, "self", 5, {})],
     *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
+    *[(do, "ids", value) for do in ("lens", "links", "removal", "contributions") for value in (*NO_IDS, [])],
+    *[("contributions", name, value) for name in ("step", "word") for value in (*WHOLE, 10**6)],
+    *[("contributions", "other", value) for value in ("1", 1.5, True, -1, 10**30, [])],
+    *[(do, name, 99) for do in ("score_split", "writing") for name in ("layer", "head", "row", "column")],
+    *[("removal", name, value) for name in ("layer", "row", "step") for value in (*WHOLE, 99)],
+    *[("removal", "head", value) for value in ("1", 1.5, True, -1, 99, [])],
+    *[("intervene", "baseline", value) for value in (None, "median", 5, {})],
+    *[("intervene", "row", value) for value in ("1", 1.5, True, -1, 99, [])],
+    *[("intervene", "other", value) for value in NO_TEXT],
+    *[("intervene", "heads", value) for value in NO_HEADS],
+    *[("links", "head", value) for value in ("cross", ["cross", 0], ["cross", 99, 0], ["encoder", 0, 0])],
+    *[("links", "gold", value) for value in (None, 5, "1:1", "99-0", "0-99", "9" * 9000 + "-0", "0-0-0")],
+    *[("examples", "sentences", value) for value in (None, "a", [5], ["a"] * 26, ["x " * 100_000])],
     *[("training_step", name, value) for name in ("step", "sentence") for value in (*WHOLE, 2, 3, 5)],
     *[("beams", "do", value) for value in (None, "ask", "__class__", 5, ["beams"], {})],
 ]

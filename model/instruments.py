@@ -55,6 +55,11 @@ def _mean(translator: Translator, sentences: tuple[str, ...]) -> tuple[HeadOutpu
 
 def sentence_baseline(translator: Translator, other: str) -> Baseline:
     """What each head gives for another sentence and the model's greedy translation of it."""
+    return _sentence(translator, other)
+
+
+@lru_cache(maxsize=8)
+def _sentence(translator: Translator, other: str) -> Baseline:
     translation = translator.translate(other)
     outputs = head_outputs(translator.checkpoint.model, *translator.pair(other, translation.ids))
     return Baseline(outputs, "sentence", 0, translation.text)

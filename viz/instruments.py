@@ -12,13 +12,20 @@ from typing import Any
 
 import torch
 
-from model.analysis.alignment import parse_gold
+from model.analysis.alignment import (
+    WordLinks,
+    best_links,
+    coverage,
+    parse_gold,
+    sentence_error,
+    unlinked,
+    word_links,
+)
 from model.analysis.circuits import Push, split_score, writing
 from model.analysis.contrast import StackShares, contributions
 from model.analysis.examples import N_PAIRS, Survey
 from model.analysis.faithfulness import removal_curves
 from model.analysis.lens import lens
-from model.analysis.links import WordLinks, best_links, coverage, sentence_error, unlinked, word_links
 from model.errors import UserError, quote_untrusted
 from model.instruments import survey_sentences
 from model.network.transformer import check_head

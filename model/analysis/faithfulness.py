@@ -6,6 +6,7 @@ C variants of the row, k cells that are removed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,6 +23,7 @@ from model.results import KINDS, Head
 
 MAX_REMOVED = 10  # cells, so that a long sentence does not take minutes
 N_RANDOM = 5  # random orders, whose mean is drawn
+RANDOM = "random"
 PASS_TOKENS = 2048  # tokens that are read together
 
 
@@ -57,42 +59,45 @@ def removal_curves(
     stream after the whole layer); and the mean of five random orders, the same at each call. Curves by
     deletion: Jain and Wallace 2019; Samek et al. 2017.
 
-    Limits: at most ten cells; other layers still read the removed token, so a flat curve need not mean that
-    the token is unimportant. Raises UserError if there is no such head, row or step.
+    Limits: at most ten cells; other layers still read the removed token, so a flat curve need not mean
+    that it is unimportant. Raises UserError if there is no such head, row or step.
     """
     check_head(model.config, Head(kind, layer, head or 0))
     found = trace(model, source, read)
     stack, place, heads = found.attention(kind, layer)
     if not 0 <= row < len(heads.allowed) or not 0 <= step < len(read):
         raise UserError(
-            f"There is no row {row} or no step {step}; rows go from 0 to {len(heads.allowed) - 1} and steps "
-            f"from 0 to {len(read) - 1}."
+            f"There is no row {row} or step {step}; the last: {len(heads.allowed) - 1} and {len(read) - 1}."
         )
     chosen = list(range(model.config.n_heads)) if head is None else [head]
-    columns = heads.allowed[row].nonzero()[:, 0]
     scores = {
         "weight": heads.weights[chosen, row].mean(0),
         "norm": _norms(heads, chosen, row),
         "rollout": _rollout(found, kind, layer, row),
         "value zeroing": _value_zeroing(stack.sublayers[place], chosen, row),
     }
-    orders = {
-        name: columns[score[columns].argsort(descending=True, stable=True)] for name, score in scores.items()
-    }
-    generator = torch.Generator().manual_seed(0)
-    shuffled = [columns[torch.randperm(len(columns), generator=generator)] for _ in range(N_RANDOM)]
-    removed = [order[:MAX_REMOVED] for order in (*orders.values(), *shuffled)]
-    allowed = torch.cat([_without(heads.allowed[row], order) for order in removed])
+    orders = _orders(scores, heads.allowed[row])
+    allowed = torch.cat([_without(heads.allowed[row], order) for _, order in orders])
     changed = _outputs_without(heads, row, allowed)
     gates = _row_gates(model, found, kind, layer, chosen, row, changed)
-    values = _probabilities(model, source, read[: step + 1], int(predicted[step]), gates).view(
-        len(removed), -1
-    )
-    curves = [
-        Removal(name, tuple(order[:MAX_REMOVED].tolist()), tuple(curve.tolist()))
-        for (name, order), curve in zip(orders.items(), values, strict=False)
+    curves = _probabilities(model, source, read[: step + 1], int(predicted[step]), gates).chunk(len(orders))
+    ranked = [
+        Removal(name, tuple(order.tolist()), tuple(curve.tolist()))
+        for (name, order), curve in zip(orders, curves, strict=True)
+        if name in scores
     ]
-    return (*curves, Removal("random", (), tuple(values[len(orders) :].mean(0).tolist())))
+    return (*ranked, Removal(RANDOM, (), tuple(torch.stack(curves[len(ranked) :]).mean(0).tolist())))
+
+
+def _orders(
+    scores: Mapping[str, Float[Tensor, " N"]], allowed: Bool[Tensor, " N"]
+) -> list[tuple[str, Int[Tensor, " k"]]]:
+    """The columns that are removed, in their order: one for each score, then the random ones."""
+    columns = allowed.nonzero()[:, 0]
+    ranked = [(name, score[columns].argsort(descending=True, stable=True)) for name, score in scores.items()]
+    generator = torch.Generator().manual_seed(0)
+    random = [(RANDOM, torch.randperm(len(columns), generator=generator)) for _ in range(N_RANDOM)]
+    return [(name, columns[order.to(columns.device)][:MAX_REMOVED]) for name, order in (*ranked, *random)]
 
 
 def _norms(heads: Attending, chosen: list[int], row: int) -> Float[Tensor, " N"]:

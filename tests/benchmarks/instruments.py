@@ -12,7 +12,7 @@ from model import Translator
 from viz.payload import to_json
 from viz.server.backend import Backend
 
-TEXT = "Der Arzt hat mir geraten, weniger Kaffee zu trinken."
+TEXT = "Wenn das Wetter morgen schön ist, gehen wir im See schwimmen."
 OTHER = "Der Zug nach Hamburg hat zwanzig Minuten Verspätung."
 MOST = {  # milliseconds that each may take
     "lens": 100,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.alignment import parse_gold
-from model.analysis.links import best_links, coverage, sentence_error, unlinked, word_links
+from model.analysis.alignment import best_links, coverage, parse_gold, sentence_error, unlinked, word_links
 from model.errors import UserError
 from model.results import AttentionRecord, Head, Token
 
@@ -27,8 +26,7 @@ CROSS = torch.tensor(
         ]
     ]
 )
-NOTHING = torch.zeros(1, 2, 0, 0)
-RECORD = AttentionRecord(NOTHING, NOTHING, CROSS, SOURCE, READ, PREDICTED)
+RECORD = AttentionRecord(torch.zeros(1, 2, 5, 5), torch.zeros(1, 2, 3, 3), CROSS, SOURCE, READ, PREDICTED)
 
 
 def test_the_sharp_head_links_each_word_to_its_own():

@@ -12,7 +12,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload load attack licences study cards screenshots docs space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments load attack licences study cards screenshots docs space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-corpus: $(TESTS_INSTALLED) ## print time and memory that preparing up to 4
 
 bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertViz's view
 	$(PYTHON) -m tests.benchmarks.payload $(ARGS)
+
+bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for each instrument
+	$(PYTHON) -m tests.benchmarks.instruments $(ARGS)
 
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)

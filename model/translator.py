@@ -176,12 +176,24 @@ class Translator(OnHub):
         as `translate` does.
         """
         heads = tuple(heads)
-        gates = HeadGates.ablating(self.checkpoint.model.config, heads)
-        gates = HeadGates(*(gate.to(self.device) for gate in gates))
+        gates = HeadGates.ablating(self.checkpoint.model.config, heads).to(self.device)
         if target is None:
             original = self.translate(text, beam_size, length_penalty, prefix=prefix)
         else:
             original = self.score(text, target)
+        return self.compare(text, original, heads, gates, beam_size, length_penalty, prefix)
+
+    def compare(
+        self,
+        text: str,
+        original: Translation,
+        heads: tuple[Head, ...],
+        gates: HeadGates,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+        prefix: str | Sequence[int] = (),
+    ) -> AblationResult:
+        """Translate with these gates, which are closed for `heads`, and score the original with them."""
         ablated = self.translate(text, beam_size, length_penalty, gates, prefix=prefix)
         rescored = self.score(text, original.ids, gates)
         words = changed_words(original.text, ablated.text)
@@ -196,18 +208,24 @@ class Translator(OnHub):
         """
         result = self.translate(text) if target is None else self.score(text, target)
         source, ids = self._source(text), torch.tensor([result.ids], device=self.device)
-        if compiled := self._compiled:
+        if compiled := self._compiled():
             return compiled.importance(source, ids)
         return importance(self._model, source, ids)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
-        source, read = self._pair(text, target)
+        source, read = self.pair(text, target)
         return NormWeights(*(kind.cpu() for kind in norm_weights(self._model, source, read)))
 
     def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
         """How one weight of one head is computed; rows and columns are those of the record."""
-        return explain_cell(self._model, *self._pair(text, target), head, row, column)
+        return explain_cell(self._model, *self.pair(text, target), head, row, column)
+
+    def pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
+        """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
+        if not (ids := target_ids(self.checkpoint, target)):
+            raise UserError("There is no translation to look into; give its ids.")
+        return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
 
     def translate_batch(
         self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
@@ -274,10 +292,14 @@ class Translator(OnHub):
             raise row
         return torch.tensor([row], device=self.device)
 
-    @property
-    def _compiled(self) -> CompiledModel | None:
-        """The model for the kernels; None where and as long as torch does the work."""
+    def _compiled(self, gates: HeadGates | None = None) -> CompiledModel | None:
+        """The model for the kernels; None where and as long as torch does the work.
+
+        Torch alone replaces the outputs of heads.
+        """
         if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
+            return None
+        if gates is not None and gates.replacements:
             return None
         if not CompiledModel.supports(self.checkpoint.model.config):
             return None
@@ -287,7 +309,7 @@ class Translator(OnHub):
 
     @torch.inference_mode()
     def _encode(self, text: str, gates: HeadGates | None) -> EncodedSource:
-        ids, compiled = self._source(text), self._compiled
+        ids, compiled = self._source(text), self._compiled(gates)
         if compiled:
             return EncodedSource(text, ids, compiled.encode(ids, gates), compiled)
         return EncodedSource(text, ids, encode_source(self._model, ids, gates, explicit=True), None)
@@ -317,7 +339,7 @@ class Translator(OnHub):
         rows = len(source) * options.beam_size
         dtype = product_dtype(rows, self.device)
         exact = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
-        if exact and (compiled := self._compiled):
+        if exact and (compiled := self._compiled(gates)):
             return compiled.search_batch(source, options, gates)
         return search(self._model, source, options, gates, dtype=dtype)
 
@@ -395,9 +417,3 @@ class Translator(OnHub):
     def _hypothesis(self, found: Candidate) -> Hypothesis:
         text = self.checkpoint.target_tokenizer.decode(found.ids)
         return Hypothesis(text, found.score, found.log_probability, found.ids, found.log_probabilities)
-
-    def _pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
-        """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
-        if not (ids := target_ids(self.checkpoint, target)):
-            raise UserError("There is no translation to look into; give its ids.")
-        return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)

@@ -29,6 +29,25 @@ class Shown:
         return FRAME.format(page=html.escape(page), height=self.height)
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Two translations next to each other in a notebook."""
+
+    left: Shown
+    right: Shown
+
+    def _repr_html_(self) -> str:
+        sides = "".join(
+            f'<div style="flex: 1">{side._repr_html_()}</div>' for side in (self.left, self.right)
+        )
+        return f'<div style="display: flex; gap: 16px">{sides}</div>'
+
+
+def compare(left: Translation, right: Translation, titles: tuple[str, str] = ("", "")) -> Compared:
+    """Return two translations as two viewers side by side: of two models, two steps, or two sentences."""
+    return Compared(show(left, titles[0]), show(right, titles[1]))
+
+
 def show(translation: Translation, title: str = "", height: int = 900) -> Shown:
     """Return the translation as an object that notebooks draw; `height` is in pixels."""
     languages = f"{translation.source_language} → {translation.target_language}"

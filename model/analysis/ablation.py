@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -82,17 +82,31 @@ def gradient_importance(
     tokens, while the model reads `read` in eval mode. So I_h is the first-order estimate of what
     ablating the head changes.
     """
+
+    def loss(hidden: Float[Tensor, "T D"]) -> Float[Tensor, ""]:
+        scores: Tensor = model.output(hidden).log_softmax(-1)
+        return -scores.gather(-1, predicted.clone()[:, None]).sum()
+
+    return HeadGates(*(gradient.abs() for gradient in gate_gradients(model, source, read, loss)))
+
+
+def gate_gradients(
+    model: Transformer,
+    source: Int[Tensor, " S"],
+    read: Int[Tensor, " T"],
+    score: Callable[[Float[Tensor, "T D"]], Float[Tensor, ""]],
+) -> HeadGates:
+    """D score / d gate with all gates at 1, for every head of each kind; `score` gets the decoder's output.
+
+    The model is in eval mode meanwhile.
+    """
     # The caller may have disabled gradients. A tensor made in inference mode has none; its copy can.
     with torch.inference_mode(False), torch.enable_grad(), eval_mode(model):
-        source, read, predicted = source.clone(), read.clone(), predicted.clone()
         device = model.output.weight.device
         gates = HeadGates(*(gate.to(device).requires_grad_() for gate in HeadGates.open(model.config)))
-        encoded = model.encode(source[None], None, gates)
-        decoded = model.decode(read[None], encoded, gates)
-        scores = model.output(decoded.hidden[0]).log_softmax(-1)
-        loss = -scores.gather(-1, predicted[:, None]).sum()
-        gradients = torch.autograd.grad(loss, tuple(gates))
-    return HeadGates(*(gradient.abs() for gradient in gradients))
+        encoded = model.encode(source.clone()[None], None, gates)
+        decoded = model.decode(read.clone()[None], encoded, gates)
+        return HeadGates(*torch.autograd.grad(score(decoded.hidden[0]), tuple(gates)))
 
 
 def changed_words(original: str, new: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:

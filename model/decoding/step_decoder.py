@@ -162,9 +162,7 @@ class IncrementalDecoder:
         query = projected[:, 0].reshape(rows * self.heads, 1, -1)
         scores = torch.baddbmm(self.zero, query, key.transpose(1, 2), beta=0, alpha=self.scale)
         joined = torch.bmm(scores.softmax(-1), value).view(rows, self.heads, -1)
-        if self.gates is not None:
-            joined = joined * self.gates.decoder[place, :, None]
-        return layer.self_output(joined.view(rows, -1))
+        return layer.self_output(self._gated("decoder", place, joined).flatten(1))
 
     def _cross_attend(self, place: int, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
         """Cross-attention: the k hypotheses of a sentence are k queries to the same keys."""
@@ -176,9 +174,14 @@ class IncrementalDecoder:
         else:
             scores = torch.baddbmm(self.mask_bias, query, key, alpha=self.scale)
         joined = torch.bmm(scores.softmax(-1), value).view(shape[0], self.heads, k, -1)
-        if self.gates is not None:
-            joined = joined * self.gates.cross[place, :, None, None]
-        return layer.cross_output(joined.transpose(1, 2).reshape(len(x), -1))
+        joined = joined.transpose(1, 2).reshape(len(x), self.heads, -1)
+        return layer.cross_output(self._gated("cross", place, joined).flatten(1))
+
+    def _gated(self, kind: str, place: int, joined: Float[Tensor, "R H K"]) -> Float[Tensor, "R H K"]:
+        """The outputs of the heads of one layer behind their gates; every row is at the same position."""
+        if self.gates is None:
+            return joined
+        return self.gates.of_layer(kind, place).apply(joined[:, :, None], self.length)[:, :, 0]
 
 
 def _layer(layer: DecoderLayer, dtype: torch.dtype) -> Layer:

@@ -17,6 +17,29 @@ class KeyValue(NamedTuple):
     value: Float[Tensor, "B H S K"]
 
 
+class Gate(NamedTuple):
+    """What becomes of the outputs of one layer's heads before W_O.
+
+    An output z becomes share * z + (1 - share) * replacement: a share of 1 changes nothing, and 0 puts the
+    replacement in the place of z. Only the outputs of the queries in `rows` can change.
+    """
+
+    share: Float[Tensor, "*B H"]
+    replacement: Float[Tensor, "*B H P K"] | None = (
+        None  # of the first P positions; None for zeros everywhere
+    )
+    rows: Bool[Tensor, " P"] | None = None  # given with `replacement`
+
+    def apply(self, heads: Float[Tensor, "B H Q K"], first: int = 0) -> Float[Tensor, "B H Q K"]:
+        """The heads' outputs behind the gate; the first query is at the position `first`."""
+        share = self.share[..., None, None]
+        if self.replacement is None or self.rows is None:
+            return heads * share
+        queries = slice(first, first + heads.shape[-2])
+        closed = (1 - share) * self.rows[queries, None]
+        return heads * (1 - closed) + self.replacement[..., queries, :] * closed
+
+
 def explicit_attention(
     query: Float[Tensor, "*B Q K"],
     key: Float[Tensor, "*B S K"],
@@ -91,10 +114,10 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "B H Q K"],
         key_value: KeyValue,
         mask: Bool[Tensor, "..."] | None = None,
-        gate: Float[Tensor, "*rows H"] | None = None,
+        gate: Gate | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B H Q S"] | None]:
-        """Attend, multiply each head's output by its gate, join the heads and apply W_O.
+        """Attend, pass each head's output through its gate, join the heads and apply W_O.
 
         `gate` is shared by the batch or has one row for each of its sentences. Weights are returned only
         if `explicit`.
@@ -104,5 +127,5 @@ class MultiHeadAttention(nn.Module):
         else:
             heads, weights = fused_attention(query, *key_value, mask), None
         if gate is not None:
-            heads = heads * gate[..., None, None]
+            heads = gate.apply(heads)
         return self.output(heads.transpose(1, 2).flatten(-2)), weights

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.network.attention import KeyValue, MultiHeadAttention
+from model.network.attention import Gate, KeyValue, MultiHeadAttention
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "silu": F.silu, "gelu": F.gelu}
@@ -131,7 +131,7 @@ class EncoderLayer(nn.Module):
         self,
         x: Float[Tensor, "B S D"],
         mask: Bool[Tensor, "B 1 1 S"] | None,
-        gate: Float[Tensor, "*rows H"] | None = None,
+        gate: Gate | None = None,
         explicit: bool = False,
     ) -> EncoderLayerOutput:
         """Apply both sub-layers."""
@@ -170,8 +170,8 @@ class DecoderLayer(nn.Module):
         causal: Bool[Tensor, "T T"],
         cross_kv: KeyValue,
         cross_mask: Bool[Tensor, "B 1 1 S"] | None,
-        self_gate: Float[Tensor, "*rows H"] | None = None,
-        cross_gate: Float[Tensor, "*rows H"] | None = None,
+        self_gate: Gate | None = None,
+        cross_gate: Gate | None = None,
         explicit: bool = False,
     ) -> DecoderLayerOutput:
         """Apply the three sub-layers; `cross_kv` are this layer's projections of the encoder's output."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 import torch
@@ -12,21 +13,51 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
-from model.network.attention import KeyValue, MultiHeadAttention
+from model.network.attention import Gate, KeyValue, MultiHeadAttention
 from model.network.layers import DecoderLayer, Embedding, EncoderLayer
 from model.network.masks import causal_mask
 from model.results import KINDS, Head
 
 
-class HeadGates(NamedTuple):
-    """A factor in [0, 1] for the output of every head before W_O: 1 changes nothing, 0 ablates the head.
+class Replacement(NamedTuple):
+    """What the closed gates of one kind let through instead of the heads' outputs before W_O."""
 
-    With a leading batch dimension each sentence of the batch has its own gates.
+    outputs: Float[Tensor, "*B L H P K"]  # of the first P positions, which are all that are read
+    rows: Bool[Tensor, " P"]  # the positions where the gates apply; elsewhere the heads keep their outputs
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGates:
+    """A share in [0, 1] of the output of every head before W_O: 1 changes nothing, 0 closes the gate.
+
+    Nothing comes through a closed gate: the head is ablated. If `replacements` has its kind, the
+    replacement comes through. With a leading batch dimension each sentence has its own gates.
     """
 
     encoder: Float[Tensor, "*B L H"]
     decoder: Float[Tensor, "*B M H"]
     cross: Float[Tensor, "*B M H"]
+    replacements: Mapping[str, Replacement] = field(default_factory=dict, kw_only=True)  # by kind
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """The shares of each kind."""
+        return iter((self.encoder, self.decoder, self.cross))
+
+    def of_layer(self, kind: str, layer: int) -> Gate:
+        """The gates of one layer's heads."""
+        share: Tensor = getattr(self, kind)[..., layer, :]
+        if kind not in self.replacements:
+            return Gate(share)
+        outputs, rows = self.replacements[kind]
+        return Gate(share, outputs[..., layer, :, :, :], rows)
+
+    def to(self, device: torch.device) -> HeadGates:
+        """The same gates on this device."""
+        moved = {
+            kind: Replacement(outputs.to(device), rows.to(device))
+            for kind, (outputs, rows) in self.replacements.items()
+        }
+        return HeadGates(*(share.to(device) for share in self), replacements=moved)
 
     @classmethod
     def open(cls, config: ModelConfig) -> HeadGates:
@@ -138,7 +169,7 @@ class Transformer(nn.Module):
         x = self.source_embedding(source)
         outputs = []
         for layer, block in enumerate(self.encoder):
-            gate = None if gates is None else gates.encoder[..., layer, :]
+            gate = None if gates is None else gates.of_layer("encoder", layer)
             outputs.append(block(x, mask, gate, explicit))
             x = outputs[-1].x
         x = self.encoder_norm(x)
@@ -167,8 +198,8 @@ class Transformer(nn.Module):
                 causal,
                 encoded.cross_kv[layer],
                 encoded.mask,
-                None if gates is None else gates.decoder[..., layer, :],
-                None if gates is None else gates.cross[..., layer, :],
+                None if gates is None else gates.of_layer("decoder", layer),
+                None if gates is None else gates.of_layer("cross", layer),
                 explicit,
             )
             x = output.x

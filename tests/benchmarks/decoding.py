@@ -164,7 +164,7 @@ def headlight_record(translator: Translator, given: Sentences) -> None:
 
 def all_heads(translator: Translator, given: Sentences) -> None:
     """As `Translator.importance` does it, for a target that is the source."""
-    compiled = translator._compiled
+    compiled = translator._compiled()
     assert compiled is not None
     compiled.importance(given.source, given.source)
 

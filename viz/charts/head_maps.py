@@ -40,15 +40,16 @@ def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Cha
     )
 
 
-def importance_map(importance: HeadValues, theme: str = "light") -> alt.HConcatChart:
+def importance_map(
+    importance: HeadValues, theme: str = "light", title: str = "nats without it"
+) -> alt.HConcatChart:
     """Return a chart of `translator.importance(text)`: the change in log-probability without each head.
 
     One map for each kind, in nats, on one scale whose middle is no change. `theme` is that of the page or
-    notebook behind the chart, light or dark.
+    notebook behind the chart, light or dark. Other values of heads need another `title`.
     """
     most = max(float(values.abs().max()) for values in importance) or 1.0
     scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")
-    title = "nats without it"
     colour = alt.Color("value:Q", title=title, scale=scale, legend=alt.Legend(format="+.2f"))
     tip = alt.Tooltip("value:Q", title=title, format="+.4f")
     maps = (

@@ -21,7 +21,7 @@ from model.analysis.attribution import rollout
 from model.decoding.search import PAGE_MAX_BEAM
 from model.errors import UserError
 from model.inputs import MAX_TOKENS
-from model.results import KINDS, Head
+from model.results import KINDS, AblationResult, Head
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.export import files
@@ -93,12 +93,11 @@ def estimate_seconds(request: object) -> float:
     found = find_handler(request)
     if found is None or not isinstance(request, dict):
         return CHEAPEST
-    text, target, beam = (
-        request.get("text"),
-        request.get("ids", request.get("prefix")),
-        request.get("beam_size"),
-    )
-    tokens = min(len(text) / 4, MAX_TOKENS) if isinstance(text, str) else 0
+    target, beam = request.get("ids", request.get("prefix")), request.get("beam_size")
+    texts = [request.get("text"), request.get("other")]
+    for name in ("sentences", "sample"):
+        texts += given if isinstance(given := request.get(name), list) else []
+    tokens = sum(min(len(text) / 4, MAX_TOKENS) for text in texts if isinstance(text, str))
     tokens += len(target) / 2 if isinstance(target, list) else 0
     beams = min(beam, PAGE_MAX_BEAM) if isinstance(beam, int) else 1
     return max(CHEAPEST, found.cost * tokens * (3 + beams) / 4 / TOKENS_PER_SECOND)
@@ -143,6 +142,11 @@ def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
         request.target,
         prefix=request.prefix,
     )
+    return ablation_values(translator, request, result)
+
+
+def ablation_values(translator: Translator, request: Request, result: AblationResult) -> dict[str, Any]:
+    """Return what an ablation changes, with the new translation as the viewer reads it."""
     return {
         "text": result.ablated.text,
         "words": result.ablated_words,

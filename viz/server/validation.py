@@ -11,15 +11,18 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from model.analysis.measures import Kind
+from model.config import LARGEST
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
+from model.instruments import MAX_SAMPLE
 from model.results import KINDS, Head
 
 MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
 MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
+MAX_SENTENCES = 25  # of one request of the examples; the page asks several times
 
 
 def _check_length(text: str) -> str:
@@ -55,6 +58,8 @@ Address = Annotated[
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
 Heads = Annotated[list[Head], _list(MAX_HEADS, HEADS), AfterValidator(_without_repeats)]
+KindName = Annotated[Kind, Field(description=f"one of: {', '.join(KINDS)}")]
+WordId = Annotated[int, _whole(0, LARGEST["target_vocabulary"])]
 
 
 class Request(BaseModel):
@@ -118,11 +123,53 @@ class ValuesRequest(TargetRequest):
 class CellRequest(TargetRequest):
     """Asks how one attention weight was computed."""
 
-    kind: Annotated[Kind, Field(description=f"one of: {', '.join(KINDS)}")]
+    kind: KindName
     layer: Index
     head: Index
     row: Index
     column: Index
+
+
+class InterveneRequest(MuteRequest):
+    """Asks what replacing the outputs of these heads changes, in all rows or in one."""
+
+    baseline: Annotated[
+        Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
+    ] = "zero"
+    sample: Annotated[list[Text], _list(MAX_SAMPLE, "sentences")] = []  # of the mean
+    other: Text = ""  # the sentence
+    row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
+
+
+class ContributionRequest(TargetRequest):
+    """Asks what wrote a word at a step, or that word and not another."""
+
+    step: Index
+    word: WordId
+    other: WordId | None = Field(None, description="the id of a word")
+
+
+class RemovalRequest(TargetRequest):
+    """Asks how the word of a step fares while cells of one row are removed; no head means the whole layer."""
+
+    kind: KindName
+    layer: Index
+    head: Index | None = Field(None, description="the index of a head")
+    row: Index
+    step: Index
+
+
+class LinksRequest(TargetRequest):
+    """Asks for the word links of this pair, and for their error if there are links in Pharaoh form."""
+
+    head: Head | None = Field(None, description='a head of cross-attention such as ["cross", 0, 3]')
+    gold: Text = ""
+
+
+class ExamplesRequest(Request):
+    """Asks what every head does over these sentences; `text` plays no part."""
+
+    sentences: Annotated[list[Text], _list(MAX_SENTENCES, "sentences")]
 
 
 class TrainingSentenceRequest(Request):

@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.network.attention import KeyValue, MultiHeadAttention, explicit_attention, fused_attention
+from model.network.attention import (
+    Gate,
+    KeyValue,
+    MultiHeadAttention,
+    explicit_attention,
+    fused_attention,
+)
 from model.network.masks import causal_mask
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 4, 5, 6
@@ -109,7 +115,7 @@ def test_gate_scales_its_head_alone(explicit: bool) -> None:
     query, key_value = attention.queries_keys_values(x)
 
     def output(*gate: float) -> Tensor:
-        return attention(query, key_value, gate=torch.tensor(gate), explicit=explicit)[0]
+        return attention(query, key_value, gate=Gate(torch.tensor(gate)), explicit=explicit)[0]
 
     closed = output(0.0, 0.0, 0.0)
     torch.testing.assert_close(closed, attention.output.bias.expand(closed.shape))

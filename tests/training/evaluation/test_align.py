@@ -268,7 +268,7 @@ def test_files_must_have_the_same_number_of_lines(translator, files):
         (["1-1", "1-1", "2-1", "", ""], "Line 3 of .* links words 2 and 1 of sentences of 1 and 3 words"),
         (["1-5", "1-1", "", "", ""], "Line 1 of .* links words 1 and 5 of sentences of 3 and 4 words"),
         (["", "", "", "0-1", ""], "Line 4 of .*: “0-1” names word 0"),
-        (["", "x", "", "", ""], "Line 2 of .*: “x” is not a valid link"),
+        (["", "x", "", "", ""], "Line 2 of .*: 'x' is not a valid link"),
     ],
 )
 def test_gold_links_outside_of_their_sentences_are_refused(files, lines, message):

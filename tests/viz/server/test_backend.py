@@ -30,6 +30,18 @@ from viz.server.handlers import BROKEN_TRAINING, HANDLERS, MAX_POINTS, NO_CURVES
 BACKEND = Backend({"tiny": TRANSLATOR})
 
 
+INSTRUMENTS = {
+    "lens",
+    "contributions",
+    "score_split",
+    "writing",
+    "intervene",
+    "removal",
+    "links",
+    "examples",
+}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def trained(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tiny")
@@ -54,9 +66,9 @@ def test_every_handler_has_a_good_request_here():
     assert set(GOOD) == set(HANDLERS)
 
 
-def test_answers_that_are_large_or_read_files_are_not_cached():
+def test_answers_that_are_large_or_read_files_or_show_what_visitors_paste_are_not_cached():
     uncached = {name for name, each in HANDLERS.items() if not each.is_cached}
-    assert uncached == {"training", "training_heads", "training_step", "export"}
+    assert uncached == {"training", "training_heads", "training_step", "export", "examples"}
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():
@@ -255,6 +267,19 @@ BAD = [
     *[("cell", "ids", value) for value in NO_IDS],
     *[("cell", "kind", value) for value in (None, "self", 5, {})],
     *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
+    *[(do, "ids", value) for do in ("lens", "links", "removal", "contributions") for value in (*NO_IDS, [])],
+    *[("contributions", name, value) for name in ("step", "word") for value in (*WHOLE, 10**6)],
+    *[("contributions", "other", value) for value in ("1", 1.5, True, -1, 10**30, [])],
+    *[(do, name, 99) for do in ("score_split", "writing") for name in ("layer", "head", "row", "column")],
+    *[("removal", name, value) for name in ("layer", "row", "step") for value in (*WHOLE, 99)],
+    *[("removal", "head", value) for value in ("1", 1.5, True, -1, 99, [])],
+    *[("intervene", "baseline", value) for value in (None, "median", 5, {})],
+    *[("intervene", "row", value) for value in ("1", 1.5, True, -1, 99, [])],
+    *[("intervene", "other", value) for value in NO_TEXT],
+    *[("intervene", "heads", value) for value in NO_HEADS],
+    *[("links", "head", value) for value in ("cross", ["cross", 0], ["cross", 99, 0], ["encoder", 0, 0])],
+    *[("links", "gold", value) for value in (None, 5, "1:1", "99-0", "0-99", "9" * 9000 + "-0", "0-0-0")],
+    *[("examples", "sentences", value) for value in (None, "a", [5], ["a"] * 26, ["x " * 100_000])],
     *[("training_step", name, value) for name in ("step", "sentence") for value in (*WHOLE, 2, 3, 5)],
     *[("beams", "do", value) for value in (None, "ask", "__class__", 5, ["beams"], {})],
 ]

@@ -1,0 +1,62 @@
+"""The logit lens: what the model would say if it stopped after each decoder layer.
+
+Axis letters: S source length, T target length, M decoder layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from model.analysis.trace import trace
+from model.network.transformer import Transformer
+
+N_WORDS = 5  # likeliest words of each layer and step
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The words that each layer and step leads to; N likeliest, the first leads."""
+
+    words: Int[Tensor, "M T N"]  # token ids, the likeliest first
+    log_probabilities: Float[Tensor, "M T N"]  # of `words`, natural logarithm
+    chosen: Float[Tensor, "M T"]  # log-probability of the word of the translation
+    leads_from: tuple[int | None, ...]  # T: the first layer from which on the word of the translation leads
+    # and stays, counted from 0; None where the last layer prefers another word
+
+
+@torch.inference_mode()
+def lens(
+    model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], predicted: Int[Tensor, " T"]
+) -> Lens:
+    """Apply the final norm and the output matrix to the residual stream after each decoder layer.
+
+    nostalgebraist 2020, "interpreting GPT: the logit lens"; here for the decoder of a translator. With
+    post-norm each layer ends with its own norm, and there is no final one. The last layer's words are
+    those of the model, exactly. Limit: early layers need not write in the output's basis, so an
+    unlikely word there does not prove that the model does not know it yet (Belrose et al. 2023,
+    "Eliciting Latent Predictions from Transformers with the Tuned Lens"). `source` ends with </s>,
+    `read` begins with <s>, and row t predicts `predicted[t]`; none has padding.
+    """
+    found = log_probabilities(model, source, read)
+    best = found.topk(min(N_WORDS, found.shape[-1]), dim=-1)
+    chosen = found.gather(-1, predicted.expand(len(found), -1)[..., None])[..., 0]
+    leads = best.indices[..., 0] == predicted
+    stays = leads.flip(0).cumprod(0).sum(0).tolist()  # the number of last layers in which it leads
+    return Lens(
+        best.indices, best.values, chosen, tuple(len(found) - count if count else None for count in stays)
+    )
+
+
+@torch.inference_mode()
+def log_probabilities(
+    model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"]
+) -> Float[Tensor, "M T V"]:
+    """Log-probabilities of all words after each decoder layer, natural logarithm."""
+    decoder = trace(model, source, read).decoder
+    ends = [one.after for one in decoder.sublayers if one.heads is None]
+    logits: Tensor = model.output(decoder.norm(torch.stack(ends)))
+    return logits.log_softmax(-1)

@@ -1,0 +1,107 @@
+"""What if: a head's output replaced by nothing, by its mean, or by what it is for another sentence.
+
+All of them close gates (`model.network.transformer.HeadGates`); they differ in what a closed gate lets
+through. Axis letters: S source length, T target length, L encoder layers, M decoder layers, H heads,
+P positions, K head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from model.analysis.trace import Attending, Stack, trace
+from model.config import ModelConfig
+from model.errors import UserError
+from model.network.transformer import HeadGates, Replacement, Transformer
+from model.results import KINDS, Head
+
+
+class HeadOutputs(NamedTuple):
+    """The output of every head before W_O, [layer, head, position, K]."""
+
+    encoder: Float[Tensor, "L H S K"]
+    decoder: Float[Tensor, "M H T K"]
+    cross: Float[Tensor, "M H T K"]
+
+
+class Rows(NamedTuple):
+    """The number of rows of each stack that an intervention must cover."""
+
+    source: int
+    target: int
+
+    def of(self, kind: str) -> int:
+        """The number of rows of this kind of attention."""
+        return self.source if kind == "encoder" else self.target
+
+
+@torch.inference_mode()
+def head_outputs(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"]) -> HeadOutputs:
+    """What every head gives for one sentence pair: the baseline for activation patching.
+
+    `source` ends with </s> and `read` begins with <s>, both without padding.
+    """
+    encoder, decoder = trace(model, source, read)
+    return HeadOutputs(
+        *(_stacked(stack, kind) for stack, kind in zip((encoder, decoder, decoder), KINDS, strict=True))
+    )
+
+
+def _stacked(stack: Stack, kind: str) -> Float[Tensor, "L H P K"]:
+    return torch.stack([cast(Attending, one.heads).outputs for one in stack.sublayers if one.kind == kind])
+
+
+def mean_outputs(outputs: Sequence[HeadOutputs]) -> HeadOutputs:
+    """The mean of each head's output over all positions of all sentences; one position, P = 1."""
+    kinds = (torch.cat(kind, dim=2) for kind in zip(*outputs, strict=True))
+    return HeadOutputs(*(kind.mean(2, keepdim=True) for kind in kinds))
+
+
+def intervention(
+    config: ModelConfig,
+    heads: Iterable[Head],
+    rows: Rows,
+    baseline: HeadOutputs | None = None,
+    row: int | None = None,
+) -> HeadGates:
+    """Gates that replace the outputs of `heads` in all rows, or in one, by those of the baseline.
+
+    Without a baseline the outputs become zero; with all rows this is muting. A baseline of one position
+    (the mean) stands at every position. Any other one is aligned by position: position i gets the
+    baseline's position i, and positions that the baseline lacks keep the head's own output. Sources: mean
+    ablation, Wang et al. 2022, "Interpretability in the Wild"; activation patching, Vig et al. 2020,
+    "Investigating Gender Bias in Language Models Using Causal Mediation Analysis".
+
+    Limits: zero can be far from anything that the later layers have ever read, so it measures their
+    surprise too; the mean removes only what depends on the sentence. Raises UserError if the model does not
+    have one of the heads, or if `row` is not a row of all of them or of the baseline.
+    """
+    heads = tuple(heads)
+    gates = HeadGates.ablating(config, heads)
+    if baseline is None and row is None:
+        return gates
+    replacements = {}
+    for kind in {head.kind for head in heads}:
+        n_rows = rows.of(kind)
+        given = torch.zeros(*getattr(gates, kind).shape, 1, config.d_head)
+        if baseline is not None:
+            given = getattr(baseline, kind)
+        if given.shape[2] == 1:
+            given = given.expand(-1, -1, n_rows, -1)
+        outputs = given.new_zeros(*given.shape[:2], n_rows, config.d_head)
+        known = min(n_rows, given.shape[2])
+        outputs[:, :, :known] = given[:, :, :known]
+        changed = torch.arange(n_rows, device=outputs.device) < known
+        if row is not None:
+            if not 0 <= row < known:
+                raise UserError(f"There is no row {row} to replace; rows go from 0 to {known - 1}.")
+            changed &= torch.arange(n_rows, device=outputs.device) == row
+        replacements[kind] = Replacement(outputs, changed)
+    if row is not None and len({kind == "encoder" for kind in replacements}) > 1:
+        raise UserError("A row belongs to the source or to the translation; choose heads of one of them.")
+    return HeadGates(*gates, replacements=replacements)

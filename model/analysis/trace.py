@@ -1,0 +1,263 @@
+"""Reads one sentence pair and keeps what every sub-layer reads and adds: the basis of the instruments.
+
+Axis letters: S source length, T target length, Q rows of a stack (S or T), N keys, H heads, K head width,
+D d_model, P parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from model.network.attention import KeyValue, MultiHeadAttention, explicit_attention
+from model.network.layers import DecoderLayer, Embedding, EncoderLayer, FeedForward, Residual
+from model.network.masks import causal_mask
+from model.network.transformer import Transformer, eval_mode
+
+
+class Attending(NamedTuple):
+    """What the heads of one attention do."""
+
+    module: MultiHeadAttention
+    query: Float[Tensor, "H Q K"]
+    key: Float[Tensor, "H N K"]
+    value: Float[Tensor, "H N K"]
+    allowed: Bool[Tensor, "Q N"]
+    weights: Float[Tensor, "H Q N"]
+    outputs: Float[Tensor, "H Q K"]  # weights times values, before W_O
+
+
+class SubLayer(NamedTuple):
+    """One sub-layer while it reads a sentence."""
+
+    kind: Literal["encoder", "decoder", "cross", "feed forward"]
+    layer: int
+    residual: Residual
+    x: Float[Tensor, "Q D"]  # the residual stream that it reads
+    y: Float[Tensor, "Q D"]  # what it adds
+    heads: Attending | None  # None for a feed-forward network
+
+    @property
+    def after(self) -> Float[Tensor, "Q D"]:
+        """The residual stream after the sub-layer."""
+        return self.residual.post(self.x[None], self.y[None])[0]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The encoder or the decoder while it reads a sentence."""
+
+    tokens: Float[Tensor, "Q D"]  # embeddings times sqrt(D)
+    positions: Float[Tensor, "Q D"]
+    sublayers: tuple[SubLayer, ...]  # in the order of the computation
+    norm: nn.Module  # after the last layer: LayerNorm with pre-norm, nn.Identity with post-norm
+
+    @property
+    def x(self) -> Float[Tensor, "Q D"]:
+        """The residual stream after the last layer."""
+        return self.sublayers[-1].after
+
+    @property
+    def hidden(self) -> Float[Tensor, "Q D"]:
+        """The output of the stack."""
+        return cast(Tensor, self.norm(self.x))
+
+
+class Trace(NamedTuple):
+    """Both stacks while the model reads one sentence pair."""
+
+    encoder: Stack
+    decoder: Stack
+
+    def attention(self, kind: str, layer: int) -> tuple[Stack, int, Attending]:
+        """The stack that has this attention, the index of the sub-layer in it, and what its heads do."""
+        stack = self.encoder if kind == "encoder" else self.decoder
+        place = next(i for i, one in enumerate(stack.sublayers) if (one.kind, one.layer) == (kind, layer))
+        return stack, place, cast(Attending, stack.sublayers[place].heads)
+
+
+@torch.inference_mode()
+def trace(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"]) -> Trace:
+    """Run the model in eval mode, on the explicit path, and keep every intermediate result.
+
+    `source` ends with </s> and `read` begins with <s>, both without padding. Nothing is attached to the
+    modules: `Transformer.encode` and `decode` compute the same numbers, and other threads may use the model.
+    """
+    everything = torch.ones(len(source), len(source), dtype=torch.bool, device=source.device)
+    causal = causal_mask(len(read), len(read), read.device)
+    with eval_mode(model):
+        encoder = _encoder(model, source, everything)
+        memory = encoder.hidden
+        decoder = _decoder(model, read, causal, memory, everything[:1].expand(len(read), -1))
+    return Trace(encoder, decoder)
+
+
+def _encoder(model: Transformer, source: Int[Tensor, " S"], allowed: Bool[Tensor, "S S"]) -> Stack:
+    tokens, positions = embed(model.source_embedding, source)
+    sublayers: list[SubLayer] = []
+    x = tokens + positions
+    for layer, block in enumerate(cast(Sequence[EncoderLayer], model.encoder)):
+        attention = block.self_attention
+        query, kv = attention.queries_keys_values(block.self_residual.pre(x[None]))
+        sublayers.append(_attend("encoder", layer, block.self_residual, x, attention, query, kv, allowed))
+        x = sublayers[-1].after
+        sublayers.append(_feed(layer, block.feed_forward_residual, block.feed_forward, x))
+        x = sublayers[-1].after
+    return Stack(tokens, positions, tuple(sublayers), model.encoder_norm)
+
+
+def _decoder(
+    model: Transformer,
+    read: Int[Tensor, " T"],
+    causal: Bool[Tensor, "T T"],
+    memory: Float[Tensor, "S D"],
+    everything: Bool[Tensor, "T S"],
+) -> Stack:
+    tokens, positions = embed(model.target_embedding, read)
+    sublayers: list[SubLayer] = []
+    x = tokens + positions
+    for layer, block in enumerate(cast(Sequence[DecoderLayer], model.decoder)):
+        attention, residual = block.self_attention, block.self_residual
+        query, kv = attention.queries_keys_values(residual.pre(x[None]))
+        sublayers.append(_attend("decoder", layer, residual, x, attention, query, kv, causal))
+        x = sublayers[-1].after
+        attention, residual = block.cross_attention, block.cross_residual
+        query, kv = attention.queries(residual.pre(x[None])), attention.keys_values(memory[None])
+        sublayers.append(_attend("cross", layer, residual, x, attention, query, kv, everything))
+        x = sublayers[-1].after
+        sublayers.append(_feed(layer, block.feed_forward_residual, block.feed_forward, x))
+        x = sublayers[-1].after
+    return Stack(tokens, positions, tuple(sublayers), model.decoder_norm)
+
+
+def embed(embedding: Embedding, ids: Int[Tensor, " Q"]) -> tuple[Float[Tensor, "Q D"], Float[Tensor, "Q D"]]:
+    """The two parts of the first residual stream: token embeddings times sqrt(D), and positions."""
+    vectors: Tensor = embedding.tokens(ids)
+    return vectors * math.sqrt(vectors.shape[-1]), embedding.table(len(ids))[: len(ids)]
+
+
+def _attend(
+    kind: Literal["encoder", "decoder", "cross"],
+    layer: int,
+    residual: Residual,
+    x: Float[Tensor, "Q D"],
+    attention: MultiHeadAttention,
+    query: Float[Tensor, "1 H Q K"],
+    key_value: KeyValue,
+    allowed: Bool[Tensor, "Q N"],
+) -> SubLayer:
+    outputs, weights = explicit_attention(query, *key_value, None if bool(allowed.all()) else allowed)
+    y: Tensor = attention.output(outputs.transpose(1, 2).flatten(-2))
+    key, value = key_value
+    heads = Attending(attention, query[0], key[0], value[0], allowed, weights[0], outputs[0])
+    return SubLayer(kind, layer, residual, x, y[0], heads)
+
+
+def _feed(layer: int, residual: Residual, feed_forward: FeedForward, x: Float[Tensor, "Q D"]) -> SubLayer:
+    y: Tensor = feed_forward(residual.pre(x[None]))
+    return SubLayer("feed forward", layer, residual, x, y[0], None)
+
+
+# The residual stream as a sum of parts
+
+
+class FrozenNorm(NamedTuple):
+    """A LayerNorm whose mean and scale are those of one input: it is then linear, plus its bias.
+
+    LN(x) = (x - mean(x)) * weight / sigma + bias; sigma stays that of the input. The sum of the images of
+    the parts of x, plus the bias, is LN(x) exactly.
+    """
+
+    scale: Float[Tensor, "*Q D"]  # weight / sigma
+    bias: Float[Tensor, " D"]
+
+    @classmethod
+    def at(cls, norm: nn.Module, x: Float[Tensor, "*Q D"]) -> FrozenNorm:
+        """Freeze the norm at x."""
+        norm = cast(nn.LayerNorm, norm)
+        sigma = (x.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+        return cls(norm.weight / sigma, norm.bias)
+
+    def image(self, part: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:
+        """The linear map of a part."""
+        return (part - part.mean(-1, keepdim=True)) * self.scale
+
+    def pulled_back(self, direction: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:
+        """The direction whose product with a part is that of `direction` with the part's image."""
+        scaled = direction * self.scale
+        return scaled - scaled.mean(-1, keepdim=True)
+
+
+class Part(NamedTuple):
+    """Something that writes to the residual stream."""
+
+    name: Literal["token", "position", "head", "feed forward", "bias"]
+    kind: str = ""  # of a head
+    layer: int | None = None  # of a head or a feed-forward network
+    head: int | None = None
+
+
+def output_rows(module: MultiHeadAttention) -> Float[Tensor, "H K D"]:
+    """W_O of each head: a head's output times it is what the head adds to the stream."""
+    heads = module.output.weight.view(module.d_model, module.n_heads, -1)
+    return heads.permute(1, 2, 0)
+
+
+def parts_before(stack: Stack, place: int, row: int) -> tuple[list[Part], Float[Tensor, "P D"]]:
+    """What wrote the residual stream of one row before sub-layer `place`; the vectors sum to the stream.
+
+    Earlier heads and feed-forward networks are parts of their own; all biases together are the last part.
+    With post-norm the earlier norms are frozen. `place` may be the number of sub-layers: the whole stack.
+    """
+    names, vectors = [Part("token"), Part("position")], [stack.tokens[row], stack.positions[row]]
+    bias = torch.zeros_like(vectors[0])
+    for one in stack.sublayers[:place]:
+        if one.heads is None:
+            names.append(Part("feed forward", "", one.layer))
+            vectors.append(one.y[row])
+        else:
+            names += [Part("head", one.kind, one.layer, head) for head in range(len(one.heads.outputs))]
+            vectors += (one.heads.outputs[:, row, None] @ output_rows(one.heads.module))[:, 0].unbind()
+            bias = bias + one.heads.module.output.bias
+        if not one.residual.pre_norm:
+            norm = FrozenNorm.at(one.residual.norm, one.x[row] + one.y[row])
+            vectors = list(norm.image(torch.stack(vectors)).unbind())
+            bias = norm.image(bias) + norm.bias
+    return [*names, Part("bias")], torch.stack([*vectors, bias])
+
+
+def parts_read(stack: Stack, place: int, row: int) -> tuple[list[Part], Float[Tensor, "P D"]]:
+    """As `parts_before`, after the norm through which sub-layer `place` reads the stream, frozen.
+
+    At the end of the stack this is the final norm, so the vectors sum to the output.
+    """
+    names, vectors = parts_before(stack, place, row)
+    if place < len(stack.sublayers):
+        one = stack.sublayers[place]
+        norm, x = (one.residual.norm, one.x[row]) if one.residual.pre_norm else (None, None)
+    else:
+        norm, x = (stack.norm, stack.x[row]) if isinstance(stack.norm, nn.LayerNorm) else (None, None)
+    if norm is None or x is None:
+        return names, vectors
+    frozen = FrozenNorm.at(norm, x)
+    vectors = frozen.image(vectors)
+    vectors[-1] += frozen.bias
+    return names, vectors
+
+
+def norms_after(stack: Stack, place: int, row: int) -> list[FrozenNorm]:
+    """The norms that what sub-layer `place` adds in this row passes up to the stack's output, frozen."""
+    norms = [
+        FrozenNorm.at(one.residual.norm, one.x[row] + one.y[row])
+        for one in stack.sublayers[place:]
+        if not one.residual.pre_norm
+    ]
+    if isinstance(stack.norm, nn.LayerNorm):
+        norms.append(FrozenNorm.at(stack.norm, stack.x[row]))
+    return norms

@@ -1,0 +1,132 @@
+"""Instruments that need whole translations: interventions with a baseline, and surveys of many sentences.
+
+The others are functions of `model.analysis` on the ids of one pair, `Translator.pair`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from model.analysis.examples import Survey
+from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
+from model.decoding.search import SearchOptions
+from model.errors import UserError
+from model.results import AblationResult, Head, Translation
+from model.translator import Translator
+
+MAX_SAMPLE = 50  # sentences whose mean is a baseline
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the outputs of heads are replaced by, and in which rows."""
+
+    outputs: HeadOutputs | None = None  # None: zero
+    name: str = "zero"  # or "mean", "sentence"
+    sentences: int = 0  # that the mean is taken over
+    translation: str = ""  # of the other sentence
+
+
+def mean_baseline(translator: Translator, sentences: Sequence[str]) -> Baseline:
+    """The mean output of each head over sentences and the model's greedy translations of them.
+
+    Sentences that the model cannot read are left out. Raises UserError if none is left or there are too
+    many.
+    """
+    if not 0 < len(sentences) <= MAX_SAMPLE:
+        raise UserError(f"Give 1 to {MAX_SAMPLE} sentences for the mean.")
+    outputs, count = _mean(translator, tuple(sentences))
+    return Baseline(outputs, "mean", count)
+
+
+@lru_cache(maxsize=8)
+def _mean(translator: Translator, sentences: tuple[str, ...]) -> tuple[HeadOutputs, int]:
+    found = [
+        head_outputs(translator.checkpoint.model, *translator.pair(sentences[place], ids))
+        for place, ids in _translations(translator, sentences, SearchOptions())
+        if not isinstance(ids, UserError)
+    ]
+    if not found:
+        raise UserError("The model can read none of these sentences; give others.")
+    return mean_outputs(found), len(found)
+
+
+def sentence_baseline(translator: Translator, other: str) -> Baseline:
+    """What each head gives for another sentence and the model's greedy translation of it."""
+    return _sentence(translator, other)
+
+
+@lru_cache(maxsize=8)
+def _sentence(translator: Translator, other: str) -> Baseline:
+    translation = translator.translate(other)
+    outputs = head_outputs(translator.checkpoint.model, *translator.pair(other, translation.ids))
+    return Baseline(outputs, "sentence", 0, translation.text)
+
+
+def intervene(
+    translator: Translator,
+    text: str,
+    heads: Iterable[Head],
+    baseline: Baseline | None = None,
+    row: int | None = None,
+    *,
+    beam_size: int = 1,
+    length_penalty: float = 1.0,
+    target: str | Sequence[int] | None = None,
+    prefix: str | Sequence[int] = (),
+) -> AblationResult:
+    """Translate with the heads' outputs replaced by a baseline, in all rows or in one; see `intervention`.
+
+    Zero in all rows, the default, is `Translator.mute`. A row is that of the source for heads of the
+    encoder, and a step of the translation for the others. Raises UserError as `Translator.mute` does, and
+    for a row that does not exist.
+    """
+    heads = tuple(heads)
+    if target is None:
+        original = translator.translate(text, beam_size, length_penalty, prefix=prefix)
+    else:
+        original = translator.score(text, target)
+    source, steps = len(original.attention.source), len(original.ids)
+    if row is not None and any(row >= (source if head.kind == "encoder" else steps) for head in heads):
+        raise UserError(f"There is no row {row}; the sentence has {source} rows and its translation {steps}.")
+    limit = SearchOptions(beam_size, length_penalty).limit(source)
+    config = translator.checkpoint.model.config
+    outputs = None if baseline is None else baseline.outputs
+    gates = intervention(config, heads, Rows(source, max(limit, steps)), outputs, row)
+    gates = gates.to(translator.device)
+    return translator.compare(text, original, heads, gates, beam_size, length_penalty, prefix)
+
+
+def survey_sentences(
+    translator: Translator, sentences: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+) -> Iterator[tuple[int, Translation | UserError]]:
+    """The translation of each sentence with every weight, or why there is none; longest sentences first."""
+    options = SearchOptions(beam_size, length_penalty)
+    for place, ids in _translations(translator, sentences, options):
+        yield place, ids if isinstance(ids, UserError) else translator.score(sentences[place], ids)
+
+
+def survey(translator: Translator, sentences: Sequence[str]) -> Survey:
+    """What every head does over sentences and the model's greedy translations.
+
+    Sentences that the model cannot read are left out.
+    """
+    found = Survey()
+    for place, result in survey_sentences(translator, sentences):
+        if not isinstance(result, UserError):
+            found.add(result.attention, place)
+    return found
+
+
+def _translations(
+    translator: Translator, sentences: Sequence[str], options: SearchOptions
+) -> Iterator[tuple[int, Sequence[int] | UserError]]:
+    for place, found in translator.translate_lines(sentences, options):
+        if isinstance(found, UserError):
+            yield place, found
+        elif not found:
+            yield place, UserError("There is nothing to translate; type a sentence.")
+        else:
+            yield place, found[0].ids

@@ -1,0 +1,164 @@
+"""The answers of the instruments are the numbers of model.analysis, in the page's words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from model.analysis.patching import head_outputs
+from model.results import KINDS, Head
+from tests.viz.questions import COMMON, GOOD, IDS, TEXT, TRANSLATOR
+from viz.payload import to_json
+from viz.server.backend import Backend
+
+BACKEND = Backend({"tiny": TRANSLATOR})
+OTHER = "Die Tür ist heiß."
+
+
+def ask(do, **fields):
+    reply = json.loads(to_json(BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})))
+    assert "error" not in reply, reply["error"]
+    return reply["answer"]
+
+
+def logits():
+    model = TRANSLATOR.checkpoint.model
+    source, read = TRANSLATOR.pair(TEXT, IDS)
+    with torch.no_grad():
+        return model(source[None], read[None])[0]
+
+
+def test_the_lens_ends_with_the_models_alternatives():
+    answer, record = ask("lens"), TRANSLATOR.score(TEXT, IDS)
+    for step, alternatives in enumerate(record.alternatives):
+        assert answer["words"][-1][step] == [one.token.id for one in alternatives]
+        values = [one.log_probability for one in alternatives]
+        assert answer["log_probabilities"][-1][step] == pytest.approx(values, abs=1e-4)
+        assert answer["chosen"][-1][step] == pytest.approx(record.log_probabilities[step], abs=1e-4)
+    for alternative in record.alternatives[0]:
+        token = alternative.token
+        assert answer["tokens"][str(token.id)]["text"] == token.text
+    assert len(answer["leads_from"]) == len(IDS)
+
+
+def total(shares):
+    numbers = [shares["tokens"], shares["positions"], shares["feed_forward"], *shares["heads"].values()]
+    return sum(float(torch.tensor(one).sum()) for one in numbers) + shares["bias"]
+
+
+@pytest.mark.parametrize("other", [None, 5])
+def test_contributions_sum_to_the_logit_or_the_difference(other):
+    answer = ask("contributions", other=other)
+    row = logits()[1]
+    expected = float(row[IDS[1]] - (0 if other is None else row[other]))
+    assert answer["logit"] == pytest.approx(expected, abs=1e-4)
+    assert total(answer["decoder"]) == pytest.approx(expected, abs=2e-4)
+    cross = torch.tensor(answer["decoder"]["heads"]["cross"]).sum()
+    assert total(answer["encoder"]) == pytest.approx(float(cross), abs=2e-4)
+    for kind in KINDS:
+        assert (
+            torch.tensor(answer["gradient"][kind]).shape == getattr(TRANSLATOR.importance(TEXT), kind).shape
+        )
+    assert len(answer["tokens"]) == (1 if other is None else 2)
+
+
+def test_the_score_is_that_of_the_cell():
+    answer, cell = ask("score_split"), ask("cell", **GOOD["score_split"])
+    assert answer["score"] == pytest.approx(cell["score"], abs=1e-5)
+    matrix = torch.tensor(answer["matrix"])
+    assert matrix.shape == (len(answer["query_parts"]), len(answer["key_parts"]))
+    assert float(matrix.sum()) == pytest.approx(cell["score"], abs=1e-3)
+    assert {"name": "head", "kind": "decoder", "layer": 2, "head": 0} in answer["query_parts"]
+
+
+def test_writing_names_words_of_the_right_vocabulary():
+    answer, cell = ask("writing"), ask("cell", **GOOD["writing"])
+    assert answer["weight"] == pytest.approx(cell["weights"][1], abs=1e-5)
+    assert answer["weight"] * answer["norm"] == pytest.approx(cell["norm"], abs=1e-4)
+    changes = [change for _, change in answer["up"]]
+    assert changes == sorted(changes, reverse=True)
+    words = [word for word, _ in (*answer["up"], *answer["down"])]
+    assert set(answer["tokens"]) == {str(word) for word in words}
+    assert ask("writing", kind="encoder", layer=0)["up"]
+
+
+def test_to_intervene_with_zero_is_to_mute():
+    heads = GOOD["mute"]["heads"]
+    answer = ask("intervene", heads=heads, baseline="zero", row=None)
+    muted = ask("mute")
+    baseline = answer.pop("baseline")
+    assert baseline == {"name": "zero", "sentences": 0, "translation": "", "rows": None}
+    for name in ("text", "words", "original_words", "differences"):
+        assert answer[name] == muted[name]
+
+
+def test_a_patch_says_how_many_rows_the_other_sentence_has():
+    answer = ask("intervene")
+    translation = TRANSLATOR.translate(OTHER)
+    outputs = head_outputs(TRANSLATOR.checkpoint.model, *TRANSLATOR.pair(OTHER, translation.ids))
+    rows = {kind: getattr(outputs, kind).shape[2] for kind in KINDS}
+    assert answer["baseline"]["rows"] == rows
+    assert answer["baseline"]["translation"] == translation.text
+    assert answer["differences"][0] == 0  # row 1 cannot change the step before it
+    assert any(answer["differences"][1:])
+
+
+def test_a_mean_says_over_how_many_sentences():
+    answer = ask("intervene", baseline="mean", sample=[TEXT, OTHER, "漢字"])
+    assert answer["baseline"]["sentences"] == 2
+    assert answer["baseline"]["rows"] is None
+
+
+def test_removal_begins_at_the_probability_of_the_record():
+    answer, record = ask("removal"), TRANSLATOR.score(TEXT, IDS)
+    names = [curve["name"] for curve in answer["curves"]]
+    assert names == ["weight", "norm", "rollout", "value zeroing", "random"]
+    for curve in answer["curves"]:
+        expected = torch.tensor(record.log_probabilities[2]).exp()
+        assert curve["probabilities"][0] == pytest.approx(float(expected), abs=1e-5)
+    weights = record.attention.cross[1, 2, 2]
+    order = answer["curves"][0]["order"]
+    assert order == weights.argsort(descending=True).tolist()[: len(order)]
+    assert ask("removal", head=None)["curves"][0]["probabilities"] != answer["curves"][0]["probabilities"]
+
+
+def test_links_are_between_the_words_of_the_record():
+    answer = ask("links")
+    assert answer["source_words"] == ["Ein", "kleiner", "Hund", "läuft", "."]
+    assert answer["target_words"] == ["A", "small", "dog", "runs", "."]
+    assert answer["gold"] == [[0, 0], [1, 1]]
+    assert [one["name"] for one in answer["methods"]] == ["best head", "average", "head", "head"]
+    for one in answer["methods"]:
+        assert all(source < 5 and target < 5 for source, target in one["links"])
+        linked = {source for source, _ in one["grown"]}
+        assert one["unlinked"] == [word for word in range(5) if word not in linked]
+        assert 0 <= one["errors"]["links"] <= 1
+    assert answer["methods"][2]["head"] == list(Head("cross", 3, 1))
+    assert len(answer["coverage"]) == 5
+    plain = ask("links", head=None, gold="")
+    assert plain["gold"] is None
+    assert {one["errors"] for one in plain["methods"]} == {None}
+
+
+def test_examples_name_cells_of_the_translations():
+    answer = ask("examples", sentences=[*GOOD["examples"]["sentences"], "漢字"])
+    assert set(answer["sentences"]) == {"0", "1"}
+    assert answer["skipped"][0][0] == 2
+    cross = answer["kinds"]["cross"]
+    records = [TRANSLATOR.translate(text).attention for text in GOOD["examples"]["sentences"]]
+    assert cross["rows"] == sum(len(record.predicted) for record in records)
+    for layer, heads in enumerate(cross["heads"]):
+        for head, one in enumerate(heads):
+            assert sum(one["roles"].values()) == 2
+            for weight, sentence, row, column in one["hits"]:
+                assert weight == pytest.approx(
+                    float(records[sentence].cross[layer, head, row, column]), abs=1e-4
+                )
+
+
+def test_examples_without_a_readable_sentence_are_empty():
+    answer = ask("examples", sentences=["", "漢字"])
+    assert (answer["sentences"], answer["kinds"]) == ({}, {})
+    assert [place for place, _ in answer["skipped"]] == [0, 1]

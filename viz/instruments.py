@@ -1,0 +1,243 @@
+"""What the instruments find, as plain values: the server sends them, and the charts draw them.
+
+Words are ids of the target vocabulary, unless said otherwise; `tokens` says how each of them is written.
+Layers, heads, rows and columns count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from model.analysis.alignment import (
+    WordLinks,
+    best_links,
+    coverage,
+    parse_gold,
+    sentence_error,
+    unlinked,
+    word_links,
+)
+from model.analysis.circuits import Push, split_score, writing
+from model.analysis.contrast import StackShares, contributions
+from model.analysis.examples import N_PAIRS, Survey
+from model.analysis.faithfulness import removal_curves
+from model.analysis.lens import lens
+from model.errors import UserError, quote_untrusted
+from model.instruments import survey_sentences
+from model.network.transformer import check_head
+from model.results import KINDS, AttentionRecord, Head, Token
+from model.translator import Translator
+
+
+def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
+    """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities."""
+    found = lens(translator.checkpoint.model, *translator.pair(text, ids), _tensor(translator, ids))
+    return {
+        "words": found.words.tolist(),
+        "log_probabilities": rounded(found.log_probabilities),
+        "chosen": rounded(found.chosen),
+        "leads_from": list(found.leads_from),
+        "tokens": _tokens(translator, found.words.flatten().tolist()),
+    }
+
+
+def contribution_values(
+    translator: Translator, text: str, ids: Sequence[int], step: int, word: int, other: int | None = None
+) -> dict[str, Any]:
+    """What each part adds to the logit of `word`, or to its lead over `other`, at one step."""
+    _check_words(translator, word, other)
+    found = contributions(translator.checkpoint.model, *translator.pair(text, ids), step, word, other)
+    return {
+        "logit": round(found.logit, 6),
+        "decoder": _shares(found.decoder),
+        "encoder": _shares(found.encoder),
+        "gradient": {kind: rounded(getattr(found.gradient, kind)) for kind in KINDS},
+        "tokens": _tokens(translator, [word] if other is None else [word, other]),
+    }
+
+
+def score_values(
+    translator: Translator, text: str, ids: Sequence[int], head: Head, row: int, column: int
+) -> dict[str, Any]:
+    """The score of one cell over pairs of what wrote the query and what wrote the key."""
+    found = split_score(translator.checkpoint.model, *translator.pair(text, ids), head, row, column)
+    return {
+        "score": round(found.score, 6),
+        "query_parts": [part._asdict() for part in found.query_parts],
+        "key_parts": [part._asdict() for part in found.key_parts],
+        "matrix": rounded(found.matrix),
+    }
+
+
+def writing_values(
+    translator: Translator, text: str, ids: Sequence[int], head: Head, row: int, column: int
+) -> dict[str, Any]:
+    """The words that a head pushes up and down; for a head of the encoder, of the source vocabulary."""
+    found = writing(translator.checkpoint.model, *translator.pair(text, ids), head, row, column)
+    source = head.kind == "encoder"
+    return {
+        "weight": round(found.weight, 6),
+        "norm": round(found.norm, 6),
+        "up": [_push(push) for push in found.up],
+        "down": [_push(push) for push in found.down],
+        "tokens": _tokens(translator, [push.word for push in (*found.up, *found.down)], source),
+    }
+
+
+def removal_values(
+    translator: Translator,
+    text: str,
+    ids: Sequence[int],
+    kind: str,
+    layer: int,
+    head: int | None,
+    row: int,
+    step: int,
+) -> dict[str, Any]:
+    """The probability of the word of `step` while cells of one row are removed, ranked in five ways."""
+    source, read = translator.pair(text, ids)
+    predicted = _tensor(translator, ids)
+    found = removal_curves(translator.checkpoint.model, source, read, predicted, kind, layer, head, row, step)
+    return {
+        "curves": [
+            asdict(curve) | {"probabilities": [round(value, 6) for value in curve.probabilities]}
+            for curve in found
+        ],
+        "tokens": _tokens(translator, [ids[step]]),
+    }
+
+
+def link_values(
+    translator: Translator, text: str, ids: Sequence[int], head: Head | None = None, gold: str = ""
+) -> dict[str, Any]:
+    """Word links by the best head, the average and, if given, one head; errors against `gold` if given.
+
+    `gold` is in Pharaoh form, words counted from 0, with ipj for a possible link.
+    """
+    record = translator.score(text, ids).attention
+    methods = [("best head", best_links(record)), ("average", word_links(record, None, False))]
+    if head is not None:
+        check_head(translator.checkpoint.model.config, head)
+        if head.kind != "cross":
+            raise UserError("Only a head of cross-attention links words; choose one.")
+        methods += [("head", word_links(record, head, shifted)) for shifted in (False, True)]
+    reference = parse_gold(gold, first=0) if gold.strip() else None
+
+    def values(name: str, found: WordLinks) -> dict[str, Any]:
+        both = {"links": found.forward, "grown": found.grown}
+        errors = None
+        if reference is not None:
+            errors = {
+                each: round(sentence_error(links, reference, record), 6) for each, links in both.items()
+            }
+        return {
+            "name": name,
+            "head": None if found.head is None else list(found.head),
+            "shifted": found.shifted,
+            "agreement": round(found.agreement, 6),
+            **{each: sorted(map(list, links)) for each, links in both.items()},
+            "unlinked": list(unlinked(found.grown, record)),
+            "errors": errors,
+        }
+
+    return {
+        "methods": [values(*method) for method in methods],
+        "coverage": rounded(coverage(record)),
+        "source_words": word_texts(record.source),
+        "target_words": word_texts(record.predicted),
+        "gold": None if reference is None else sorted(map(list, reference.possible)),
+    }
+
+
+def survey_values(
+    translator: Translator, sentences: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
+) -> dict[str, Any]:
+    """What every head does over some sentences. Answers about further sentences can be added to it.
+
+    `distances` are sums over `rows`; hits, pairs and roles of several answers are joined.
+    """
+    found = Survey()
+    records: dict[int, AttentionRecord] = {}
+    skipped: list[list[Any]] = []
+    for place, result in survey_sentences(translator, sentences, beam_size, length_penalty):
+        if isinstance(result, UserError):
+            skipped.append([place, str(result)])
+        else:
+            found.add(result.attention, place)
+            records[place] = result.attention
+    return {
+        "sentences": {
+            place: {side: [token.text for token in getattr(record, side)] for side in ("source", "predicted")}
+            for place, record in sorted(records.items())
+        },
+        "skipped": sorted(skipped),
+        "kinds": {kind: _survey_of_kind(found, kind) for kind in found.kinds},
+    }
+
+
+def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
+    survey = found.kinds[kind]
+    return {
+        "rows": survey.rows,
+        "distances": rounded(survey.distances),
+        "heads": [
+            [
+                {
+                    "hits": [[round(hit.weight, 6), *hit[1:]] for hit in head.hits],
+                    "pairs": [[*pair, count] for pair, count in head.pairs.most_common(N_PAIRS)],
+                    "roles": dict(head.roles),
+                }
+                for head in layer
+            ]
+            for layer in survey.heads
+        ],
+    }
+
+
+def word_texts(tokens: Iterable[Token]) -> list[str]:
+    """The words of a sentence as a person reads them."""
+    words: dict[int, str] = {}
+    for token in tokens:
+        if token.word is not None:
+            words[token.word] = words.get(token.word, "") + token.text.strip()
+    return [words[place] for place in sorted(words)]
+
+
+def rounded(numbers: torch.Tensor) -> list[Any]:
+    """Numbers with the six decimals that the page needs."""
+    return numbers.cpu().double().round(decimals=6).tolist()
+
+
+def _shares(found: StackShares) -> dict[str, Any]:
+    return {
+        "tokens": rounded(found.tokens),
+        "positions": rounded(found.positions),
+        "heads": {kind: rounded(values) for kind, values in found.heads.items()},
+        "feed_forward": rounded(found.feed_forward),
+        "bias": round(found.bias, 6),
+    }
+
+
+def _push(push: Push) -> list[float]:
+    return [push.word, round(push.change, 6)]
+
+
+def _tokens(translator: Translator, ids: Iterable[int], source: bool = False) -> dict[int, dict[str, Any]]:
+    """How each id is written."""
+    tokenizer = translator.checkpoint.source_tokenizer if source else translator.checkpoint.target_tokenizer
+    return {index: asdict(tokenizer.tokens([index])[0]) for index in dict.fromkeys(ids)}
+
+
+def _tensor(translator: Translator, ids: Sequence[int]) -> torch.Tensor:
+    return torch.tensor(list(ids), device=translator.device)
+
+
+def _check_words(translator: Translator, *words: int | None) -> None:
+    size = len(translator.checkpoint.target_tokenizer)
+    for word in words:
+        if word is not None and not 0 <= word < size:
+            raise UserError(f"There is no word {quote_untrusted(word)}; give an id from 0 to {size - 1}.")

@@ -77,6 +77,9 @@ kernels: $(TESTS_INSTALLED) ## assemble the WebAssembly of the engine in the bro
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
 
+static: $(APP_INSTALLED) ## write dist/, the page without a server; MODELS="de-en reverse" chooses, SINGLE=1 makes one file
+	$(PYTHON) -m viz static $(MODELS) $(if $(SINGLE),--single) $(ARGS)
+
 # What a Space gets: what app.py needs, and what README.md and docs/ show or link to, in the state that git holds.
 SPACE_FILES = git ls-files -z -- app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md
 

@@ -1,9 +1,10 @@
-"""Command line: `python -m viz export` (a translation as HTML), `python -m viz study` (a study as a page)."""
+"""Command line: `python -m viz` export (a translation as HTML), static (the page without a server), study."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +13,10 @@ import tyro
 from model import Translator
 from model.analysis.study import load_studies
 from model.errors import UserError
-from model.storage.checkpoint import find_model
+from model.storage.checkpoint import find_model, list_models
 from viz import export as exporter
 from viz.payload import encode
+from viz.static.site import write_site
 from viz.study.page import PAGE, write_captions, write_page
 
 
@@ -61,10 +63,38 @@ def study(
     print(f"{directory / PAGE}: {', '.join(each.model for each in studies)}")
 
 
+def static(
+    names: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
+    output: Path = Path("dist"),
+    models: Path = Path("assets/models"),
+    examples: Path = Path("assets/examples.json"),
+    captions: Path = Path("assets/captions.json"),
+    single: bool = False,
+) -> None:
+    """Write the page that needs no server, in which the models run in the browser.
+
+    Args:
+        names: models of the models folder; all of them by default.
+        output: the folder to write; a former page in it is replaced.
+        models: the folder that holds the model directories.
+        examples: the page's example sentences by model.
+        captions: captions of the examples.
+        single: write one file that also works without a web server.
+    """
+    found = [find_model(name, models) for name in names] if names else list_models(models)
+    if not found:
+        raise UserError(f"There is no model in {models}; train one or name another folder.")
+    sentences, texts = (json.loads(path.read_text(encoding="utf-8")) for path in (examples, captions))
+    write_site([Translator.load(path) for path in found], output, sentences, texts, single=single)
+    for path in sorted(path for path in output.rglob("*") if path.is_file()):
+        print(f"{path}: {path.stat().st_size / 1000:,.0f} kB")
+
+
 def main() -> None:
     """Run the command line."""
     try:
-        tyro.extras.subcommand_cli_from_dict({"export": export, "study": study}, prog="python -m viz")
+        commands: dict[str, Callable[..., None]] = {"export": export, "static": static, "study": study}
+        tyro.extras.subcommand_cli_from_dict(commands, prog="python -m viz")
     except (UserError, OSError) as error:
         sys.exit(str(error))
 

@@ -56,7 +56,7 @@ def document(payload: Mapping[str, Any], address: bool = True) -> str:
     """Return the HTML file as text; with `address`, the file's address follows the view."""
     look, code = style("viewer.css", "panels.css"), script()
     start = START.format(address="true" if address else "false")
-    policy = POLICY.format(scripts=f"{_hash(code)} {_hash(start)}", style=_hash(look))
+    policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
     return DOCUMENT.format(
         policy=policy,
         look=look,
@@ -68,7 +68,7 @@ def document(payload: Mapping[str, Any], address: bool = True) -> str:
     )
 
 
-def _hash(content: str) -> str:
+def element_hash(content: str) -> str:
     """Return the hash of an element's content, as a content security policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 

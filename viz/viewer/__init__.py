@@ -23,7 +23,7 @@ _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.
 
 @cache
 def modules(entries: tuple[str, ...] = VIEWER) -> dict[str, str]:
-    """Return the text of each module that these need, by its path here; a module comes after those it imports."""
+    """Return the text of each module that these need, by its path; a module comes after those it imports."""
     texts: dict[str, str] = {}
     imports: dict[str, list[str]] = {}
     waiting = list(entries)
@@ -46,7 +46,9 @@ def script(entries: tuple[str, ...] = VIEWER) -> str:
 
     Each module becomes a function that is called at once and returns its exports.
     """
-    source = "\n".join(("const modules = {};", *(_as_function(*module) for module in modules(entries).items())))
+    source = "\n".join(
+        ("const modules = {};", *(_as_function(*module) for module in modules(entries).items()))
+    )
     public = ", ".join(f"...modules['{name}']" for name in entries)
     return f"globalThis.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ {public} }};\n}})();\n"
 

@@ -17,8 +17,8 @@ from model import Translator
 from tests.viz.test_viewer import node
 from viz.payload import to_json
 from viz.server.backend import Backend
-from viz.static.site import identity_of
 from viz.static.settings import settings
+from viz.static.site import identity_of
 from viz.viewer import HERE as VIEWER
 
 TOLERANCE = 1.01e-4  # of a log-probability; relative for the large ones of random models and of long sums

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +23,25 @@ def stored(folder: Path, checkpoint: Checkpoint, *, bits: int) -> Translator:
     """The model after it was written with weights in so many bits."""
     save(checkpoint, folder, eight_bit=bits == 8)
     if bits == 32:
-        save_file({name: each.detach().clone() for name, each in checkpoint.model.named_parameters()}, folder / WEIGHTS)
+        save_file(
+            {name: each.detach().clone() for name, each in checkpoint.model.named_parameters()},
+            folder / WEIGHTS,
+        )
     return Translator.load(folder)
 
 
 @pytest.fixture(scope="module")
-def translators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Translator]]:
+def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Translator]:
     """Small models that differ in everything that a file may say."""
     folder = tmp_path_factory.mktemp("models")
     joint, sided = tiny_checkpoint(seed=1), tiny_checkpoint(tied=False, seed=2, norm="post")
-    models = {
+    return {
         "int8": stored(folder / "int8", joint, bits=8),
         "float16": stored(folder / "float16", joint, bits=16),
         "float32": stored(folder / "float32", joint, bits=32),
         "sided": stored(folder / "sided", sided, bits=8),
         "separate": stored(folder / "separate", tiny_checkpoint(seed=3, separate_output=True), bits=8),
     }
-    yield models
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["WebAssembly", "JavaScript"])
@@ -50,7 +51,10 @@ def wasm(request: pytest.FixtureRequest) -> bool:
 
 def check(folder: Path, translators: dict[str, Translator], requests: list[Any], wasm: bool = True) -> None:
     pairs = zip(
-        requests, ask_engine(folder, translators, requests, wasm), ask_server(translators, requests), strict=True
+        requests,
+        ask_engine(folder, translators, requests, wasm),
+        ask_server(translators, requests),
+        strict=True,
     )
     wrong = {
         f"{request['do']} {request['model']} {request['text']!r}": found
@@ -68,13 +72,17 @@ def test_every_request_gets_the_answer_of_the_server(tmp_path, translators, wasm
         for do, fields in GOOD.items()
         if not do.startswith("training")
     ]
-    assert {request["do"] for request in requests} == {name for name in GOOD if not name.startswith("training")}
+    assert {request["do"] for request in requests} == {
+        name for name in GOOD if not name.startswith("training")
+    }
     check(tmp_path, translators, requests, wasm)
 
 
 def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, translators):
     config = translators["int8"].checkpoint.model.config
-    layers = {kind: config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers for kind in KINDS}
+    layers = {
+        kind: config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers for kind in KINDS
+    }
     heads = [(kind, layer, 1) for kind in KINDS for layer in range(layers[kind])]
     muted = [{"do": "mute", "heads": [list(head)], "ids": IDS} for head in heads]
     cells = [
@@ -128,4 +136,3 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     for name in ("metrics.jsonl", "probes.safetensors"):
         (directory / name).unlink()
         check(tmp_path, {"tiny": translator}, requests[:1])
-

@@ -6,6 +6,7 @@ import { createTraining, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 
 const HANDLERS = {
+  load: () => null, // only loads the model; a server has loaded all of them
   translate: (loaded, asked) => payload(loaded, asked, translate(loaded.translator, asked.text, optionsOf(asked))),
   target: (loaded, asked) => payload(loaded, asked, score(loaded.translator, asked.text, asked.ids)),
   score: (loaded, asked) => payload(loaded, asked, score(loaded.translator, asked.text, asked.target)),

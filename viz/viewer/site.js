@@ -19,7 +19,7 @@ export async function startSite(site, { engine, embedded, stored }) {
   const answerer = createAnswerer(site, { engine, embedded }, (loading) => showProgress(page, loading));
   const viewer = mount(document.querySelector('.headlight'), { address: true, ask: answerer });
   const state = { site, page, viewer, ask: answerer, stored, latest: null };
-  window.Headlight.viewer = viewer;
+  window.Headlight.viewer = { ...viewer, ask: answerer };
   fill(state);
   await arrive(state);
 }

@@ -40,13 +40,13 @@ def ask_engine(
         [node(), "tests/answers.mjs"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    return [_unpacked(each) for each in json.loads((folder / "answers.json").read_text("utf-8"))]
+    return [unpacked(each) for each in json.loads((folder / "answers.json").read_text("utf-8"))]
 
 
 def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request]) -> list[dict[str, Any]]:
     """The server's replies to the same requests."""
     backend = Backend(translators)
-    return [_unpacked(json.loads(to_json(backend.answer(request)))) for request in requests]
+    return [unpacked(json.loads(to_json(backend.answer(request)))) for request in requests]
 
 
 def _identity(translator: Translator) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _identity(translator: Translator) -> dict[str, Any]:
     return identity_of(translator) | {"directory": str(translator.directory), "files": files}
 
 
-def _unpacked(value: Any) -> Any:
+def unpacked(value: Any) -> Any:
     """The value with the codes of its arrays as numbers."""
     match value:
         case {"shape": shape, "data": data, **rest}:
@@ -63,9 +63,9 @@ def _unpacked(value: Any) -> Any:
             codes = np.frombuffer(raw, "<u4" if "unit" in rest else "<u2").astype(np.float64)
             return {"shape": shape, "values": codes * rest.get("unit", 1 / 65535)}
         case dict():
-            return {name: _unpacked(each) for name, each in value.items()}
+            return {name: unpacked(each) for name, each in value.items()}
         case list():
-            return [_unpacked(each) for each in value]
+            return [unpacked(each) for each in value]
     return value
 
 

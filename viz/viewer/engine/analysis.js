@@ -1,7 +1,7 @@
 // What the model's inside says about its heads: gates, importance, norm-based weights, rollout and single cells, as
 // model/analysis defines them.
 
-import { logSumExp, logitsOf } from './model.js';
+import { predict } from './model.js';
 import { createSequence, crossMemories, decode, encode, softmax } from './network.js';
 import { kindsOf } from './payload.js';
 import { pass, read } from './translator.js';
@@ -70,14 +70,12 @@ function totalsFrom(model, x, target, layer, gates, crossOf) {
     const sequence = createSequence(network, crossOf(copy), each);
     return target.map((_, position) => ({ sequence, position }));
   });
-  const logits = logitsOf(model, decode(network, rows, repeated(x, gates.length), { from: layer }));
-  const size = logits.length / rows.length;
-  const steps = rows.map((_, row) => logits.subarray(row * size, (row + 1) * size));
+  const steps = predict(model, decode(network, rows, repeated(x, gates.length), { from: layer }));
   return gates.map((_, copy) => totalOf(steps.slice(copy * target.length, (copy + 1) * target.length), target));
 }
 
 function totalOf(steps, target) {
-  return steps.reduce((total, logits, step) => total + logits[target[step]] - logSumExp(logits), 0);
+  return steps.reduce((total, { logits, norm }, step) => total + logits[target[step]] - norm, 0);
 }
 
 function repeated(x, count) {

@@ -98,13 +98,18 @@ function positionOf({ positions, network: { width } }, position) {
   return positions[position];
 }
 
-// Scores of each entry of the vocabulary for hidden rows.
-export function logitsOf({ network: { products, output, width } }, hidden) {
-  return products.multiply(output, hidden.length / width, hidden);
+// What the model predicts for each hidden row: { logits, norm }. A logit minus the norm, the logarithm of the sum of
+// the exponentials, is a log-probability.
+export function predict({ network: { products, output, width } }, hidden) {
+  const rows = hidden.length / width;
+  const all = products.multiply(output, rows, hidden);
+  return Array.from({ length: rows }, (_, row) => {
+    const logits = all.subarray(row * output.outputs, (row + 1) * output.outputs);
+    return { logits, norm: logSumExp(logits) };
+  });
 }
 
-// The logarithm of the sum of the exponentials of a row of logits.
-export function logSumExp(logits) {
+function logSumExp(logits) {
   let most = -Infinity;
   for (let place = 0; place < logits.length; place += 1) if (logits[place] > most) most = logits[place];
   let total = 0;

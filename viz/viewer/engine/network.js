@@ -57,7 +57,7 @@ function encoderLayer(network, layer, x, count, { gates, trace }) {
   const block = network.encoder[layer];
   const rows = x.length / width;
   const length = rows / count;
-  if (trace) trace.inputs.encoder.push(x);
+  trace?.inputs.encoder.push(x);
   const projected = products.multiply(block.self.project, rows, pre(network, x, block.selfNorm));
   const joined = new Float32Array(rows * width);
   for (let copy = 0; copy < count; copy += 1) {
@@ -115,7 +115,7 @@ function decoderLayer(network, layer, rows, x, trace) {
   const { width, products } = network;
   const block = network.decoder[layer];
   const count = rows.length;
-  if (trace) trace.inputs.decoder.push(x);
+  trace?.inputs.decoder.push(x);
   const projected = products.multiply(block.self.project, count, pre(network, x, block.selfNorm));
   rows.forEach(({ sequence, position }, row) => {
     const memory = withRoom(sequence.layers[layer], position);
@@ -165,30 +165,31 @@ function withRoom(memory, position) {
 function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights) {
   const scale = headWidth ** -0.5;
   const scores = new Float32Array(count);
+  const { array: queries } = query; // the loops below are the engine's hottest in JavaScript
+  const { array: keys, stride } = memory;
+  const { array: outputs } = output;
   for (let head = 0; head < heads; head += 1) {
-    const shift = head * headWidth;
-    for (let key = 0; key < count; key += 1) {
-      const from = memory.start + key * memory.stride + shift;
+    const [from, to] = [query.start + head * headWidth, output.start + head * headWidth];
+    let at = memory.start + head * headWidth;
+    for (let key = 0; key < count; key += 1, at += stride) {
       let score = 0;
-      for (let place = 0; place < headWidth; place += 1)
-        score += query.array[query.start + shift + place] * memory.array[from + place];
+      for (let place = 0; place < headWidth; place += 1) score += queries[from + place] * keys[at + place];
       scores[key] = score * scale;
     }
     softmax(scores);
     if (weights) weights.array.set(scores, weights.start + head * weights.stride);
     const factor = gate ? gate[head] : 1;
-    if (factor === 0) continue;
-    for (let key = 0; key < count; key += 1) {
-      const from = memory.start + key * memory.stride + width + shift;
+    at = memory.start + head * headWidth + width;
+    for (let key = 0; key < count; key += 1, at += stride) {
       const weight = scores[key] * factor;
-      for (let place = 0; place < headWidth; place += 1)
-        output.array[output.start + shift + place] += weight * memory.array[from + place];
+      for (let place = 0; place < headWidth; place += 1) outputs[to + place] += weight * keys[at + place];
     }
   }
 }
 
 export function softmax(scores) {
-  const most = scores.reduce((largest, score) => Math.max(largest, score), -Infinity);
+  let most = -Infinity;
+  for (let place = 0; place < scores.length; place += 1) if (scores[place] > most) most = scores[place];
   let total = 0;
   for (let place = 0; place < scores.length; place += 1) {
     scores[place] = Math.exp(scores[place] - most);
@@ -258,4 +259,18 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
     },
   };
   return trace;
+}
+
+// The weights of the first `length` steps of a trace that has room for more.
+export function shortTrace(trace, length) {
+  const { decoder, cross } = trace;
+  const short = (kind, columns) => {
+    const weights = new Float32Array(kind.layers * kind.heads * length * columns);
+    for (let line = 0; line < kind.layers * kind.heads * length; line += 1) {
+      const start = (Math.floor(line / length) * kind.rows + (line % length)) * kind.columns;
+      weights.set(kind.weights.subarray(start, start + columns), line * columns);
+    }
+    return { ...kind, rows: length, columns, weights };
+  };
+  return { encoder: trace.encoder, decoder: short(decoder, length), cross: short(cross, cross.columns) };
 }

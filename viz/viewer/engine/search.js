@@ -1,7 +1,7 @@
 // Beam search with a key-value cache, as model/decoding/search.py; greedy decoding is a beam of 1.
 
 import { copySequence, createSequence, decode } from './network.js';
-import { embed, logSumExp, logitsOf } from './model.js';
+import { embed, predict } from './model.js';
 import { BOS_ID, EOS_ID, NEVER_PREDICTED } from './text/tokenizer.js';
 
 // The same sentences as in model/decoding/beam_tree.py.
@@ -26,32 +26,35 @@ export function lengthPenalty(length, alpha) {
 }
 
 // Returns the finished hypotheses, the best first, { ids, logProbability, score, logProbabilities } each, and the nodes
-// of the beam tree if `tree`. A finished hypothesis leaves the beam, which becomes one smaller.
-export function search(model, cross, { beamSize, alpha, best = 1, prefix = [], gates = null, tree = false, limit }) {
-  const options = { beamSize, alpha, best, limit, lastPenalty: lengthPenalty(limit, alpha) };
+// of the beam tree if `tree`. A finished hypothesis leaves the beam, which becomes one smaller. A search with one
+// hypothesis can fill a `trace`; its result then has also the predictions of its `steps`.
+export function search(model, cross, { beamSize, alpha, best = 1, prefix = [], gates = null, tree, limit, trace }) {
+  const options = { beamSize, alpha, best, limit, trace, lastPenalty: lengthPenalty(limit, alpha) };
   const nodes = tree ? [] : null;
-  let beam = [startOf(model, createSequence(model.network, cross, gates), prefix, alpha, nodes)];
+  let beam = [startOf(model, createSequence(model.network, cross, gates), prefix, options, nodes)];
   const finished = [];
   while (beam.length > 0) beam = extend(model, beam, finished, options, nodes);
   return { found: finished.sort((one, other) => other.score - one.score), nodes };
 }
 
-// The hypothesis that has read <s> and the prefix: its tokens, its log-probability up to each of them, the logits of
-// the next token, its cache and its node.
-function startOf(model, sequence, prefix, alpha, nodes) {
+// The hypothesis that has read <s> and the prefix: its tokens, its log-probability up to each of them, what its
+// steps predict, its cache and its node.
+function startOf(model, sequence, prefix, { alpha, trace }, nodes) {
   const read = [BOS_ID, ...prefix];
   const rows = read.map((_, position) => ({ sequence, position }));
-  const logits = logitsOf(model, decode(model.network, rows, embed(model, 'target', read)));
-  const size = logits.length / read.length;
+  const steps = predict(model, decode(model.network, rows, embed(model, 'target', read), { trace }));
   const totals = [0];
   let node = null;
   prefix.forEach((token, step) => {
-    const scores = logits.subarray(step * size, (step + 1) * size);
-    totals.push(Math.fround(totals[step] + Math.fround(scores[token] - logSumExp(scores))));
+    totals.push(Math.fround(totals[step] + chanceOf(steps[step], token)));
     const score = totals[step + 1] / lengthPenalty(step + 1, alpha);
     node = add(nodes, { step, token, parent: node, total: totals[step + 1], score, status: 'kept', reason: 'prefix' });
   });
-  return { tokens: prefix, totals, logits: logits.subarray(prefix.length * size), sequence, node };
+  return { tokens: prefix, totals, steps, sequence, node };
+}
+
+function chanceOf({ logits, norm }, token) {
+  return Math.fround(logits[token] - norm);
 }
 
 // Replaces the hypotheses by their best extensions; those that end go to `finished`.
@@ -70,14 +73,16 @@ function extend(model, beam, finished, options, nodes) {
     if (!isTaken) return;
     const tokens = [...parent.tokens, token];
     const totals = [...parent.totals, total];
-    if (hasEnded) finished.push({ ids: tokens, logProbability: total, score, logProbabilities: differences(totals) });
+    const { steps } = parent;
+    if (hasEnded)
+      finished.push({ ids: tokens, logProbability: total, score, logProbabilities: differences(totals), steps });
     else alive.push({ tokens, totals, parent, node });
   });
   if (finished.length >= best && alive.length > 0) {
     const threshold = finished.map(({ score }) => score).sort((one, other) => other - one)[best - 1];
     if (alive[0].totals.at(-1) / lastPenalty <= threshold) return giveUp(alive, nodes);
   }
-  return advance(model, alive);
+  return advance(model, alive, options);
 }
 
 function fateOf(rank, { beamSize, isTaken, hasEnded, isCut }) {
@@ -95,11 +100,11 @@ function giveUp(alive, nodes) {
 function bestExtensions(beam, count) {
   const found = beam.flatMap((parent) => {
     const total = parent.totals.at(-1);
-    const norm = logSumExp(parent.logits);
-    return largestPlaces(parent.logits, count, NEVER_PREDICTED.length).map((token) => ({
+    const step = parent.steps.at(-1);
+    return largestPlaces(step.logits, count, NEVER_PREDICTED.length).map((token) => ({
       parent,
       token,
-      total: Math.fround(total + Math.fround(parent.logits[token] - norm)),
+      total: Math.fround(total + chanceOf(step, token)),
     }));
   });
   return found.sort((one, other) => other.total - one.total).slice(0, count);
@@ -119,11 +124,13 @@ export function largestPlaces(values, count, first = 0) {
 }
 
 // Reads the newest token of each hypothesis. The first child of a parent takes over its cache, others copy it.
-function advance(model, alive) {
+function advance(model, alive, { trace }) {
   const used = new Set();
   for (const one of alive) {
-    one.sequence = used.has(one.parent) ? copySequence(one.parent.sequence) : one.parent.sequence;
-    used.add(one.parent);
+    const { parent } = one;
+    one.sequence = used.has(parent) ? copySequence(parent.sequence) : parent.sequence;
+    one.steps = trace ? parent.steps : []; // those of all hypotheses would take much memory
+    used.add(parent);
     delete one.parent;
   }
   if (alive.length === 0) return [];
@@ -136,10 +143,8 @@ function advance(model, alive) {
     read,
     read.map(() => position),
   );
-  const logits = logitsOf(model, decode(model.network, rows, x));
-  const size = logits.length / alive.length;
-  alive.forEach((one, row) => {
-    one.logits = logits.subarray(row * size, (row + 1) * size);
+  predict(model, decode(model.network, rows, x, { trace })).forEach((step, row) => {
+    alive[row].steps = [...alive[row].steps, step];
   });
   return alive;
 }

@@ -1,7 +1,7 @@
 // Text in, translation out, with every attention weight: what model/translator.py does with a checkpoint.
 
-import { embed, logSumExp, logitsOf } from './model.js';
-import { createSequence, createTrace, crossMemories, decode, encode } from './network.js';
+import { embed, predict } from './model.js';
+import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
 import { BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
 
@@ -58,15 +58,31 @@ export function translate(translator, text, options) {
   const source = read(translator, text, gates);
   const limit = lengthLimit(source.ids.length);
   const encoded = performance.now();
+  // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
+  const trace = beamSize === 1 ? traceOf(translator, source, limit) : null;
   let results = { found: [], nodes: [] };
   if (given.at(-1) !== EOS_ID && given.length < limit)
-    results = search(translator.model, source.cross, { beamSize, alpha, best, prefix: given, gates, tree, limit });
-  const hypotheses = results.found.map((one) => ({ ...one, text: translator.tokenizers.target.decode(one.ids) }));
+    results = search(translator.model, source.cross, {
+      beamSize,
+      alpha,
+      best,
+      prefix: given,
+      gates,
+      tree,
+      limit,
+      trace,
+    });
   const searched = performance.now();
-  const target = hypotheses[0]?.ids ?? given;
-  const result = resultOf(translator, source, target, { prefixLength: given.length, gates, alpha });
+  const [winner] = results.found;
+  const target = winner?.ids ?? given;
+  const passed =
+    winner && trace
+      ? { trace: shortTrace(trace, target.length), steps: winner.steps }
+      : pass(translator, source, target, gates);
+  const result = resultOf(translator, source, target, { prefixLength: given.length, alpha }, passed);
   const timings = { encode: encoded - started, search: searched - encoded, record: performance.now() - searched };
-  if (hypotheses.length > 0) result.hypotheses = hypotheses;
+  const { target: tokenizer } = translator.tokenizers;
+  if (winner) result.hypotheses = results.found.map((one) => ({ ...one, text: tokenizer.decode(one.ids) }));
   return { ...result, timings, nodes: results.nodes };
 }
 
@@ -78,7 +94,7 @@ export function score(translator, text, given, gates = null) {
   const started = performance.now();
   const source = read(translator, text, gates);
   const encoded = performance.now();
-  const result = resultOf(translator, source, ids, { prefixLength: ids.length, gates });
+  const result = resultOf(translator, source, ids, { prefixLength: ids.length }, pass(translator, source, ids, gates));
   return { ...result, timings: { encode: encoded - started, record: performance.now() - encoded } };
 }
 
@@ -91,24 +107,26 @@ export function read({ model, ...translator }, text, gates) {
   return { text, ids, trace, cross };
 }
 
-// One pass over a target: the trace of every weight, and the logits of each step.
-export function pass({ model }, source, target, gates) {
-  const trace = createTrace(model.network, source.ids.length, target.length);
+// Room for the weights of a target of this length, with the encoder's weights.
+function traceOf({ model }, source, length) {
+  const trace = createTrace(model.network, source.ids.length, length);
   trace.encoder = source.trace.encoder;
   trace.inputs.encoder = source.trace.inputs.encoder;
+  return trace;
+}
+
+// One pass over a target: the trace of every weight, and what each step predicts.
+export function pass({ model }, source, target, gates) {
+  const trace = traceOf({ model }, source, target.length);
   const sequence = createSequence(model.network, source.cross, gates);
   const rows = target.map((_, position) => ({ sequence, position }));
   const hidden = decode(model.network, rows, embed(model, 'target', [BOS_ID, ...target.slice(0, -1)]), { trace });
-  const logits = logitsOf(model, hidden);
-  const size = logits.length / target.length;
-  return { trace, steps: target.map((_, step) => logits.subarray(step * size, (step + 1) * size)) };
+  return { trace, steps: predict(model, hidden) };
 }
 
-function resultOf(translator, source, target, { prefixLength, gates, alpha = 1 }) {
+function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { trace, steps }) {
   const { tokenizers, limits } = translator;
-  const { trace, steps } = pass(translator, source, target, gates);
-  const norms = steps.map(logSumExp);
-  const logProbabilities = steps.map((logits, step) => logits[target[step]] - norms[step]);
+  const logProbabilities = steps.map(({ logits, norm }, step) => logits[target[step]] - norm);
   const total = logProbabilities.reduce((sum, value) => sum + value, 0);
   const text = tokenizers.target.decode(target);
   const tokens = {
@@ -116,10 +134,10 @@ function resultOf(translator, source, target, { prefixLength, gates, alpha = 1 }
     read: tokenizers.target.tokens([BOS_ID, ...target.slice(0, -1)]),
     predicted: tokenizers.target.tokens(target),
   };
-  const alternativesOf = (logits, step) =>
+  const alternativesOf = ({ logits, norm }) =>
     largestPlaces(logits, limits.alternatives).map((id) => ({
       token: tokenizers.target.tokens([id])[0],
-      logProbability: logits[id] - norms[step],
+      logProbability: logits[id] - norm,
     }));
   const own = { ids: target, text, logProbability: total, score: total / lengthPenalty(target.length, alpha) };
   const notices = prefixLength < target.length ? noticesOf(translator, tokens.source, own) : [];

@@ -1,13 +1,11 @@
-"""Print how fast the model runs in the page without a server, in Chromium on one core: `make bench-browser`."""
+"""Print the speed of the model in the page without a server, in Chromium on a core: `make bench-browser`."""
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
 
 import tyro
 from playwright.sync_api import Page, sync_playwright
@@ -17,8 +15,8 @@ from model import Translator
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.static_site import SEEN, served, write
 
-SENTENCE = "Eine Frau liest ihrem Enkel am Fenster eine neue Geichte vor."
-SHORT = "Der kleine Hund schläft heute unter dem Tisch."  # 12 tokens on the longer side
+SENTENCE = "Der kleine Hund schläft heute unter dem alten Tisch im Garten."  # 15 tokens in English
+SHORT = "Der kleine Hund schläft heute unter dem alten Tisch."  # 12 tokens in English
 COMMON = {"model": "de-en", "beam_size": 1, "length_penalty": 1.0}
 # Milliseconds of one request, asked `times` times, with the answers' own timings and their numbers of tokens.
 ASK = """async ([request, times]) => {

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
 from app import CAPTIONS, EXAMPLES, MODELS
 from model import Translator
@@ -104,10 +104,10 @@ class Visitor:
         context.add_init_script(SEEN)
         self.contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: self.trouble.append(str(error)))
-        page.on("dialog", lambda dialog: (self.trouble.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: is_outside(request.url) and self.trouble.append(request.url))
-        page.on("console", lambda message: self._note(message.text))
+        page.on("pageerror", lambda error: self._note(str(error), True))
+        page.on("dialog", self._dismiss)
+        page.on("request", lambda request: self._note(request.url, is_outside(request.url)))
+        page.on("console", lambda message: self._note(message.text, "Content Security" in message.text))
         return page
 
     def visit(self, url: str) -> Page:
@@ -115,9 +115,13 @@ class Visitor:
         page.goto(url)
         return page
 
-    def _note(self, message: str) -> None:
-        if "Content Security Policy" in message:
+    def _note(self, message: str, is_trouble: bool) -> None:
+        if is_trouble:
             self.trouble.append(message)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self._note(dialog.message, True)
+        dialog.dismiss()
 
     def close(self) -> None:
         for context in self.contexts:

@@ -13,10 +13,11 @@ import tyro
 from model import Translator
 from model.analysis.study import load_studies
 from model.errors import UserError
+from model.files import write_atomically
 from model.storage.checkpoint import find_model, list_models
 from viz import export as exporter
 from viz.payload import encode
-from viz.static.site import write_site
+from viz.static.site import portable, write_site
 from viz.study.page import PAGE, write_captions, write_page
 
 
@@ -27,6 +28,7 @@ def export(
     models: Path = Path("assets/models"),
     beam: int = 1,
     length_penalty: float = 1.0,
+    with_model: bool = False,
 ) -> None:
     """Translate TEXT and write the viewer with every attention weight as an HTML file that works offline.
 
@@ -37,10 +39,16 @@ def export(
         models: the folder that holds the model directories.
         beam: hypotheses kept at each step; 1 is greedy.
         length_penalty: exponent of the length that divides a hypothesis' score.
+        with_model: also write the model into the file, which then translates on; de-en adds 15 MB.
     """
     translator = Translator.load(find_model(model, models))
     translation = translator.translate(" ".join(text), beam_size=beam, length_penalty=length_penalty)
-    exporter.write(encode(translation, translator.name, translator.title), output)
+    payload = encode(translation, translator.name, translator.title)
+    if with_model:
+        page = portable(translator, payload)
+        write_atomically(output, lambda part: part.write_text(page, encoding="utf-8"))
+    else:
+        exporter.write(payload, output)
     print(translation.text)
     print(f"{output}: {output.stat().st_size / 1000:.0f} kB", file=sys.stderr)
 

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Route, expect
 import app
 from model import Translator
 from tests.browser.static_site import Visitor, expect_translation, served, submit, translators, write
+from viz.payload import encode
+from viz.static.site import portable
 
 pytestmark = pytest.mark.browser
 
@@ -104,6 +106,15 @@ def test_a_failed_download_is_one_sentence_with_another_try(visitor, address, fo
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
     expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+def test_an_export_with_its_model_translates_on(visitor, models, tmp_path):
+    shown = models["reverse"].translate("lantern")
+    (tmp_path / "export.html").write_text(portable(models["reverse"], encode(shown, "reverse")), "utf-8")
+    page = visitor.visit((tmp_path / "export.html").as_uri())
+    expect_translation(page, shown.text)
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
 
 
 def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -14,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import app
-from model import Translator
+from model import Translator, list_models
 from tests import hostile
 from tests.browser.static_site import Visitor, ask_page, served, translators, write
 from tests.viz.engine.engine import differences, unpacked
@@ -107,3 +108,48 @@ def picture(page: Page, url: str) -> np.ndarray:
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
     shot = page.locator(".headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [path.name for path in list_models(app.MODELS)])
+def test_two_hundred_sentences_have_the_same_translations_and_weights(visitor, name, tmp_path):
+    """Greedy and beam 4, muted and forced. Other words are allowed where two candidates are within 1e-4."""
+    model = translators(name)
+    sentences = two_hundred(name)
+    kinds = [
+        {"do": "translate", "prefix": []},
+        {"do": "translate", "prefix": [], "beam_size": 4},
+        {"do": "mute", "heads": [["cross", 0, 1], ["decoder", 1, 0]]},
+        {"do": "translate", "prefix": [10]},
+    ]
+    questions = [{**COMMON, **kind, "model": name, "text": text} for text in sentences for kind in kinds]
+    backend = Backend(model)
+    with served(write(tmp_path / "site", model)) as url:
+        replies = ask_page(visitor.visit(url), questions)
+    wrong = []
+    for question, reply in zip(questions, replies, strict=True):
+        expected = json.loads(to_json(backend.answer(question)))
+        found = list(differences(unpacked(expected), unpacked(reply)))
+        if found and not is_near_tie(expected["answer"], reply["answer"]):
+            wrong.append((question, found[:3]))
+    assert not wrong, (len(wrong), wrong[:5])
+
+
+def two_hundred(name: str) -> list[str]:
+    """The model's examples and everyday sentences, and others made of their words."""
+    known = [
+        *app.EXAMPLES[name],
+        *json.loads((app.HERE / "assets/everyday.json").read_text("utf-8")).get(name, []),
+    ]
+    words, draw = [word for sentence in known for word in sentence.split()], random.Random(0)
+    longest = 1 if name == "reverse" else 20
+    made = (" ".join(draw.choices(words, k=draw.randint(1, longest))) for _ in range(2000))
+    letters = ("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 14))) for _ in range(200))
+    return list(dict.fromkeys([*known, *(letters if name == "reverse" else made)]))[:200]
+
+
+def is_near_tie(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether other words were chosen, whose scores differ by at most 1e-4."""
+    one, other = one.get("payload", one), other.get("payload", other)
+    scores = [sum(each["log_probabilities"]) for each in (one, other)]
+    return one["text"] != other["text"] and abs(scores[0] - scores[1]) <= 1e-4

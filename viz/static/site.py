@@ -81,6 +81,21 @@ def write_site(
         _copy(translator, folder / "models" / translator.name, stored.get(f"example-{translator.name}"))
 
 
+def portable(translator: Translator, payload: dict[str, Any]) -> str:
+    """Return a page with this translation and its model, which goes on translating without a connection."""
+    name = translator.name
+    site = {
+        "models": {name: identity_of(translator) | _files(translator)},
+        "examples": {name: [payload["source_text"]]},
+        "captions": {},
+        "first": name,
+        "most": MOST,
+        "settings": settings(),
+    }
+    data = {f"example-{name}": payload, f"files-{name}": _contents(translator)}
+    return document(site, data, single=True)
+
+
 def identity_of(translator: Translator) -> dict[str, Any]:
     """Return what the page says about a model, and its name in requests."""
     info = translator.checkpoint.info

@@ -8,20 +8,19 @@
 const EPSILON = 1e-5; // of LayerNorm
 const FIRST_CAPACITY = 32; // positions of a new cache
 
-// Abramowitz and Stegun 7.1.26 is too coarse for GELU, so the error function is summed as a series or a fraction.
+// The error function, by a series whose terms are all positive, so that nothing cancels (Abramowitz and Stegun 7.1.6).
 function erf(x) {
-  const size = Math.abs(x);
-  if (size > 6) return Math.sign(x);
-  let term = size;
-  let total = size;
-  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(total) && n < 200; n += 1) {
-    term *= (-size * size) / n;
-    total += term / (2 * n + 1);
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let term = x;
+  let total = x;
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(total); n += 1) {
+    term *= (2 * x * x) / (2 * n + 1);
+    total += term;
   }
-  return (Math.sign(x) * 2 * total) / Math.sqrt(Math.PI);
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * total;
 }
 
-const ACTIVATIONS = {
+export const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
   silu: (x) => x / (1 + Math.exp(-x)),
   gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),

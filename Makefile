@@ -12,7 +12,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments load attack licences study cards screenshots docs space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-browser load attack licences study cards screenshots docs kernels static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertV
 bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for each instrument
 	$(PYTHON) -m tests.benchmarks.instruments $(ARGS)
 
+bench-browser: $(TESTS_INSTALLED) ## print how fast the model runs in the page without a server, in Chromium on one core
+	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.browser $(ARGS)
+
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)
 
@@ -82,17 +85,27 @@ cards: $(APP_INSTALLED) ## fill figures and translations into the models' cards;
 docs: $(APP_INSTALLED) ## write the list of files in docs/architecture.md
 	$(PYTHON) -m tests.file_list
 
+kernels: $(TESTS_INSTALLED) ## assemble the WebAssembly of the engine in the browser
+	$(PYTHON) -m tests.viz.engine.assemble
+
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.browser.screenshots
+
+static: $(APP_INSTALLED) ## write dist/, the page without a server; MODELS="de-en reverse" chooses, SINGLE=1 makes one file
+	$(PYTHON) -m viz static $(MODELS) $(if $(SINGLE),--single) $(ARGS)
 
 # What a Space gets: what app.py needs, and what README.md and docs/ show or link to, in the state that git holds.
 SPACE_FILES = git ls-files -z -- app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md SECURITY.md
 
-space: $(if $(UPLOAD),$(APP_INSTALLED)) ## list what SPACE=user/name would get; UPLOAD=1 sends it
+# KIND=static sends the page without a server instead.
+FILL_SPACE = $(if $(filter static,$(KIND)),\
+	$(PYTHON) -m viz static $(MODELS) --output "$$folder" >/dev/null,\
+	$(SPACE_FILES) | git checkout-index -z --stdin --prefix="$$folder/")
+
+space: $(if $(UPLOAD)$(filter static,$(KIND)),$(APP_INSTALLED)) ## list what SPACE=user/name would get, KIND=static without a server; UPLOAD=1 sends it
 	@case "$(SPACE)" in ?*/?*) ;; *) echo "Name the Space: make space SPACE=user/name" >&2; exit 1;; esac
-	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT \
-	&& $(SPACE_FILES) | git checkout-index -z --stdin --prefix="$$folder/" \
-	&& $(SPACE_FILES) | (cd "$$folder" && xargs -0 wc -c) \
+	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && $(FILL_SPACE) \
+	&& (cd "$$folder" && find * -type f -print0 | xargs -0 wc -c) \
 	&& if [ -n "$(UPLOAD)" ]; then $(VENV)/bin/hf upload "$(SPACE)" "$$folder" . --repo-type space --delete '*'; \
 	else echo "Nothing was sent; UPLOAD=1 sends these files."; fi
 

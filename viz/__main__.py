@@ -1,9 +1,10 @@
-"""Command line: `python -m viz export` (a translation as HTML), `study` (a study as a page), `trained`."""
+"""Command line: `python -m viz` export, static (the page without a server), study, trained."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,12 @@ import tyro
 from model import Translator
 from model.analysis.study import load_studies
 from model.errors import UserError
-from model.storage.checkpoint import find_model
+from model.files import write_atomically
+from model.storage.checkpoint import find_model, list_models
 from viz import export as exporter
 from viz.about import measure_range, write_range
 from viz.payload import encode
+from viz.static.site import portable, write_site
 from viz.study.page import PAGE, write_captions, write_page
 
 
@@ -26,6 +29,7 @@ def export(
     models: Path = Path("assets/models"),
     beam: int = 1,
     length_penalty: float = 1.0,
+    with_model: bool = False,
 ) -> None:
     """Translate TEXT and write the viewer with every attention weight as an HTML file that works offline.
 
@@ -36,10 +40,16 @@ def export(
         models: the folder that holds the model directories.
         beam: hypotheses kept at each step; 1 is greedy.
         length_penalty: exponent of the length that divides a hypothesis' score.
+        with_model: also write the model into the file, which then translates on; de-en adds 15 MB.
     """
     translator = Translator.load(find_model(model, models))
     translation = translator.translate(" ".join(text), beam_size=beam, length_penalty=length_penalty)
-    exporter.write(encode(translation, translator.name, translator.title), output)
+    payload = encode(translation, translator.name, translator.title)
+    if with_model:
+        page = portable(translator, payload)
+        write_atomically(output, lambda part: part.write_text(page, encoding="utf-8"))
+    else:
+        exporter.write(payload, output)
     print(translation.text)
     print(f"{output}: {output.stat().st_size / 1000:.0f} kB", file=sys.stderr)
 
@@ -83,12 +93,43 @@ def trained(
     print(f"{translator.name}: {found.sentences:,} sentences, {found.tokens} tokens, {found.pieces} a word")
 
 
+def static(
+    names: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
+    output: Path = Path("dist"),
+    models: Path = Path("assets/models"),
+    examples: Path = Path("assets/examples.json"),
+    captions: Path = Path("assets/captions.json"),
+    single: bool = False,
+) -> None:
+    """Write the page that needs no server, in which the models run in the browser.
+
+    Args:
+        names: models of the models folder; all of them by default.
+        output: the folder to write; a former page in it is replaced.
+        models: the folder that holds the model directories.
+        examples: the page's example sentences by model.
+        captions: captions of the examples.
+        single: write one file that also works without a web server.
+    """
+    found = [find_model(name, models) for name in names] if names else list_models(models)
+    if not found:
+        raise UserError(f"There is no model in {models}; train one or name another folder.")
+    sentences, texts = (json.loads(path.read_text(encoding="utf-8")) for path in (examples, captions))
+    write_site([Translator.load(path) for path in found], output, sentences, texts, single=single)
+    for path in sorted(path for path in output.rglob("*") if path.is_file()):
+        print(f"{path}: {path.stat().st_size / 1000:,.0f} kB")
+
+
 def main() -> None:
     """Run the command line."""
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            {"export": export, "study": study, "trained": trained}, prog="python -m viz"
-        )
+        commands: dict[str, Callable[..., None]] = {
+            "export": export,
+            "static": static,
+            "study": study,
+            "trained": trained,
+        }
+        tyro.extras.subcommand_cli_from_dict(commands, prog="python -m viz")
     except (UserError, OSError) as error:
         sys.exit(str(error))
 

@@ -70,7 +70,7 @@ def document(payload: Mapping[str, Any], address: bool = True, view: str = "", o
     start = START.format(address="true" if address else "false", view=to_json(view or None))
     web = origin.startswith(("http://", "https://"))
     opening = OPEN_PAGE.format(link=html.escape(origin + view)) if web else START_PAGE
-    policy = POLICY.format(scripts=f"{_hash(code)} {_hash(start)}", style=_hash(look))
+    policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
     return DOCUMENT.format(
         policy=policy,
         look=look,
@@ -83,7 +83,7 @@ def document(payload: Mapping[str, Any], address: bool = True, view: str = "", o
     )
 
 
-def _hash(content: str) -> str:
+def element_hash(content: str) -> str:
     """Return the hash of an element's content, as a content security policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 

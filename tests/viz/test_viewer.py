@@ -9,6 +9,8 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 import viz.viewer
 from tests import hostile
 from tests.viz.fakes import random_translation
@@ -18,23 +20,34 @@ from viz.server.theme import FONTS
 HERE = Path(__file__).parent
 
 
-def test_a_module_comes_after_those_that_it_imports():
-    script = viz.viewer.script()
-    for name in viz.viewer.modules():
+SCRIPTS = pytest.mark.parametrize("entries", [viz.viewer.VIEWER, viz.viewer.SITE, viz.viewer.ENGINE])
+
+
+@SCRIPTS
+def test_a_module_comes_after_those_that_it_imports(entries):
+    script = viz.viewer.script(entries)
+    for name in viz.viewer.modules(entries):
         first_use = script.find(f"= modules['{name}'];")
         assert first_use == -1 or script.index(f"modules['{name}'] = ") < first_use
 
 
-def test_the_script_has_no_module_syntax_left_and_cannot_end_its_element():
-    script = viz.viewer.script()
+def test_every_module_is_in_a_script():
+    found = {name for entries in (viz.viewer.SITE, viz.viewer.ENGINE) for name in viz.viewer.modules(entries)}
+    written = {path.relative_to(viz.viewer.HERE).as_posix() for path in viz.viewer.HERE.rglob("*.js")}
+    assert found == written - {"offline.js"}  # a service worker is a file of its own
+
+
+@SCRIPTS
+def test_the_script_has_no_module_syntax_left_and_cannot_end_its_element(entries):
+    script = viz.viewer.script(entries)
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
     assert "</script" not in script
     assert "innerHTML" not in script.replace("without innerHTML", "")
 
 
 def test_modules_stay_short():
-    for name, text in viz.viewer.modules().items():
-        assert len(text.splitlines()) <= 400, name
+    for path in viz.viewer.HERE.rglob("*.js"):
+        assert len(path.read_text("utf-8").splitlines()) <= 400, path
 
 
 def test_missing_fonts_are_replaced_by_what_every_system_has():
@@ -49,9 +62,10 @@ def test_missing_fonts_are_replaced_by_what_every_system_has():
     assert "@import" not in written
 
 
-def test_the_script_parses(tmp_path):
+@SCRIPTS
+def test_the_script_parses(entries, tmp_path):
     path = tmp_path / "viewer.js"
-    path.write_text(viz.viewer.script(), "utf-8")
+    path.write_text(viz.viewer.script(entries), "utf-8")
     subprocess.run([node(), "--check", path], check=True)
 
 

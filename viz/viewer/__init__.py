@@ -1,6 +1,7 @@
 """The linked viewer: ES modules without a build step, and the few lines that put them into one page.
 
-The same two elements, one style and one script, serve the Gradio page and the exported file.
+The same two elements, one style and one script, serve the Gradio page, the exported file and the page without
+a server. That page also has the engine, which runs the model in a Worker: a script of its own.
 """
 
 from __future__ import annotations
@@ -12,20 +13,26 @@ from pathlib import Path
 from posixpath import dirname, normpath
 
 HERE = Path(__file__).parent
+VIEWER = ("viewer.js", "page.js")  # the modules whose exports are `window.Headlight`
+SITE = (*VIEWER, "site.js")  # for the page without a server
+ENGINE = ("engine/worker.js",)  # for the Worker
 
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '(\.[\w./]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
 @cache
-def modules() -> dict[str, str]:
-    """Return the text of each module by its path in this folder; a module comes after those it imports."""
-    texts = {
-        path.relative_to(HERE).as_posix(): path.read_text("utf-8") for path in sorted(HERE.rglob("*.js"))
-    }
-    imports = {
-        name: [_resolve(name, found[2]) for found in _IMPORT.finditer(text)] for name, text in texts.items()
-    }
+def modules(entries: tuple[str, ...] = VIEWER) -> dict[str, str]:
+    """Return the text of each module that these need, by its path; a module comes after those it imports."""
+    texts: dict[str, str] = {}
+    imports: dict[str, list[str]] = {}
+    waiting = list(entries)
+    while waiting:
+        name = waiting.pop()
+        if name not in texts:
+            texts[name] = (HERE / name).read_text("utf-8")
+            imports[name] = [_resolve(name, found[2]) for found in _IMPORT.finditer(texts[name])]
+            waiting += imports[name]
     return {name: texts[name] for name in TopologicalSorter(imports).static_order()}
 
 
@@ -34,14 +41,16 @@ def _resolve(module: str, path: str) -> str:
 
 
 @cache
-def script() -> str:
-    """Return all modules as one script that defines `window.Headlight`.
+def script(entries: tuple[str, ...] = VIEWER) -> str:
+    """Return these modules and what they need as one script that defines `Headlight` with their exports.
 
     Each module becomes a function that is called at once and returns its exports.
     """
-    source = "\n".join(("const modules = {};", *(_as_function(*module) for module in modules().items())))
-    public = "{ ...modules['viewer.js'], ...modules['page.js'] }"
-    return f"window.Headlight = (() => {{\n'use strict';\n{source}\nreturn {public};\n}})();\n"
+    source = "\n".join(
+        ("const modules = {};", *(_as_function(*module) for module in modules(entries).items()))
+    )
+    public = ", ".join(f"...modules['{name}']" for name in entries)
+    return f"globalThis.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ {public} }};\n}})();\n"
 
 
 def _as_function(name: str, text: str) -> str:

@@ -13,22 +13,28 @@ export async function decode(payload) {
 }
 
 // Decodes { encoder, decoder, cross }. Each is { shape, data } with 16-bit codes for values from 0 to 1, or has also
-// { unit, scale } and 32-bit codes for larger values. A decoded value is code / 65535 * scale.
+// { unit, scale } and 32-bit codes for larger values. `data` is compressed and written in base64 by a server; a Worker
+// gives the codes as they are. A decoded value is code / 65535 * scale.
 export async function unpackKinds(packed) {
   const unpacked = await Promise.all(KINDS.map((kind) => unpack(packed[kind])));
   return Object.fromEntries(KINDS.map((kind, index) => [kind, unpacked[index]]));
 }
 
 async function unpack({ shape, data, unit = null, scale = 1 }) {
-  const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
-  const buffer = await new Response(stream).arrayBuffer(); // little-endian, as every machine that runs a browser
+  const buffer = typeof data === 'string' ? await inflate(data) : data;
   const codes =
     unit === null
       ? new Uint16Array(buffer)
       : Float64Array.from(new Uint32Array(buffer), (code) => ((code * unit) / scale) * SCALE);
   const [layers, heads, rows, columns] = shape;
   return { layers, heads, rows, columns, codes, scale };
+}
+
+// Little-endian, as every machine that runs a browser.
+function inflate(data) {
+  const deflated = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
 }
 
 // The matrix of one head, or the mean over the layer's heads if `head` is null: { rows, columns, values }.

@@ -1,5 +1,6 @@
-// Requests to the server. At most one request of each name is open; a newer one of that name, another record on
-// screen, or Cancel closes it, and its answer is then ignored.
+// Requests to what answers them: a server, or a Worker in which the model runs; the viewer does not know which. At most
+// one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
+// answer is then ignored.
 
 import { trainingStep } from './store.js';
 
@@ -22,7 +23,29 @@ const NO_SERVER = 'This file has no model. The line at its top says how to do th
 const IN_TRAINING =
   'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';
 
-// `ask` sends a request to the server; it is null in an exported file.
+// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
+// An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
+// the position in the queue, or the progress as text; `signal` cancels the work.
+export function workerAsker(worker) {
+  const open = new Map(); // by number
+  let count = 0;
+  worker.addEventListener('message', ({ data: { id, answer, error, progress } }) => {
+    if (!open.has(id)) return;
+    const { resolve, reject, showPosition } = open.get(id);
+    if (progress !== undefined) return showPosition?.(progress);
+    open.delete(id);
+    return error === undefined ? resolve(answer) : reject(new Error(error));
+  });
+  return (question, showPosition, signal) =>
+    new Promise((resolve, reject) => {
+      const id = (count += 1);
+      open.set(id, { resolve, reject, showPosition });
+      signal?.addEventListener('abort', () => worker.postMessage({ cancel: id }));
+      worker.postMessage({ id, request: question });
+    });
+}
+
+// `ask` is null in an exported file without a model.
 export function createServer(store, ask) {
   const server = { store, ask, requests: new Map() }; // the latest request of each name
   store.subscribe(({ record }) => {
@@ -48,7 +71,9 @@ export async function request(server, name, question, read = (answer) => answer)
   const mine = openRequest(server, name);
   let answer = null;
   try {
-    answer = await read(await ask({ model: model.name, text, ...options, ...question }, mine.showPosition));
+    answer = await read(
+      await ask({ model: model.name, text, ...options, ...question }, mine.showPosition, mine.signal),
+    );
   } catch (error) {
     if (mine.isOpen) store.change({ error: error.message });
   }
@@ -58,18 +83,22 @@ export async function request(server, name, question, read = (answer) => answer)
   return answer;
 }
 
-// The position of a waiting request in the server's queue, as text; empty when it is being answered.
+// The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
 export function waitingText(position) {
+  if (typeof position === 'string') return position;
   return position ? `number ${position} in the queue` : '';
 }
 
 function openRequest({ store, requests }, name) {
+  const aborting = new AbortController();
   const mine = {
+    signal: aborting.signal,
     what: DOING[name],
     record: store.get().record,
     isOpen: true,
     cancel() {
       mine.isOpen = false;
+      aborting.abort();
       store.change({ busy: [...requests.values()].findLast(({ isOpen }) => isOpen) ?? null });
     },
     showPosition(position) {
@@ -77,7 +106,7 @@ function openRequest({ store, requests }, name) {
     },
   };
   const replaced = requests.get(name);
-  if (replaced) replaced.isOpen = false;
+  if (replaced?.isOpen) replaced.cancel();
   requests.delete(name); // so that the latest request is last
   requests.set(name, mine);
   store.change({ busy: mine, error: null });

@@ -1,0 +1,94 @@
+"""Print the speed of the model in the page without a server, in Chromium on a core: `make bench-browser`."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+import tyro
+from playwright.sync_api import Page, sync_playwright
+
+from app import MODELS
+from model import Translator
+from tests.browser.conftest import FLAGS, chromium
+from tests.browser.static_site import SEEN, served, write
+
+SENTENCE = "Der kleine Hund schläft heute unter dem alten Tisch im Garten."  # 15 tokens in English
+SHORT = "Der kleine Hund schläft heute unter dem alten Tisch."  # 12 tokens in English
+COMMON = {"model": "de-en", "beam_size": 1, "length_penalty": 1.0}
+# Milliseconds of one request, asked `times` times, with the answers' own timings and their numbers of tokens.
+ASK = """async ([request, times]) => {
+  const found = [];
+  for (let count = 0; count < times; count += 1) {
+    const started = performance.now();
+    const answer = await Headlight.viewer.ask(request);
+    const timings = answer.timings ?? {};
+    found.push({ ms: performance.now() - started, timings, tokens: answer.tokens?.predicted.length ?? 0 });
+  }
+  return found;
+}"""
+# Milliseconds from Enter until the frame with the new picture has been drawn.
+ENTER = """async ([text, times]) => {
+  const [box, form] = ['sentence', 'form'].map((name) => document.getElementById(`hl-site-${name}`));
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const found = [];
+  for (let count = 0; count < times; count += 1) {
+    const before = Headlight.viewer.state().record;
+    box.value = `${text}${' '.repeat(count % 2)}`;
+    const started = performance.now();
+    form.requestSubmit();
+    while (Headlight.viewer.state().record === before) await new Promise((done) => setTimeout(done));
+    await frame();
+    found.push(performance.now() - started);
+  }
+  return found;
+}"""
+
+
+def main(times: int = 15, core: int = 0) -> None:
+    """Measure the shipped model de-en.
+
+    Args:
+        times: how often each thing is measured; the median counts.
+        core: the processor's core that the browser runs on.
+    """
+    os.sched_setaffinity(0, {core})
+    models = {"de-en": Translator.load(MODELS / "de-en")}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        with served(write(Path(folder) / "site", models)) as url:
+            page = browser.new_page()
+            page.add_init_script(SEEN)
+            page.goto(url)
+            page.set_default_timeout(60_000)
+            measure(page, models["de-en"], times)
+        browser.close()
+
+
+def measure(page: Page, translator: Translator, times: int) -> None:
+    """Print a line for each thing."""
+    request = {**COMMON, "do": "translate", "text": SENTENCE, "prefix": []}
+    page.evaluate(ASK, [request, 3])  # loads the model, and lets the browser compile what is hot
+    found = page.evaluate(ASK, [request, times])
+    tokens = found[0]["tokens"]
+    per_token = [(each["timings"]["search"] + each["timings"]["record"]) / tokens for each in found]
+    report(f"a target token, every weight ({tokens} tokens)", per_token)
+    report("the encoder", [each["timings"]["encode"] for each in found])
+    report(f"Enter to picture ({tokens} tokens)", page.evaluate(ENTER, [SENTENCE, times]))
+    ids = list(translator.translate(SHORT).ids)
+    question = {**COMMON, "do": "importance", "text": SHORT, "ids": ids}
+    page.evaluate(ASK, [question, 1])
+    importance = [each["ms"] for each in page.evaluate(ASK, [question, max(3, times // 5)])]
+    report(f"importance of all heads ({len(ids)} tokens)", importance)
+
+
+def report(what: str, milliseconds: list[float]) -> None:
+    """Print the median and the range."""
+    least, median, most = min(milliseconds), statistics.median(milliseconds), max(milliseconds)
+    print(f"{what:45} {median:8.1f} ms  ({least:.1f} to {most:.1f})", flush=True)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

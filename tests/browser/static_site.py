@@ -1,0 +1,128 @@
+"""The page without a server for the tests: written with the shipped models, served by a plain file server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
+
+from app import CAPTIONS, EXAMPLES, MODELS
+from model import Translator
+from tests.browser.conftest import is_outside
+from viz.static.site import write_site
+
+SEEN = "localStorage.setItem('headlight.tour', 'seen')"
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder as any file server does."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder and yield its address; afterwards nothing answers there."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=folder))
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def translators(*names: str) -> dict[str, Translator]:
+    return {name: Translator.load(MODELS / name) for name in names}
+
+
+def write(folder: Path, models: dict[str, Translator], single: bool = False) -> Path:
+    write_site(list(models.values()), folder, EXAMPLES, CAPTIONS, single=single)
+    return folder
+
+
+def submit(page: Page, text: str) -> None:
+    page.get_by_label("Sentence", exact=True).fill(text)
+    page.get_by_role("button", name="Translate").click()
+
+
+def expect_translation(page: Page, text: str) -> None:
+    expect(page.locator(".hl-translation")).to_have_text(text, timeout=30_000)
+
+
+# Codes of weights, as lists of numbers.
+ASK = """async (requests) => {
+  const plain = (value) => {
+    if (value instanceof ArrayBuffer) return Array.from(new Uint8Array(value));
+    if (Array.isArray(value)) return value.map(plain);
+    if (value === null || typeof value !== 'object') return value;
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
+  };
+  const replies = [];
+  for (const request of requests) {
+    try {
+      replies.push({ answer: plain(await Headlight.viewer.ask(request)) });
+    } catch (error) {
+      replies.push({ error: error.message });
+    }
+  }
+  return JSON.stringify(replies);
+}"""
+
+
+def ask_page(page: Page, requests: list[dict[str, Any]]) -> list[Any]:
+    """The replies of the engine in the page's Worker."""
+    return list(json.loads(page.evaluate(ASK, requests)))
+
+
+class Visitor:
+    """Opens pages, each in a browser profile of its own, and collects what should not happen in them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.contexts: list[BrowserContext] = []
+        self.trouble: list[str] = []
+
+    def page(self, width: int = 1440, scheme: Literal["light", "dark"] = "light") -> Page:
+        """A page that has not gone anywhere yet."""
+        size = {"width": width, "height": 900}
+        context = self.browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+        context.set_default_timeout(30_000)
+        context.add_init_script(SEEN)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self._note(str(error), True))
+        page.on("dialog", self._dismiss)
+        page.on("request", lambda request: self._note(request.url, is_outside(request.url)))
+        page.on("console", lambda message: self._note(message.text, "Content Security" in message.text))
+        return page
+
+    def visit(self, url: str) -> Page:
+        page = self.page()
+        page.goto(url)
+        return page
+
+    def _note(self, message: str, is_trouble: bool) -> None:
+        if is_trouble:
+            self.trouble.append(message)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self._note(dialog.message, True)
+        dialog.dismiss()
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()

@@ -1,0 +1,133 @@
+"""The page without a server in a real Chromium: first visit, offline, failed downloads, one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+import app
+from model import Translator
+from tests.browser.static_site import Visitor, expect_translation, served, submit, translators, write
+from viz.payload import encode
+from viz.static.site import portable
+
+pytestmark = pytest.mark.browser
+
+FIRST_PICTURE = 400_000  # bytes
+WEIGHTS = "**/reverse/model.safetensors*"
+WORD, SENTENCE = "headlight", "Der alte Mann kauft morgen einen neuen Hut."
+BROKEN = {
+    "gone": "The model could not be loaded; check the connection, then try again.",
+    "cut": "The download of the model was cut off; try again.",
+    "damaged": "The model arrived damaged: its checksum is wrong; try again.",
+}
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Translator]:
+    return translators("reverse", "de-en")
+
+
+@pytest.fixture(scope="module")
+def folder(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("static") / "site", models)
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with served(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    """The test fails if a script fails, breaks the policy of the page, or loads from elsewhere."""
+    visitor = Visitor(browser)
+    yield visitor
+    visitor.close()
+    assert not visitor.trouble
+
+
+def test_the_first_picture_needs_no_model_and_the_model_comes_with_a_bar(visitor, address, models):
+    arrived: list[int] = []
+    held: list[Route] = []
+    page = visitor.page()
+    page.on("response", lambda response: arrived.append(int(response.headers.get("content-length", 0))))
+    page.route(WEIGHTS, lambda route: held.extend([route]))
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
+    expect_translation(page, models["reverse"].translate(app.EXAMPLES["reverse"][0]).text)
+    assert 0 < sum(arrived) < FIRST_PICTURE
+    expect(page.get_by_role("status").filter(has_text="reverse: 0.0 of 1.9 MB")).to_be_visible()
+    held[0].continue_()
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+    expect(page.locator("#hl-site-progress")).to_be_hidden()
+
+
+def test_a_model_is_fetched_when_it_is_chosen(visitor, address, models):
+    page = visitor.visit(address)
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+    assert not [url for url in fetched if "de-en" in url]
+    page.get_by_label("Model").select_option("de-en")
+    expect_translation(page, models["de-en"].translate(app.EXAMPLES["de-en"][0]).text)
+    submit(page, SENTENCE)
+    expect_translation(page, models["de-en"].translate(SENTENCE).text)
+    assert [url for url in fetched if "de-en/model.safetensors" in url]
+
+
+def test_a_second_visit_needs_no_connection(visitor, folder, models):
+    with served(folder) as url:
+        page = visitor.visit(url)
+        submit(page, "lamp")
+        expect_translation(page, models["reverse"].translate("lamp").text)
+        page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    page.reload()
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_failed_download_is_one_sentence_with_another_try(visitor, address, folder, models, fault):
+    content = (folder / "models" / "reverse" / "model.safetensors").read_bytes()
+    bodies = {"cut": content[:-1], "damaged": content[:-1] + b"\0"}
+    page = visitor.page()
+    page.route(WEIGHTS, lambda route: route.fulfill(body=bodies[fault]) if fault in bodies else route.abort())
+    page.goto(address)
+    expect(page.get_by_role("alert").locator("span")).to_have_text(BROKEN[fault])
+    page.unroute(WEIGHTS)
+    page.get_by_role("button", name="Try again").click()
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+def test_an_export_with_its_model_translates_on(visitor, models, tmp_path):
+    shown = models["reverse"].translate("lantern")
+    (tmp_path / "export.html").write_text(portable(models["reverse"], encode(shown, "reverse")), "utf-8")
+    page = visitor.visit((tmp_path / "export.html").as_uri())
+    expect_translation(page, shown.text)
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+
+
+def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_path):
+    write(tmp_path / "single", {"reverse": models["reverse"]}, single=True)
+    page = visitor.visit((tmp_path / "single" / "headlight.html").as_uri() + "#kind=cross&layer=1&head=1")
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("button", name="All of layer 1").click()
+    muted = models["reverse"].mute(WORD, [("cross", 0, head) for head in range(4)])
+    expect(page.locator(".hl-outcome")).to_contain_text("changes by")
+    page.get_by_role("button", name="Show its attention").click()
+    expect_translation(page, muted.ablated.text)
+    page.get_by_role("button", name="Show the model’s translation").click()
+    page.get_by_role("button", name="Try all 24 heads").click()
+    expect(page.get_by_text("Colour of a mark")).to_be_visible()

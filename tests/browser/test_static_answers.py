@@ -1,0 +1,155 @@
+"""The page without a server shows and answers what the page with a server does, whatever is typed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+import app
+from model import Translator, list_models
+from tests import hostile
+from tests.browser.static_site import Visitor, ask_page, served, translators, write
+from tests.viz.engine.engine import differences, unpacked
+from viz.payload import to_json
+from viz.server.backend import Backend
+
+pytestmark = pytest.mark.browser
+
+COMMON = {"beam_size": 1, "length_penalty": 1.0}
+QUESTIONS: list[dict[str, Any]] = [
+    {"do": "translate", "prefix": []},
+    {"do": "beams", "beam_size": 4},
+    {"do": "mute", "heads": [["cross", 0, 1], ["encoder", 1, 0]]},
+    {"do": "importance"},
+    {"do": "score", "target": "A dog."},
+    {"do": "training"},
+    {"do": "training_step", "step": 0, "sentence": 0},
+]
+LINK = {"model": "reverse", "text": "umbrella", "kind": "cross", "layer": 2, "head": 3, "row": 2, "column": 4}
+MUTED = {"mute": "cross.1.1", "panel": "mute"}
+TYPE = "text => { document.getElementById('hl-site-sentence').value = JSON.parse(text); }"
+RAN = f"window.{hostile.CANARY} !== undefined"
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Translator]:
+    return translators("reverse", "de-en")
+
+
+@pytest.fixture(scope="module")
+def address(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(write(tmp_path_factory.mktemp("static") / "site", models)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def gradio(models: dict[str, Translator]) -> Iterator[str]:
+    page = app.build(models)
+    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
+    yield url
+    page.close()
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    visitor = Visitor(browser)
+    yield visitor
+    visitor.close()
+    assert not visitor.trouble
+
+
+def test_the_worker_answers_as_the_server_does(visitor, address, models):
+    requests = [
+        {**COMMON, **question, "model": name, "text": app.EXAMPLES[name][1]}
+        for name in models
+        for question in QUESTIONS
+    ]
+    replies = ask_page(visitor.visit(address), requests)
+    expected = [json.loads(to_json(Backend(models).answer(request))) for request in requests]
+    pairs = zip(requests, expected, replies, strict=True)
+    wrong = [(request, list(differences(unpacked(one), unpacked(other)))) for request, one, other in pairs]
+    assert not [each for each in wrong if each[1]]
+
+
+@pytest.mark.parametrize("of_each", [1, pytest.param(1000, marks=pytest.mark.slow)])
+def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, address, of_each):
+    page = visitor.visit(address)
+    for text in hostile.some(of_each):
+        page.evaluate(TYPE, json.dumps(text))
+        page.get_by_role("button", name="Translate").click()
+        expect(page.locator("body:not(.hl-pending)")).to_be_attached()
+    link = urlencode({"model": "reverse", "text": "<img src=x onerror=alert(1)>", "kind": "<script>"})
+    page.goto(f"{address}?again#{link}")
+    expect(page.locator(".hl-translation")).to_be_visible()
+    assert not page.evaluate(f"() => {RAN}")
+    assert page.locator(".headlight").locator("img, script, iframe").count() == 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (380, "light")])
+def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, address, gradio, width, scheme):
+    one, other = (picture(visitor.page(width, scheme), url) for url in (address, gradio))
+    assert one.shape == other.shape
+    assert (one != other).any(-1).mean() < 1e-4
+
+
+def picture(page: Page, url: str) -> np.ndarray:
+    """The pixels of the viewer, without its timing."""
+    page.goto(f"{url}#{urlencode(LINK | MUTED)}")
+    expect(page.locator(".hl-outcome")).to_contain_text("changes by")
+    page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
+    shot = page.locator(".headlight").screenshot(animations="disabled")
+    return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [path.name for path in list_models(app.MODELS)])
+def test_two_hundred_sentences_have_the_same_translations_and_weights(visitor, name, tmp_path):
+    """Greedy and beam 4, muted and forced. Other words are allowed where two candidates are within 1e-4."""
+    model = translators(name)
+    sentences = two_hundred(name)
+    kinds = [
+        {"do": "translate", "prefix": []},
+        {"do": "translate", "prefix": [], "beam_size": 4},
+        {"do": "mute", "heads": [["cross", 0, 1], ["decoder", 1, 0]]},
+        {"do": "translate", "prefix": [10]},
+    ]
+    questions = [{**COMMON, **kind, "model": name, "text": text} for text in sentences for kind in kinds]
+    backend = Backend(model)
+    with served(write(tmp_path / "site", model)) as url:
+        replies = ask_page(visitor.visit(url), questions)
+    wrong = []
+    for question, reply in zip(questions, replies, strict=True):
+        expected = json.loads(to_json(backend.answer(question)))
+        found = list(differences(unpacked(expected), unpacked(reply)))
+        if found and not is_near_tie(expected["answer"], reply["answer"]):
+            wrong.append((question, found[:3]))
+    assert not wrong, (len(wrong), wrong[:5])
+
+
+def two_hundred(name: str) -> list[str]:
+    """The model's examples and everyday sentences, and others made of their words."""
+    known = [
+        *app.EXAMPLES[name],
+        *json.loads((app.HERE / "assets/everyday.json").read_text("utf-8")).get(name, []),
+    ]
+    words, draw = [word for sentence in known for word in sentence.split()], random.Random(0)
+    longest = 1 if name == "reverse" else 20
+    made = (" ".join(draw.choices(words, k=draw.randint(1, longest))) for _ in range(2000))
+    letters = ("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 14))) for _ in range(200))
+    return list(dict.fromkeys([*known, *(letters if name == "reverse" else made)]))[:200]
+
+
+def is_near_tie(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether other words were chosen, whose scores differ by at most 1e-4."""
+    one, other = one.get("payload", one), other.get("payload", other)
+    scores = [sum(each["log_probabilities"]) for each in (one, other)]
+    return one["text"] != other["text"] and abs(scores[0] - scores[1]) <= 1e-4

@@ -1,0 +1,135 @@
+"""The engine in the browser answers every request as the server does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import save_file
+
+from model import Translator
+from model.results import KINDS
+from model.storage.checkpoint import WEIGHTS, Checkpoint, save
+from tests import hostile
+from tests.model.helpers import SENTENCES, tiny_checkpoint
+from tests.viz.engine.engine import ask_engine, ask_server, differences
+from tests.viz.questions import COMMON, GOOD, IDS, TEXT, train
+
+OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
+
+
+def stored(folder: Path, checkpoint: Checkpoint, *, bits: int) -> Translator:
+    """The model after it was written with weights in so many bits."""
+    save(checkpoint, folder, eight_bit=bits == 8)
+    if bits == 32:
+        save_file(
+            {name: each.detach().clone() for name, each in checkpoint.model.named_parameters()},
+            folder / WEIGHTS,
+        )
+    return Translator.load(folder)
+
+
+@pytest.fixture(scope="module")
+def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Translator]:
+    """Small models that differ in everything that a file may say."""
+    folder = tmp_path_factory.mktemp("models")
+    joint, sided = tiny_checkpoint(seed=1), tiny_checkpoint(tied=False, seed=2, norm="post")
+    return {
+        "int8": stored(folder / "int8", joint, bits=8),
+        "float16": stored(folder / "float16", joint, bits=16),
+        "float32": stored(folder / "float32", joint, bits=32),
+        "sided": stored(folder / "sided", sided, bits=8),
+        "separate": stored(folder / "separate", tiny_checkpoint(seed=3, separate_output=True), bits=8),
+    }
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["WebAssembly", "JavaScript"])
+def wasm(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def check(folder: Path, translators: dict[str, Translator], requests: list[Any], wasm: bool = True) -> None:
+    pairs = zip(
+        requests,
+        ask_engine(folder, translators, requests, wasm),
+        ask_server(translators, requests),
+        strict=True,
+    )
+    wrong = {
+        f"{request['do']} {request['model']} {request['text']!r}": found
+        for request, ours, expected in pairs
+        if (found := list(differences(expected, ours)))
+    }
+    assert not wrong, list(wrong.items())[:5]
+
+
+def test_every_request_gets_the_answer_of_the_server(tmp_path, translators, wasm):
+    requests = [
+        {**COMMON, **options, "do": do, **fields, "model": name}
+        for name in ("int8", "float16", "float32", "separate")
+        for options in OPTIONS
+        for do, fields in GOOD.items()
+        if not do.startswith("training")
+    ]
+    assert {request["do"] for request in requests} == {
+        name for name in GOOD if not name.startswith("training")
+    }
+    check(tmp_path, translators, requests, wasm)
+
+
+def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, translators):
+    config = translators["int8"].checkpoint.model.config
+    layers = {
+        kind: config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers for kind in KINDS
+    }
+    heads = [(kind, layer, 1) for kind in KINDS for layer in range(layers[kind])]
+    muted = [{"do": "mute", "heads": [list(head)], "ids": IDS} for head in heads]
+    cells = [
+        {"do": "cell", "ids": IDS, "kind": kind, "layer": layer, "head": 1, "row": 3, "column": 2}
+        for kind, layer, _ in heads
+    ]
+    modes = [{"do": "values", "ids": IDS, "mode": mode} for mode in ("norm", "rollout")]
+    own = [{"do": "importance"}, {"do": "mute", "heads": [["cross", 1, 1]]}]  # of the model's own translation
+    questions = [*muted, *cells, *modes, *own]
+    check(tmp_path, translators, [{**COMMON, **question, "model": "int8"} for question in questions])
+
+
+@pytest.mark.parametrize("of_each", [2, pytest.param(1000, marks=pytest.mark.slow)])
+def test_texts_in_and_out_are_those_of_the_server(tmp_path, translators, of_each):
+    """Words in and characters out, and letters and merges, over texts of every strange kind."""
+    texts = [*SENTENCES, *hostile.some(of_each), "x " * 5000, ""]
+    requests = [
+        {**COMMON, "do": "score", "model": model, "text": source, "target": target}
+        for model in ("int8", "sided")
+        for text in texts
+        for source, target in ([(text, text)] if of_each == 2 else [(text, "A dog."), (TEXT, text)])
+    ]
+    check(tmp_path, translators, requests)
+
+
+def test_the_longest_sentence_is_translated_and_the_next_one_refused(tmp_path, translators):
+    length = len(translators["sided"].checkpoint.source_tokenizer.encode("Hund " * 127))
+    assert length == 127
+    requests = [
+        {**COMMON, **options, "do": "translate", "prefix": [], "model": "sided", "text": "Hund " * words}
+        for options in OPTIONS
+        for words in (127, 128)
+    ]
+    check(tmp_path, translators, requests)
+
+
+def test_the_training_is_the_same_from_its_files(tmp_path):
+    directory = tmp_path / "tiny"
+    save(tiny_checkpoint(seed=1), directory)
+    train(directory)
+    translator = Translator.load(directory)
+    step = {"do": "training_step", "step": 4}
+    questions = [{"do": "training"}, *({**step, "sentence": sentence} for sentence in (0, 1))]
+    requests = [{**COMMON, **question} for question in questions]
+    check(tmp_path, {"tiny": translator}, requests)
+    (directory / "metrics.jsonl").write_text('{"step": 1, "train/loss": 2.0}\nbroken\n')
+    check(tmp_path, {"tiny": translator}, requests)
+    for name in ("metrics.jsonl", "probes.safetensors"):
+        (directory / name).unlink()
+        check(tmp_path, {"tiny": translator}, requests[:1])

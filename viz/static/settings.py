@@ -1,0 +1,29 @@
+"""What the engine in the browser has to know of the Python code: limits, definitions, sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model.analysis.measures import ALIGNED, POSITIONAL, RARE, SINK
+from model.decoding.compiled import N_LIKELIEST
+from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
+from model.translator import UNSURE
+from viz.payload import DEFINITIONS, MASKS, VERSION
+from viz.server.handlers import NO_CURVES, NO_TRAINING
+
+
+def settings() -> dict[str, Any]:
+    """Return the settings as plain values; viz/viewer/engine reads them."""
+    return {
+        "version": VERSION,
+        "masks": MASKS,
+        "definitions": DEFINITIONS,
+        "thresholds": {"positional": POSITIONAL, "sink": SINK, "rare": RARE, "aligned": ALIGNED},
+        "limits": {
+            "tokens": MAX_TOKENS,
+            "charactersPerToken": CHARACTERS_PER_TOKEN,
+            "alternatives": N_LIKELIEST,
+            "unsure": UNSURE,
+        },
+        "sentences": {"noTraining": NO_TRAINING, "noCurves": NO_CURVES},
+    }

@@ -1,0 +1,79 @@
+// The files of a model: embedded in the page, kept by the browser, or fetched; checked before they are used.
+
+const CACHE = 'headlight-models';
+const UNREACHABLE = 'The model could not be loaded; check the connection, then try again.';
+const CUT = 'The download of the model was cut off; try again.';
+const WRONG = 'The model arrived damaged: its checksum is wrong; try again.';
+
+// `listed` has { size, sha256 } of each file by name. `embedded` has their content in base64, or is null; then they
+// are fetched below `address`. `report` gets the bytes that arrived. Files that arrived whole are kept for later
+// visits, also without a connection.
+export function createFiles({ listed, embedded, address }, report = () => {}) {
+  const bytes = (name) =>
+    embedded ? fromBase64(embedded[name]) : load(`${address}${name}`, listed[name], (count) => report(name, count));
+  return {
+    has: (name) => Object.hasOwn(listed, name),
+    bytes: async (name) => (await bytes(name)).buffer,
+    text: async (name) => new TextDecoder().decode(await bytes(name)),
+  };
+}
+
+function fromBase64(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+async function load(url, { size, sha256 }, report) {
+  const address = `${url}?${sha256.slice(0, 16)}`; // a new version of the file is another address
+  const cache = await openCache();
+  const kept = await cache?.match(address);
+  if (kept) return new Uint8Array(await kept.arrayBuffer());
+  const found = await download(address, size, report);
+  if (!(await fits(found, sha256))) throw new Error(WRONG);
+  await keep(cache, address, found);
+  return found;
+}
+
+async function download(address, size, report) {
+  const response = await fetch(address).catch(() => null);
+  if (!response?.ok) throw new Error(UNREACHABLE);
+  const found = new Uint8Array(size);
+  const reader = response.body.getReader();
+  let count = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => ({ done: true }));
+    if (done) break;
+    if (count + value.length > size) throw new Error(WRONG);
+    found.set(value, count);
+    count += value.length;
+    report(count);
+  }
+  if (count < size) throw new Error(CUT);
+  return found;
+}
+
+// Browsers compute a checksum only for pages that came safely or from this machine.
+async function fits(bytes, sha256) {
+  const subtle = globalThis.crypto?.subtle;
+  if (!subtle) return true;
+  const digest = new Uint8Array(await subtle.digest('SHA-256', bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') === sha256;
+}
+
+// Null where the browser keeps nothing, as for a page from a file.
+async function openCache() {
+  try {
+    return await caches.open(CACHE);
+  } catch {
+    return null;
+  }
+}
+
+// Replaces older versions of the file. A browser without room keeps nothing, and the file is fetched again next time.
+async function keep(cache, address, bytes) {
+  try {
+    await cache.delete(address, { ignoreSearch: true });
+    await cache.put(address, new Response(bytes));
+  } catch {
+    // nothing is lost but time
+  }
+}

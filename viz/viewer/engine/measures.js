@@ -1,0 +1,139 @@
+// Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
+// where it comes from.
+
+import { EOS } from './text/tokenizer.js';
+
+const PUNCTUATION = /^\p{P}*$/u;
+
+// The measures of all heads of a record by kind and name, [layer][head], and the roles. `thresholds` are the least
+// values that give a head its role. Token ids tell how rare a source token is.
+export function measureHeads({ tokens, trace }, thresholds) {
+  const { source, read, predicted } = tokens;
+  const words = predicted.map((token) => !isEnd(token));
+  const rows = { encoder: source.map((token) => !isEnd(token)), decoder: words, cross: words };
+  const keys = { encoder: source, decoder: read, cross: source };
+  const measures = {};
+  const roles = {};
+  for (const kind of ['encoder', 'decoder', 'cross']) {
+    const context = contextOf(kind, rows[kind], keys[kind]);
+    const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
+    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, thresholds)));
+    measures[kind] = Object.fromEntries(
+      Object.keys(found[0][0]).map((name) => [name, found.map((heads) => heads.map((head) => rounded(head[name])))]),
+    );
+  }
+  return { measures, roles };
+}
+
+function isEnd({ special, piece }) {
+  return special && piece === EOS;
+}
+
+// Four decimals; a value in the middle goes to the even digit, as in Python.
+function rounded(value) {
+  if (value === null) return null;
+  const nearest = Math.round(value * 1e4);
+  return (nearest - value * 1e4 === 0.5 && nearest % 2 !== 0 ? nearest - 1 : nearest) / 1e4;
+}
+
+// A value for the matrix of each head, [layer][head].
+function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
+  const size = rows * columns;
+  return Array.from({ length: layers }, (_, layer) =>
+    Array.from({ length: heads }, (__, head) => {
+      const start = (layer * heads + head) * size;
+      return valueOf(weights.subarray(start, start + size));
+    }),
+  );
+}
+
+// What the measures need to know of the tokens, the same for every head.
+function contextOf(kind, countedRows, keys) {
+  const ids = keys.map(({ id }) => id);
+  const rarest = Math.max(...ids);
+  return {
+    kind,
+    countedRows,
+    countedKeys: keys.map((token) => !isEnd(token)),
+    sinks: sinksOf(keys),
+    rare: kind === 'decoder' ? null : ids.map((id) => id === rarest),
+    words: keys.map(({ word }) => word !== null),
+  };
+}
+
+// Special tokens, and every mark between the last word and </s>.
+function sinksOf(tokens) {
+  const sinks = tokens.map(({ word }) => word === null);
+  for (let place = tokens.length - 1; place >= 0; place -= 1) {
+    if (!sinks[place] && !PUNCTUATION.test(tokens[place].text)) break;
+    sinks[place] = true;
+  }
+  return sinks;
+}
+
+function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, rare, words }) {
+  const lines = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
+  const counted = lines.filter((_, row) => countedRows[row]);
+  const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
+  const strongest = lines.map(strongestOf);
+  const offset = offsetOf(strongest, rows, columns, kind === 'decoder');
+  return {
+    confidence: sum(counted.map(largest)) / Math.max(1, counted.length),
+    entropy: sum(lines.map(entropy)) / rows,
+    offset_share: offset.share,
+    offset: offset.offset,
+    offset_queries: offset.queries,
+    sinks: sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
+    rare: rare && strongest.filter(({ key, weight }) => rare[key] && weight > 0).length / rows,
+    focus: kind === 'cross' ? focusOf(lines, words) : null,
+  };
+}
+
+function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function strongestOf(line) {
+  let key = 0;
+  for (let place = 1; place < line.length; place += 1) if (line[place] > line[key]) key = place;
+  return { key, weight: line[key] };
+}
+
+function entropy(line) {
+  let nats = 0;
+  for (const weight of line) if (weight > 0) nats -= weight * Math.log(weight);
+  return Math.max(0, nats) / Math.LN2;
+}
+
+// The most common offset from a query to its strongest key; entry d of the counts is the offset d - (rows - 1).
+function offsetOf(strongest, rows, columns, isCausal) {
+  const [counts, able] = [0, 1].map(() => Array(rows + columns - 1).fill(0));
+  strongest.forEach(({ key, weight }, row) => {
+    const allowed = isCausal ? row + 1 : columns;
+    if (allowed < 2) return; // a row without a choice
+    for (let column = 0; column < allowed; column += 1) able[column - row + rows - 1] += 1;
+    if (weight > 0) counts[key - row + rows - 1] += 1;
+  });
+  const most = Math.max(...able);
+  // Counts decide; `able`, never above the number of rows, breaks ties.
+  const ranks = counts.map((count, place) => (2 * able[place] < most ? -1 : count * (rows + 1) + able[place]));
+  const best = ranks.indexOf(Math.max(...ranks));
+  return { offset: best - (rows - 1), share: counts[best] / Math.max(1, able[best]), queries: able[best] };
+}
+
+function focusOf(lines, words) {
+  const keys = words.flatMap((isWord, key) => (isWord ? [key] : []));
+  const total = sum(keys.map((key) => Math.max(...lines.map((line) => line[key]))));
+  return total / Math.min(lines.length, Math.max(1, keys.length));
+}
+
+const ROLE_OF_OFFSET = { '-1': 'previous token', 1: 'next token', 0: 'same token' };
+
+// The first role that applies.
+function roleOf(kind, { offset, offset_share: share, sinks, rare, focus }, thresholds) {
+  if (kind !== 'cross' && share >= thresholds.positional && Object.hasOwn(ROLE_OF_OFFSET, offset))
+    return ROLE_OF_OFFSET[offset];
+  if (sinks >= thresholds.sink) return 'separator sink';
+  if (rare !== null && rare >= thresholds.rare) return 'rare word';
+  return focus !== null && focus >= thresholds.aligned ? 'aligned' : 'mixed';
+}

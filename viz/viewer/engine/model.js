@@ -1,0 +1,118 @@
+// A model from its files: the network with its matrices, embeddings with positions, and what config.json says.
+
+import { createNetwork } from './network.js';
+import { createProducts, sliceOf } from './tensors/products.js';
+import { readTensors, toFloat32 } from './tensors/safetensors.js';
+
+const SCALES = '.scales'; // suffix of the name of the row scales of a weight in 8 bits
+
+// `config` is the value of config.json, `weights` the bytes of model.safetensors.
+export async function createModel(config, weights, options = {}) {
+  const shape = config.model;
+  const { tensors } = readTensors(weights);
+  const products = await createProducts(matricesOf(shape, tensors), options);
+  const network = createNetwork(shape, blocksOf(shape, tensors, products.matrices), products);
+  return { config, network, positions: [] };
+}
+
+// Each matrix of the file with its bias. The output projection of tied weights is the embedding itself.
+function matricesOf({ tied, separate_output: separate }, tensors) {
+  const matrices = {};
+  for (const [name, tensor] of tensors) {
+    if (tensor.shape.length !== 2 || name.endsWith(SCALES)) continue;
+    const [outputs, inputs] = tensor.shape;
+    const scales = tensors.get(name + SCALES);
+    const isOutput = tied && !separate && name === 'source_embedding.tokens.weight';
+    const bias = tensors.get(isOutput ? 'output.bias' : name.replace(/weight$/, 'bias'));
+    matrices[name] = {
+      ...{ outputs, inputs },
+      values: tensor.type === 'I8' ? new Int8Array(tensor.bytes.slice().buffer) : toFloat32(tensor),
+      scales: scales ? toFloat32(scales) : null,
+      bias: bias ? toFloat32(bias) : null,
+    };
+  }
+  return matrices;
+}
+
+function blocksOf(shape, tensors, matrices) {
+  const { tied, separate_output: separate, d_model: width } = shape;
+  const matrix = (name) => matrices[`${name}.weight`];
+  const norm = (name) => ({
+    weight: toFloat32(tensors.get(`${name}.weight`)),
+    bias: toFloat32(tensors.get(`${name}.bias`)),
+  });
+  const self = (block) => ({
+    self: { project: matrix(`${block}.self_attention.project`), output: matrix(`${block}.self_attention.output`) },
+    selfNorm: norm(`${block}.self_residual.norm`),
+    inner: matrix(`${block}.feed_forward.inner`),
+    outer: matrix(`${block}.feed_forward.outer`),
+    feedForwardNorm: norm(`${block}.feed_forward_residual.norm`),
+  });
+  const cross = (block) => {
+    const project = matrix(`${block}.cross_attention.project`);
+    return {
+      cross: {
+        queries: sliceOf(project, 0, width),
+        keysValues: sliceOf(project, width, 3 * width),
+        output: matrix(`${block}.cross_attention.output`),
+      },
+      crossNorm: norm(`${block}.cross_residual.norm`),
+    };
+  };
+  const numbered = (side, count, read) => Array.from({ length: count }, (_, layer) => read(`${side}.${layer}`));
+  const source = matrix('source_embedding.tokens');
+  return {
+    source,
+    target: tied ? source : matrix('target_embedding.tokens'),
+    output: tied && !separate ? source : matrix('output'),
+    encoder: numbered('encoder', shape.n_encoder_layers, self),
+    decoder: numbered('decoder', shape.n_decoder_layers, (block) => ({ ...self(block), ...cross(block) })),
+    encoderNorm: shape.norm === 'pre' ? norm('encoder_norm') : null,
+    decoderNorm: shape.norm === 'pre' ? norm('decoder_norm') : null,
+  };
+}
+
+// Token embeddings times sqrt(d_model), plus positions (sections 3.4 and 3.5). `side` is source or target.
+export function embed(model, side, ids, positions = ids.map((_, place) => place)) {
+  const { width, products, ...matrices } = model.network;
+  const factor = Math.fround(Math.sqrt(width));
+  const x = new Float32Array(ids.length * width);
+  ids.forEach((id, row) => {
+    const vector = products.rowOf(matrices[side], id);
+    const position = positionOf(model, positions[row]);
+    for (let place = 0; place < width; place += 1) x[row * width + place] = vector[place] * factor + position[place];
+  });
+  return x;
+}
+
+// Sine at even places and cosine at odd ones, each step rounded to 32 bits as in Python.
+function positionOf({ positions, network: { width } }, position) {
+  if (!positions[position]) {
+    const rate = Math.fround(-Math.log(10000) / width);
+    positions[position] = Float32Array.from({ length: width }, (_, place) => {
+      const frequency = Math.fround(Math.exp(Math.fround((place - (place % 2)) * rate)));
+      const angle = Math.fround(position * frequency);
+      return place % 2 ? Math.cos(angle) : Math.sin(angle);
+    });
+  }
+  return positions[position];
+}
+
+// What the model predicts for each hidden row: { logits, norm }. A logit minus the norm, the logarithm of the sum of
+// the exponentials, is a log-probability.
+export function predict({ network: { products, output, width } }, hidden) {
+  const rows = hidden.length / width;
+  const all = products.multiply(output, rows, hidden);
+  return Array.from({ length: rows }, (_, row) => {
+    const logits = all.subarray(row * output.outputs, (row + 1) * output.outputs);
+    return { logits, norm: logSumExp(logits) };
+  });
+}
+
+function logSumExp(logits) {
+  let most = -Infinity;
+  for (let place = 0; place < logits.length; place += 1) if (logits[place] > most) most = logits[place];
+  let total = 0;
+  for (let place = 0; place < logits.length; place += 1) total += Math.exp(logits[place] - most);
+  return most + Math.log(total);
+}

@@ -1,0 +1,275 @@
+// The Transformer of model/network, in eval mode: encoder layers, decoder layers and the output projection. Every
+// attention weight can be traced.
+//
+// Rows of several sentences or hypotheses go through the products together; each row attends to the keys of its own
+// sequence. Keys and values of a layer are a `memory` { array, start, stride }: the key of position p begins at
+// start + p * stride, its value d_model numbers later.
+
+const EPSILON = 1e-5; // of LayerNorm
+const FIRST_CAPACITY = 32; // positions of a new cache
+
+// The error function, by a series whose terms are all positive, so that nothing cancels (Abramowitz and Stegun 7.1.6).
+function erf(x) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let term = x;
+  let total = x;
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(total); n += 1) {
+    term *= (2 * x * x) / (2 * n + 1);
+    total += term;
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * total;
+}
+
+export const ACTIVATIONS = {
+  relu: (x) => Math.max(0, x),
+  silu: (x) => x / (1 + Math.exp(-x)),
+  gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
+};
+
+// `blocks` are the layers with their matrices and norms, `products` computes products with the matrices.
+export function createNetwork(config, blocks, products) {
+  const { d_model: width, n_heads: heads, norm, activation = 'relu' } = config;
+  return {
+    ...blocks,
+    products,
+    width,
+    heads,
+    headWidth: width / heads,
+    preNorm: norm === 'pre',
+    activate: ACTIVATIONS[activation],
+  };
+}
+
+// The encoder
+
+// Encodes `count` copies of a sentence of embedded rows, copy i with gates[i]. Starts at layer `from`. The trace, if
+// one is wanted, is of a single copy.
+export function encode(network, x, count, { gates = [], from = 0, trace = null } = {}) {
+  let rows = x;
+  for (let layer = from; layer < network.encoder.length; layer += 1)
+    rows = encoderLayer(network, layer, rows, count, { gates, trace });
+  return network.preNorm ? normalise(rows, network.encoderNorm) : rows;
+}
+
+function encoderLayer(network, layer, x, count, { gates, trace }) {
+  const { width, products } = network;
+  const block = network.encoder[layer];
+  const rows = x.length / width;
+  const length = rows / count;
+  trace?.inputs.encoder.push(x);
+  const projected = products.multiply(block.self.project, rows, pre(network, x, block.selfNorm));
+  const joined = new Float32Array(rows * width);
+  for (let copy = 0; copy < count; copy += 1) {
+    const start = copy * length * 3 * width;
+    const memory = { array: projected, start: start + width, stride: 3 * width };
+    const gate = gates[copy]?.encoder[layer];
+    for (let row = 0; row < length; row += 1) {
+      const query = { array: projected, start: start + row * 3 * width };
+      const output = { array: joined, start: (copy * length + row) * width };
+      attend(network, query, memory, length, gate, output, weightsOf(trace?.encoder, layer, row));
+    }
+    trace?.keep('encoder', { array: projected, start, stride: 3 * width }, memory);
+  }
+  const attended = post(network, x, products.multiply(block.self.output, rows, joined), block.selfNorm);
+  return feedForward(network, block, rows, attended);
+}
+
+// Keys and values of the encoder's output for each decoder layer, for each of `count` sentences.
+export function crossMemories({ products, decoder, width }, encoded, count) {
+  const rows = encoded.length / width;
+  const layers = decoder.map(({ cross }) => products.multiply(cross.keysValues, rows, encoded));
+  const length = rows / count;
+  return Array.from({ length: count }, (_, copy) => ({
+    length,
+    layers: layers.map((array) => ({ array, start: copy * length * 2 * width, stride: 2 * width })),
+  }));
+}
+
+// The decoder
+
+// A hypothesis that the decoder reads: what it attends to, its gates and its cache.
+export function createSequence({ decoder, width }, cross, gates = null) {
+  const layers = decoder.map(() => ({
+    array: new Float32Array(FIRST_CAPACITY * 2 * width),
+    start: 0,
+    stride: 2 * width,
+  }));
+  return { cross, gates, layers };
+}
+
+// A copy that continues the same beginning on its own.
+export function copySequence({ cross, gates, layers }) {
+  return { cross, gates, layers: layers.map((memory) => ({ ...memory, array: memory.array.slice() })) };
+}
+
+// Reads embedded rows, each { sequence, position }, from layer `from` on; returns the hidden rows before the output.
+export function decode(network, rows, x, { from = 0, trace = null } = {}) {
+  let hidden = x;
+  for (let layer = from; layer < network.decoder.length; layer += 1)
+    hidden = decoderLayer(network, layer, rows, hidden, trace);
+  return network.preNorm ? normalise(hidden, network.decoderNorm) : hidden;
+}
+
+function decoderLayer(network, layer, rows, x, trace) {
+  const { width, products } = network;
+  const block = network.decoder[layer];
+  const count = rows.length;
+  trace?.inputs.decoder.push(x);
+  const projected = products.multiply(block.self.project, count, pre(network, x, block.selfNorm));
+  rows.forEach(({ sequence, position }, row) => {
+    const memory = withRoom(sequence.layers[layer], position);
+    memory.array.set(projected.subarray((3 * row + 1) * width, (3 * row + 3) * width), position * memory.stride);
+  });
+  const joined = new Float32Array(count * width);
+  rows.forEach(({ sequence, position }, row) => {
+    const query = { array: projected, start: row * 3 * width };
+    const output = { array: joined, start: row * width };
+    const weights = weightsOf(trace?.decoder, layer, position);
+    attend(network, query, sequence.layers[layer], position + 1, sequence.gates?.decoder[layer], output, weights);
+  });
+  trace?.keep('decoder', { array: projected, start: 0, stride: 3 * width }, rows[0].sequence.layers[layer]);
+  const attended = post(network, x, products.multiply(block.self.output, count, joined), block.selfNorm);
+  return feedForward(network, block, count, crossAttend(network, layer, rows, attended, trace));
+}
+
+function crossAttend(network, layer, rows, x, trace) {
+  const { width, products } = network;
+  const block = network.decoder[layer];
+  const queries = products.multiply(block.cross.queries, rows.length, pre(network, x, block.crossNorm));
+  const joined = new Float32Array(rows.length * width);
+  rows.forEach(({ sequence: { cross, gates }, position }, row) => {
+    const query = { array: queries, start: row * width };
+    const output = { array: joined, start: row * width };
+    const weights = weightsOf(trace?.cross, layer, position);
+    attend(network, query, cross.layers[layer], cross.length, gates?.cross[layer], output, weights);
+  });
+  trace?.keep('cross', { array: queries, start: 0, stride: width }, rows[0].sequence.cross.layers[layer]);
+  return post(network, x, products.multiply(block.cross.output, rows.length, joined), block.crossNorm);
+}
+
+// A cache that can hold this position; it doubles when it is full.
+function withRoom(memory, position) {
+  if ((position + 1) * memory.stride > memory.array.length) {
+    const larger = new Float32Array(2 * memory.array.length);
+    larger.set(memory.array);
+    memory.array = larger;
+    return withRoom(memory, position);
+  }
+  return memory;
+}
+
+// Parts of a layer
+
+// Scaled dot-product attention of one row over the first `count` keys, for each head (equation 1), times the gates.
+function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights) {
+  const scale = headWidth ** -0.5;
+  const scores = new Float32Array(count);
+  const { array: queries } = query; // the loops below are the engine's hottest in JavaScript
+  const { array: keys, stride } = memory;
+  const { array: outputs } = output;
+  for (let head = 0; head < heads; head += 1) {
+    const [from, to] = [query.start + head * headWidth, output.start + head * headWidth];
+    let at = memory.start + head * headWidth;
+    for (let key = 0; key < count; key += 1, at += stride) {
+      let score = 0;
+      for (let place = 0; place < headWidth; place += 1) score += queries[from + place] * keys[at + place];
+      scores[key] = score * scale;
+    }
+    softmax(scores);
+    if (weights) weights.array.set(scores, weights.start + head * weights.stride);
+    const factor = gate ? gate[head] : 1;
+    at = memory.start + head * headWidth + width;
+    for (let key = 0; key < count; key += 1, at += stride) {
+      const weight = scores[key] * factor;
+      for (let place = 0; place < headWidth; place += 1) outputs[to + place] += weight * keys[at + place];
+    }
+  }
+}
+
+export function softmax(scores) {
+  let most = -Infinity;
+  for (let place = 0; place < scores.length; place += 1) if (scores[place] > most) most = scores[place];
+  let total = 0;
+  for (let place = 0; place < scores.length; place += 1) {
+    scores[place] = Math.exp(scores[place] - most);
+    total += scores[place];
+  }
+  for (let place = 0; place < scores.length; place += 1) scores[place] /= total;
+}
+
+function feedForward({ products, preNorm, activate }, block, rows, x) {
+  const inner = products.multiply(block.inner, rows, pre({ preNorm }, x, block.feedForwardNorm));
+  for (let place = 0; place < inner.length; place += 1) inner[place] = activate(inner[place]);
+  return post({ preNorm }, x, products.multiply(block.outer, rows, inner), block.feedForwardNorm);
+}
+
+// LayerNorm around a sub-layer, as model/network/layers.py: Residual places it.
+function pre({ preNorm }, x, norm) {
+  return preNorm ? normalise(x, norm) : x;
+}
+
+function post({ preNorm }, x, y, norm) {
+  for (let place = 0; place < y.length; place += 1) y[place] += x[place];
+  return preNorm ? y : normalise(y, norm);
+}
+
+function normalise(x, { weight, bias }) {
+  const width = weight.length;
+  const result = new Float32Array(x.length);
+  for (let start = 0; start < x.length; start += width) {
+    let mean = 0;
+    for (let place = 0; place < width; place += 1) mean += x[start + place];
+    mean /= width;
+    let variance = 0;
+    for (let place = 0; place < width; place += 1) variance += (x[start + place] - mean) ** 2;
+    const factor = 1 / Math.sqrt(variance / width + EPSILON);
+    for (let place = 0; place < width; place += 1)
+      result[start + place] = (x[start + place] - mean) * factor * weight[place] + bias[place];
+  }
+  return result;
+}
+
+// Traces
+
+// Where the weights of a row go; null without a trace.
+function weightsOf(kind, layer, row) {
+  if (!kind) return null;
+  const { heads, rows, columns, weights } = kind;
+  return { array: weights, start: (layer * heads * rows + row) * columns, stride: rows * columns };
+}
+
+// Room for every weight of a sentence and a target, [layer, head, query, key], and for the inputs of each layer, its
+// queries and its keys and values.
+export function createTrace({ encoder, decoder, heads }, sourceLength, targetLength) {
+  const array = (layers, rows, columns) => ({
+    ...{ layers, heads, rows, columns },
+    weights: new Float32Array(layers * heads * rows * columns),
+    queries: [],
+    memories: [],
+  });
+  const trace = {
+    encoder: array(encoder.length, sourceLength, sourceLength),
+    decoder: array(decoder.length, targetLength, targetLength),
+    cross: array(decoder.length, targetLength, sourceLength),
+    inputs: { encoder: [], decoder: [] },
+    keep(kind, queries, memory) {
+      trace[kind].queries.push(queries);
+      trace[kind].memories.push(memory);
+    },
+  };
+  return trace;
+}
+
+// The weights of the first `length` steps of a trace that has room for more.
+export function shortTrace(trace, length) {
+  const { decoder, cross } = trace;
+  const short = (kind, columns) => {
+    const weights = new Float32Array(kind.layers * kind.heads * length * columns);
+    for (let line = 0; line < kind.layers * kind.heads * length; line += 1) {
+      const start = (Math.floor(line / length) * kind.rows + (line % length)) * kind.columns;
+      weights.set(kind.weights.subarray(start, start + columns), line * columns);
+    }
+    return { ...kind, rows: length, columns, weights };
+  };
+  return { encoder: trace.encoder, decoder: short(decoder, length), cross: short(cross, cross.columns) };
+}

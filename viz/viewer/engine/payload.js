@@ -1,0 +1,66 @@
+// Writes a translation as the viewer reads it: the form of viz/payload.py, with the codes of the weights as they are
+// instead of compressed text.
+
+import { measureHeads } from './measures.js';
+
+const SCALE = 65535;
+const UNIT = 1e-4; // the last digit that the page shows
+
+// `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
+// viz/static/settings.py.
+export function payloadOf(translation, identity, asked, settings) {
+  const { measures, roles } = measureHeads(translation, settings.thresholds);
+  return {
+    version: settings.version,
+    model: { name: identity.name, title: identity.title },
+    source_text: translation.sourceText,
+    text: translation.text,
+    source_language: identity.source,
+    target_language: identity.target,
+    options: { beam_size: asked.beam_size, length_penalty: asked.length_penalty },
+    n_prefix: translation.prefixLength,
+    tokens: translation.tokens,
+    log_probabilities: translation.logProbabilities.map(short),
+    alternatives: translation.alternatives.map((step) =>
+      step.map(({ token, logProbability }) => ({ ...token, log_probability: short(logProbability) })),
+    ),
+    hypotheses: translation.hypotheses.map(hypothesisOf),
+    notices: translation.notices,
+    timings: translation.timings,
+    masks: settings.masks,
+    definitions: settings.definitions,
+    measures,
+    roles,
+    attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),
+  };
+}
+
+export function kindsOf(valueOf) {
+  return Object.fromEntries(['encoder', 'decoder', 'cross'].map((kind) => [kind, valueOf(kind)]));
+}
+
+export function short(value) {
+  return Math.round(value * 1e6) / 1e6;
+}
+
+export function hypothesisOf({ text, score, logProbability, ids, logProbabilities }) {
+  return { text, score, log_probability: logProbability, ids, log_probabilities: logProbabilities.map(short) };
+}
+
+function packed({ layers, heads, rows, columns }, codes) {
+  return { shape: [layers, heads, rows, columns], data: codes.buffer };
+}
+
+// The nearest code of each weight that still rounds to the same four decimal digits.
+function quantised(weights) {
+  return Uint16Array.from(weights, (weight) => {
+    const code = Math.round(weight * SCALE);
+    return code + Math.sign(Math.round(weight * 1e4) - Math.round((code / SCALE) * 1e4));
+  });
+}
+
+// Non-negative numbers of any size, { layers, heads, rows, columns, weights }, as codes of 32 bits.
+export function packValues(values) {
+  const codes = Uint32Array.from(values.weights, (value) => Math.round(value / UNIT));
+  return { ...packed(values, codes), unit: UNIT, scale: Math.max(0, ...values.weights) || 1 };
+}

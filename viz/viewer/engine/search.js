@@ -1,0 +1,159 @@
+// Beam search with a key-value cache, as model/decoding/search.py; greedy decoding is a beam of 1.
+
+import { copySequence, createSequence, decode } from './network.js';
+import { embed, predict } from './model.js';
+import { BOS_ID, EOS_ID, NEVER_PREDICTED } from './text/tokenizer.js';
+
+// The same sentences as in model/decoding/beam_tree.py.
+const REASONS = {
+  prefix: 'given by the prefix',
+  inBeam: 'one of the best of its step',
+  ended: 'ended',
+  cut: 'cut at the length limit',
+  outscored: 'others had better scores',
+  narrowed: 'fewer places were left in the beam',
+  hopeless: 'its score could not become the best',
+};
+
+// Maximum number of target tokens, </s> included, for a source of this many tokens.
+export function lengthLimit(sourceLength) {
+  return 2 * sourceLength + 10;
+}
+
+// ((5 + length) / 6) ^ alpha, equation 14 of Wu et al. 2016.
+export function lengthPenalty(length, alpha) {
+  return ((5 + length) / 6) ** alpha;
+}
+
+// Returns the finished hypotheses, the best first, { ids, logProbability, score, logProbabilities } each, and the nodes
+// of the beam tree if `tree`. A finished hypothesis leaves the beam, which becomes one smaller. A search with one
+// hypothesis can fill a `trace`; its result then has also the predictions of its `steps`.
+export function search(model, cross, { beamSize, alpha, best = 1, prefix = [], gates = null, tree, limit, trace }) {
+  const options = { beamSize, alpha, best, limit, trace, lastPenalty: lengthPenalty(limit, alpha) };
+  const nodes = tree ? [] : null;
+  let beam = [startOf(model, createSequence(model.network, cross, gates), prefix, options, nodes)];
+  const finished = [];
+  while (beam.length > 0) beam = extend(model, beam, finished, options, nodes);
+  return { found: finished.sort((one, other) => other.score - one.score), nodes };
+}
+
+// The hypothesis that has read <s> and the prefix: its tokens, its log-probability up to each of them, what its
+// steps predict, its cache and its node.
+function startOf(model, sequence, prefix, { alpha, trace }, nodes) {
+  const read = [BOS_ID, ...prefix];
+  const rows = read.map((_, position) => ({ sequence, position }));
+  const steps = predict(model, decode(model.network, rows, embed(model, 'target', read), { trace }));
+  const totals = [0];
+  let node = null;
+  prefix.forEach((token, step) => {
+    totals.push(Math.fround(totals[step] + chanceOf(steps[step], token)));
+    const score = totals[step + 1] / lengthPenalty(step + 1, alpha);
+    node = add(nodes, { step, token, parent: node, total: totals[step + 1], score, status: 'kept', reason: 'prefix' });
+  });
+  return { tokens: prefix, totals, steps, sequence, node };
+}
+
+function chanceOf({ logits, norm }, token) {
+  return Math.fround(logits[token] - norm);
+}
+
+// Replaces the hypotheses by their best extensions; those that end go to `finished`.
+function extend(model, beam, finished, options, nodes) {
+  const { beamSize, alpha, best, limit, lastPenalty } = options;
+  const width = beamSize - finished.length;
+  const length = beam[0].tokens.length + 1;
+  const penalty = lengthPenalty(length, alpha);
+  const alive = [];
+  bestExtensions(beam, nodes ? 2 * beamSize : beamSize).forEach(({ parent, token, total }, rank) => {
+    const isTaken = rank < width;
+    const hasEnded = isTaken && (token === EOS_ID || length >= limit);
+    const fate = fateOf(rank, { ...options, isTaken, hasEnded, isCut: length >= limit });
+    const score = total / penalty;
+    const node = add(nodes, { step: length - 1, token, parent: parent.node, total, score, ...fate });
+    if (!isTaken) return;
+    const tokens = [...parent.tokens, token];
+    const totals = [...parent.totals, total];
+    const { steps } = parent;
+    if (hasEnded)
+      finished.push({ ids: tokens, logProbability: total, score, logProbabilities: differences(totals), steps });
+    else alive.push({ tokens, totals, parent, node });
+  });
+  if (finished.length >= best && alive.length > 0) {
+    const threshold = finished.map(({ score }) => score).sort((one, other) => other - one)[best - 1];
+    if (alive[0].totals.at(-1) / lastPenalty <= threshold) return giveUp(alive, nodes);
+  }
+  return advance(model, alive, options);
+}
+
+function fateOf(rank, { beamSize, isTaken, hasEnded, isCut }) {
+  if (!isTaken) return { status: 'pruned', reason: rank < beamSize ? 'narrowed' : 'outscored' };
+  if (hasEnded) return { status: 'finished', reason: isCut ? 'cut' : 'ended' };
+  return { status: 'kept', reason: 'inBeam' };
+}
+
+// No hypothesis of the beam can still win.
+function giveUp(alive, nodes) {
+  if (nodes) for (const { node } of alive) Object.assign(nodes[node], { status: 'pruned', reason: REASONS.hopeless });
+  return [];
+}
+
+function bestExtensions(beam, count) {
+  const found = beam.flatMap((parent) => {
+    const total = parent.totals.at(-1);
+    const step = parent.steps.at(-1);
+    return largestPlaces(step.logits, count, NEVER_PREDICTED.length).map((token) => ({
+      parent,
+      token,
+      total: Math.fround(total + chanceOf(step, token)),
+    }));
+  });
+  return found.sort((one, other) => other.total - one.total).slice(0, count);
+}
+
+// The places of the `count` largest values from place `first` on, the largest first.
+export function largestPlaces(values, count, first = 0) {
+  const places = [];
+  for (let place = first; place < values.length; place += 1) {
+    if (places.length === count && values[place] <= values[places[count - 1]]) continue;
+    let at = places.length;
+    while (at > 0 && values[places[at - 1]] < values[place]) at -= 1;
+    places.splice(at, 0, place);
+    if (places.length > count) places.pop();
+  }
+  return places;
+}
+
+// Reads the newest token of each hypothesis. The first child of a parent takes over its cache, others copy it.
+function advance(model, alive, { trace }) {
+  const used = new Set();
+  for (const one of alive) {
+    const { parent } = one;
+    one.sequence = used.has(parent) ? copySequence(parent.sequence) : parent.sequence;
+    one.steps = trace ? parent.steps : []; // those of all hypotheses would take much memory
+    used.add(parent);
+    delete one.parent;
+  }
+  if (alive.length === 0) return [];
+  const position = alive[0].tokens.length;
+  const rows = alive.map(({ sequence }) => ({ sequence, position }));
+  const read = alive.map(({ tokens }) => tokens.at(-1));
+  const x = embed(
+    model,
+    'target',
+    read,
+    read.map(() => position),
+  );
+  predict(model, decode(model.network, rows, x, { trace })).forEach((step, row) => {
+    alive[row].steps = [...alive[row].steps, step];
+  });
+  return alive;
+}
+
+function add(nodes, { reason, ...node }) {
+  if (!nodes) return null;
+  return nodes.push({ ...node, reason: REASONS[reason] }) - 1;
+}
+
+function differences(totals) {
+  return totals.slice(1).map((total, place) => total - totals[place]);
+}

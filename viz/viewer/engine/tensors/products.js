@@ -1,0 +1,125 @@
+// Products of rows of numbers with the model's matrices: in WebAssembly (products.wat), or in plain JavaScript where
+// that is missing.
+
+import { WASM } from './products_wasm.js';
+
+const BLOCK = 4; // rows of a product that share the reading of the matrix
+const LANES = 8; // the kernels read that many columns at once
+const PAGE = 65536; // bytes of a page of WebAssembly's memory
+
+// `stored` has the matrices by name: { outputs, inputs, values, scales, bias }; `values` is an Int8Array, whose rows
+// are multiplied by the `scales`, or a Float32Array; `scales` and `bias` may be null. Returns the matrices by name, to
+// be given to the functions `multiply` and `rowOf`, which are returned too.
+export async function createProducts(stored, { wasm = true } = {}) {
+  const entries = Object.entries(stored);
+  const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
+  const height = Math.max(...entries.map(([, { outputs }]) => outputs));
+  const size = entries.reduce((total, [, matrix]) => total + sizeOf(matrix), 4 * BLOCK * (width + height));
+  const { buffer, kernels } = (wasm && (await startKernels(size))) || { buffer: new ArrayBuffer(size) };
+  const heap = createHeap(buffer);
+  const x = heap.take(Float32Array, BLOCK * width);
+  const y = heap.take(Float32Array, BLOCK * height);
+  const matrices = Object.fromEntries(entries.map(([name, matrix]) => [name, place(heap, matrix)]));
+  const run = kernels ? startedBy(kernels, x, y) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
+  return { matrices, rowOf, multiply: (matrix, rows, input) => multiply(matrix, rows, input, { x, y, run }) };
+}
+
+function padded(columns) {
+  return Math.ceil(columns / LANES) * LANES;
+}
+
+function sizeOf({ outputs, inputs, values }) {
+  return outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
+}
+
+async function startKernels(size) {
+  try {
+    const memory = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE) });
+    const bytes = Uint8Array.from(atob(WASM), (character) => character.charCodeAt(0));
+    const { instance } = await WebAssembly.instantiate(bytes, { engine: { memory } });
+    return { buffer: memory.buffer, kernels: instance.exports };
+  } catch {
+    return null; // no WebAssembly, no SIMD, or a policy forbids it
+  }
+}
+
+// Takes arrays one after the other; all sizes are multiples of 4, so every array is aligned.
+function createHeap(buffer) {
+  let used = 0;
+  return {
+    take(Type, length) {
+      const array = new Type(buffer, used, length);
+      used += array.byteLength;
+      return array;
+    },
+  };
+}
+
+// Rows are padded with zeros to a width that the kernels can read.
+function place(heap, { outputs, inputs, values, scales, bias }) {
+  const width = padded(inputs);
+  const codes = heap.take(values.constructor, outputs * width);
+  for (let row = 0; row < outputs; row += 1) codes.set(values.subarray(row * inputs, (row + 1) * inputs), row * width);
+  const matrix = { outputs, inputs, width, codes };
+  matrix.scales = heap.take(Float32Array, outputs);
+  matrix.bias = heap.take(Float32Array, outputs);
+  if (scales) matrix.scales.set(scales);
+  else matrix.scales.fill(1);
+  if (bias) matrix.bias.set(bias);
+  return matrix;
+}
+
+// Some outputs of a matrix, from `start` up to `end`.
+export function sliceOf({ inputs, width, codes, scales, bias }, start, end) {
+  return {
+    outputs: end - start,
+    inputs,
+    width,
+    codes: codes.subarray(start * width, end * width),
+    scales: scales.subarray(start, end),
+    bias: bias.subarray(start, end),
+  };
+}
+
+// One row of a matrix, as an embedding.
+function rowOf({ inputs, width, codes, scales }, row) {
+  const scale = scales[row];
+  return Float32Array.from(codes.subarray(row * width, row * width + inputs), (code) => code * scale);
+}
+
+// Each of `rows` rows of the input times the matrix, plus the bias.
+function multiply(matrix, rows, input, { x, y, run }) {
+  const { inputs, outputs, width } = matrix;
+  const result = new Float32Array(rows * outputs);
+  for (let start = 0; start < rows; start += BLOCK) {
+    const count = Math.min(BLOCK, rows - start);
+    for (let row = 0; row < count; row += 1) {
+      const from = (start + row) * inputs;
+      x.set(input.subarray(from, from + inputs), row * width);
+      if (width > inputs) x.fill(0, row * width + inputs, (row + 1) * width);
+    }
+    run(matrix, count);
+    result.set(y.subarray(0, count * outputs), start * outputs);
+  }
+  return result;
+}
+
+function startedBy(kernels, x, y) {
+  return ({ codes, scales, bias, width, outputs }, rows) => {
+    const name = `${codes instanceof Int8Array ? 'int8' : 'float32'}x${rows === 1 ? 1 : BLOCK}`;
+    const addresses = [x, codes, scales, bias, y].map(({ byteOffset }) => byteOffset);
+    kernels[name](...addresses, width, outputs);
+  };
+}
+
+function multiplyPlainly({ codes, scales, bias, width, outputs }, rows, x, y) {
+  for (let output = 0; output < outputs; output += 1) {
+    const from = output * width;
+    for (let row = 0; row < rows; row += 1) {
+      const start = row * width;
+      let total = 0;
+      for (let column = 0; column < width; column += 1) total += x[start + column] * codes[from + column];
+      y[row * outputs + output] = bias[output] + scales[output] * total;
+    }
+  }
+}

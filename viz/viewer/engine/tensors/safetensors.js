@@ -1,0 +1,45 @@
+// Reads safetensors files: the length of a JSON header, the header with type, shape and place of each tensor, the data.
+
+const BYTES = { F32: 4, F16: 2, BF16: 2, I8: 1, U8: 1 };
+const DAMAGED = 'A file of this model is damaged; load it again.';
+
+// Returns the tensors by name, { type, shape, bytes } each, and the metadata of the file.
+export function readTensors(buffer) {
+  const length = buffer.byteLength < 8 ? Infinity : Number(new DataView(buffer).getBigUint64(0, true));
+  if (8 + length > buffer.byteLength) throw new Error(DAMAGED);
+  const start = 8 + length;
+  const { __metadata__: metadata = {}, ...entries } = JSON.parse(
+    new TextDecoder().decode(new Uint8Array(buffer, 8, length)),
+  );
+  const tensors = new Map();
+  for (const [
+    name,
+    {
+      dtype,
+      shape,
+      data_offsets: [from, to],
+    },
+  ] of Object.entries(entries)) {
+    const size = shape.reduce((product, each) => product * each, BYTES[dtype]);
+    if (to - from !== size || start + to > buffer.byteLength) throw new Error(DAMAGED);
+    tensors.set(name, { type: dtype, shape, bytes: new Uint8Array(buffer, start + from, size) });
+  }
+  return { tensors, metadata };
+}
+
+// The numbers of a tensor, as Float32Array.
+export function toFloat32({ type, bytes }) {
+  if (type === 'F32') return new Float32Array(bytes.slice().buffer); // copied, because the data may not be aligned
+  const codes = new Uint16Array(bytes.slice().buffer);
+  if (type === 'F16') return Float32Array.from(codes, halfToFloat);
+  return new Float32Array(Uint32Array.from(codes, (code) => code << 16).buffer); // BF16 is the upper half
+}
+
+function halfToFloat(code) {
+  const sign = code & 0x8000 ? -1 : 1;
+  const exponent = (code >> 10) & 31;
+  const fraction = code & 1023;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+}

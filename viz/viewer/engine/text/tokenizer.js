@@ -1,0 +1,142 @@
+// The tokenizers of model/tokenizer.py: text to tokens and back, by joint BPE, words or characters.
+//
+// The library @huggingface/tokenizers is not used: it joins unknown characters across words, splits at special tokens
+// that a person types, has no word-level model and no offsets, so it would not agree with Python.
+
+export const UNK = '<unk>';
+export const EOS = '</s>';
+export const PAD_ID = 0;
+export const UNK_ID = 1;
+export const BOS_ID = 2;
+export const EOS_ID = 3;
+export const SPACE = '\u2581';
+export const NEVER_PREDICTED = [PAD_ID, UNK_ID, BOS_ID];
+
+// What str.split() of Python takes for space, which differs from \s.
+// oxlint-disable-next-line no-control-regex -- U+001C to U+001F are spaces there
+const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
+// A sequence of letters, one digit or one punctuation mark, each with the space before it.
+const PRE_TOKEN = /\u2581?(?:\p{L}[\p{L}\p{M}]*|[^\p{L}\u2581])|\u2581/gu;
+const SPACES_AROUND = new RegExp(`^${SPACES.source}|${SPACES.source}$`, 'gu');
+const MARK = /^[\p{P}\p{S}\p{Z}]$/u;
+
+// Unicode NFC with single spaces, none at either end. Half a surrogate pair becomes a question mark.
+export function normalise(text) {
+  const whole = text.replaceAll(/\p{Surrogate}/gu, '?').normalize('NFC');
+  return whole.replaceAll(SPACE, ' ').split(SPACES).filter(Boolean).join(' ');
+}
+
+// `settings` is the value of a tokenizer.json. The result has `size`, `encode`, `decode`, `tokens` and `sourceTokens`.
+export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
+  const ids = new Map(Object.entries(model.vocab));
+  const entries = [];
+  for (const [piece, id] of ids) entries[id] = piece;
+  const prepends = pretokenizers[0].prepend_scheme === 'always';
+  const isByCharacter = !prepends;
+  const ranks = model.type === 'BPE' ? new Map(model.merges.map((pair, rank) => [pair.join(' '), rank])) : null;
+  // Segments of a text: the id of each, and the text that it was cut from.
+  const segments = (text) => {
+    const clean = normalise(text);
+    if (clean === '') return [];
+    const marked = (prepends ? SPACE : '') + clean.replaceAll(' ', SPACE);
+    const words = isByCharacter ? [...marked] : marked.match(PRE_TOKEN);
+    const found = words.flatMap((word) => (ranks ? bytePairs(word, ids, ranks) : [segmentOf(word, ids)]));
+    if (prepends) found[0].text = found[0].text.slice(SPACE.length); // it is not part of the sentence
+    return found;
+  };
+  return withVocabulary(entries, segments);
+}
+
+// A tokenizer from its vocabulary and the function that cuts a text into segments.
+export function withVocabulary(entries, segments) {
+  const tokens = (ids, surfaces) => describe(ids, surfaces, entries);
+  return {
+    size: entries.length,
+    piece: (id) => entries[id],
+    encode: (text) => segments(text).map(({ id }) => id),
+    tokens,
+    // Tokens of a source sentence, </s> last; <unk> keeps the text that it replaces.
+    sourceTokens(text) {
+      const found = segments(text);
+      return tokens([...found.map(({ id }) => id), EOS_ID], [...found.map((one) => one.text), EOS]);
+    },
+    // Text of the ids up to </s>, without special tokens.
+    decode(ids) {
+      const end = ids.indexOf(EOS_ID);
+      const known = (end < 0 ? ids : ids.slice(0, end)).filter((id) => !NEVER_PREDICTED.includes(id));
+      const text = known.map((id) => entries[id]).join('');
+      return text.replaceAll(SPACE, ' ').replaceAll(SPACES_AROUND, '');
+    },
+  };
+}
+
+function segmentOf(text, ids) {
+  return { id: ids.get(text) ?? UNK_ID, text };
+}
+
+// Joins the neighbours of the lowest rank, the leftmost first, until no two have one. Unknown characters in a row
+// are one segment.
+function bytePairs(word, ids, ranks) {
+  const parts = [];
+  for (const character of word) {
+    const part = segmentOf(character, ids);
+    if (part.id === UNK_ID && parts.at(-1)?.id === UNK_ID) parts.at(-1).text += character;
+    else parts.push(part);
+  }
+  const rankAt = (place) => {
+    const [left, right] = [parts[place], parts[place + 1]];
+    if (place < 0 || !right || left.id === UNK_ID || right.id === UNK_ID) return Infinity;
+    return ranks.get(`${left.text} ${right.text}`) ?? Infinity;
+  };
+  const found = parts.map((_, place) => rankAt(place));
+  for (;;) {
+    let best = 0;
+    for (let place = 1; place < found.length; place += 1) if (found[place] < found[best]) best = place;
+    if (found[best] === Infinity) return parts;
+    parts[best] = segmentOf(parts[best].text + parts[best + 1].text, ids);
+    parts.splice(best + 1, 1);
+    found.splice(best + 1, 1);
+    found[best] = rankAt(best);
+    if (best > 0) found[best - 1] = rankAt(best - 1);
+  }
+}
+
+// Ids as tokens to show. `surfaces` has the text of each id in the sentence, which is shown for an unknown piece.
+function describe(ids, surfaces, entries) {
+  const written = ids.map((id, place) => (surfaces && id === UNK_ID ? surfaces[place] : entries[id]));
+  const words = wordIndices(ids, written);
+  return ids.map((id, place) => ({
+    piece: entries[id],
+    text: written[place].replaceAll(SPACE, '') || ' ',
+    word: words[place],
+    special: id <= EOS_ID,
+    id,
+  }));
+}
+
+// The word of each id; a new word begins at each space and each punctuation mark. A space that is a piece of its own
+// belongs to the next word.
+function wordIndices(ids, pieces) {
+  let word = -1;
+  let previous = '';
+  return pieces.map((piece, place) => {
+    if ([PAD_ID, BOS_ID, EOS_ID].includes(ids[place])) {
+      previous = '';
+      return null;
+    }
+    const [last, first] = [[...previous].at(-1) ?? '', [...piece][0] ?? ''];
+    const meetsMark = previous !== SPACE && (MARK.test(first) || MARK.test(last));
+    if (previous === '' || piece.startsWith(SPACE) || meetsMark) word += 1;
+    previous = piece;
+    return word;
+  });
+}
+
+// The tokenizers of a model's files: one for each language, the same when the vocabulary is joint.
+export async function createTokenizers(files) {
+  const open = async (name) => createTokenizer(JSON.parse(await files.text(name)));
+  if (!files.has('tokenizer.json'))
+    return { source: await open('source_tokenizer.json'), target: await open('target_tokenizer.json') };
+  const joint = await open('tokenizer.json');
+  return { source: joint, target: joint };
+}

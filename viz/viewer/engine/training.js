@@ -1,0 +1,70 @@
+// The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
+// in the form that model/storage/probes.py describes.
+
+import { readTensors, toFloat32 } from './tensors/safetensors.js';
+import { BOS_ID, EOS_ID } from './text/tokenizer.js';
+import { kindsOf } from './payload.js';
+
+const LEVELS = 255; // codes of the weights
+
+// `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
+export function createTraining(probes, log, sentences) {
+  const { tensors, metadata } = readTensors(probes);
+  const header = JSON.parse(metadata.probes);
+  return { tensors, ...header, ...curvesOf(log, sentences) };
+}
+
+// The valid rows of the log, and a notice about the others.
+function curvesOf(log, { noCurves }) {
+  if (log === null) return { curves: [], notice: noCurves };
+  const rows = log
+    .split(/\r?\n/u)
+    .slice(0, log.endsWith('\n') ? -1 : undefined)
+    .map(rowOf);
+  const curves = rows.filter(Boolean);
+  const skipped = rows.length - curves.length;
+  const lines = skipped === 1 ? '1 line' : `${skipped.toLocaleString('en-US')} lines`;
+  return {
+    curves,
+    notice: skipped ? `${lines} of this training's log cannot be read; the curves leave them out.` : '',
+  };
+}
+
+function rowOf(line) {
+  try {
+    const row = JSON.parse(line);
+    const fits = Object.values(row).every((value) => typeof value === 'string' || Number.isFinite(value));
+    return Number.isInteger(row.step) && row.step >= 0 && fits ? row : null;
+  } catch {
+    return null;
+  }
+}
+
+// One sentence at one step as a translation, whose tokens were all given.
+export function trainingStep({ tensors, steps, sentences }, { source, target }, { step, sentence }) {
+  const at = steps.indexOf(step);
+  const pair = sentences[sentence];
+  const ids = [...target.encode(pair.target), EOS_ID];
+  const part = (name, size) => tensors.get(name).bytes.subarray(at * size, (at + 1) * size);
+  const chances = `${sentence}.log_probabilities`;
+  return {
+    sourceText: pair.source,
+    text: pair.target,
+    tokens: {
+      source: source.sourceTokens(pair.source),
+      read: target.tokens([BOS_ID, ...ids.slice(0, -1)]),
+      predicted: target.tokens(ids),
+    },
+    trace: kindsOf((kind) => {
+      const [, layers, heads, rows, columns] = tensors.get(`${sentence}.${kind}`).shape;
+      const codes = part(`${sentence}.${kind}`, layers * heads * rows * columns);
+      return { layers, heads, rows, columns, weights: Float32Array.from(codes, (code) => code / LEVELS) };
+    }),
+    logProbabilities: Array.from(toFloat32({ type: 'F32', bytes: part(chances, 4 * ids.length) })),
+    alternatives: ids.map(() => []), // only the attention was saved
+    hypotheses: [],
+    notices: [],
+    timings: {},
+    prefixLength: ids.length,
+  };
+}

@@ -1,0 +1,164 @@
+// Text in, translation out, with every attention weight: what model/translator.py does with a checkpoint.
+
+import { embed, predict } from './model.js';
+import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
+import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
+import { BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
+
+const NOTHING = 'There is nothing to translate; type a sentence.';
+
+// `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py, `language` the name of the
+// language that the model reads.
+export function createTranslator(model, tokenizers, limits, language) {
+  return { model, tokenizers, limits, language };
+}
+
+// The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
+export function sourceIds({ tokenizers: { source }, limits, language }, text) {
+  if (normalise(text) === '') throw new Error(NOTHING);
+  checkCharacters(text, limits);
+  const ids = source.encode(text);
+  if (ids.every((id) => [UNK, SPACE].includes(source.piece(id))))
+    throw new Error(`The model knows none of these characters; it reads ${language}.`);
+  if (ids.length >= limits.tokens) throw tooLong('sentence', ids.length + 1, limits.tokens);
+  return [...ids, EOS_ID];
+}
+
+// A given target as ids: of a text, or the ids themselves. Throws an error if no translation can have them.
+export function targetIds({ tokenizers: { target }, limits }, given) {
+  if (typeof given === 'string') checkCharacters(given, limits);
+  const ids = typeof given === 'string' ? target.encode(given) : [...given];
+  const wrong = ids.find((id) => !(id >= 0 && id < target.size) || id === PAD_ID || id === BOS_ID);
+  if (wrong !== undefined) throw new Error(`A translation cannot contain token ${wrong}; give ids of the vocabulary.`);
+  if (ids.slice(0, -1).includes(EOS_ID))
+    throw new Error('The given translation continues after its </s>; end it there.');
+  const most = lengthLimit(limits.tokens);
+  if (ids.length > most) throw tooLong('given translation', ids.length, most);
+  return ids;
+}
+
+function checkCharacters(text, { tokens, charactersPerToken }) {
+  const [length, most] = [[...text].length, tokens * charactersPerToken];
+  if (length <= most) return;
+  const [has, limit] = [length, most].map((number) => number.toLocaleString('en-US'));
+  throw new Error(
+    `The text has ${has} characters; the limit is ${limit}. Translate one sentence of at most ${tokens} tokens at a time.`,
+  );
+}
+
+function tooLong(subject, tokens, limit) {
+  return new Error(`The ${subject} has ${tokens} tokens; the limit is ${limit}. Split it into shorter ones.`);
+}
+
+// The translation that begins with the ids `prefix`; `nodes` is the beam tree if `tree`.
+export function translate(translator, text, options) {
+  const { beamSize = 1, alpha = 1, best = 1, prefix = [], gates = null, tree = false } = options;
+  const given = targetIds(translator, prefix);
+  const started = performance.now();
+  const source = read(translator, text, gates);
+  const limit = lengthLimit(source.ids.length);
+  const encoded = performance.now();
+  // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
+  const trace = beamSize === 1 ? traceOf(translator, source, limit) : null;
+  let results = { found: [], nodes: [] };
+  if (given.at(-1) !== EOS_ID && given.length < limit)
+    results = search(translator.model, source.cross, {
+      beamSize,
+      alpha,
+      best,
+      prefix: given,
+      gates,
+      tree,
+      limit,
+      trace,
+    });
+  const searched = performance.now();
+  const [winner] = results.found;
+  const target = winner?.ids ?? given;
+  const passed =
+    winner && trace
+      ? { trace: shortTrace(trace, target.length), steps: winner.steps }
+      : pass(translator, source, target, gates);
+  const result = resultOf(translator, source, target, { prefixLength: given.length, alpha }, passed);
+  const timings = { encode: encoded - started, search: searched - encoded, record: performance.now() - searched };
+  const { target: tokenizer } = translator.tokenizers;
+  if (winner) result.hypotheses = results.found.map((one) => ({ ...one, text: tokenizer.decode(one.ids) }));
+  return { ...result, timings, nodes: results.nodes };
+}
+
+// Log-probabilities and attention of a given translation: text, to which </s> is added, or ids as they are.
+export function score(translator, text, given, gates = null) {
+  const ids = targetIds(translator, given);
+  if (ids.length === 0) throw new Error('There is no translation to score; give one.');
+  if (typeof given === 'string') ids.push(EOS_ID);
+  const started = performance.now();
+  const source = read(translator, text, gates);
+  const encoded = performance.now();
+  const result = resultOf(translator, source, ids, { prefixLength: ids.length }, pass(translator, source, ids, gates));
+  return { ...result, timings: { encode: encoded - started, record: performance.now() - encoded } };
+}
+
+// The encoder's reading of a sentence: ids, the weights, and what the decoder attends to.
+export function read({ model, ...translator }, text, gates) {
+  const ids = sourceIds(translator, text);
+  const trace = createTrace(model.network, ids.length, 0);
+  const encoded = encode(model.network, embed(model, 'source', ids), 1, { gates: [gates], trace });
+  const [cross] = crossMemories(model.network, encoded, 1);
+  return { text, ids, trace, cross };
+}
+
+// Room for the weights of a target of this length, with the encoder's weights.
+function traceOf({ model }, source, length) {
+  const trace = createTrace(model.network, source.ids.length, length);
+  trace.encoder = source.trace.encoder;
+  trace.inputs.encoder = source.trace.inputs.encoder;
+  return trace;
+}
+
+// One pass over a target: the trace of every weight, and what each step predicts.
+export function pass({ model }, source, target, gates) {
+  const trace = traceOf({ model }, source, target.length);
+  const sequence = createSequence(model.network, source.cross, gates);
+  const rows = target.map((_, position) => ({ sequence, position }));
+  const hidden = decode(model.network, rows, embed(model, 'target', [BOS_ID, ...target.slice(0, -1)]), { trace });
+  return { trace, steps: predict(model, hidden) };
+}
+
+function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { trace, steps }) {
+  const { tokenizers, limits } = translator;
+  const logProbabilities = steps.map(({ logits, norm }, step) => logits[target[step]] - norm);
+  const total = logProbabilities.reduce((sum, value) => sum + value, 0);
+  const text = tokenizers.target.decode(target);
+  const tokens = {
+    source: tokenizers.source.sourceTokens(source.text),
+    read: tokenizers.target.tokens([BOS_ID, ...target.slice(0, -1)]),
+    predicted: tokenizers.target.tokens(target),
+  };
+  const alternativesOf = ({ logits, norm }) =>
+    largestPlaces(logits, limits.alternatives).map((id) => ({
+      token: tokenizers.target.tokens([id])[0],
+      logProbability: logits[id] - norm,
+    }));
+  const own = { ids: target, text, logProbability: total, score: total / lengthPenalty(target.length, alpha) };
+  const notices = prefixLength < target.length ? noticesOf(translator, tokens.source, own) : [];
+  if (target.includes(UNK_ID)) notices.push('The given translation has characters that the model reads as <unk>.');
+  return {
+    ...{ sourceText: normalise(source.text), text, tokens, trace, logProbabilities, notices, prefixLength },
+    alternatives: steps.map(alternativesOf),
+    hypotheses: [{ ...own, logProbabilities }],
+  };
+}
+
+// Warnings about a translation that the model chose.
+function noticesOf({ limits, language }, source, { ids, logProbability }) {
+  const notices = [];
+  const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
+  if (unknown.length > 0) {
+    const listed = [...new Set(unknown)].map((text) => `“${text}”`).join(', ');
+    notices.push(`The model does not know ${listed} and reads it as <unk>.`);
+  }
+  if (logProbability / ids.length < limits.unsure)
+    notices.push(`The model is unsure of this translation; it reads ${language}.`);
+  if (ids.at(-1) !== EOS_ID) notices.push('The translation was cut at the length limit.');
+  return notices;
+}

@@ -1,0 +1,91 @@
+// The Worker in which the models run: it loads a model when it is first asked for, and answers requests.
+
+import { answer } from './answers.js';
+import { createFiles } from './files.js';
+import { createModel } from './model.js';
+import { createTokenizers } from './text/tokenizer.js';
+import { createTranslator } from './translator.js';
+
+const NO_MEMORY = 'This device has not enough memory for this model; close other pages, then try again.';
+const UNEXPECTED = 'The model in this page failed; reload the page, then try again.';
+const CANCELLED = 'Cancelled.';
+
+// Messages to the Worker: { start: { settings, models, address } } first; { embedded: { name, files } } for a model
+// whose files are in the page; { id, request }; and { cancel: id }. Messages from it: { id, answer }, { id, error },
+// { id, progress }, and { loading: { model, count, size } } while a model arrives.
+export function serve(scope) {
+  const engine = { scope, models: {}, settings: null, address: null, embedded: {}, loaded: new Map() };
+  const cancelled = new Set();
+  const asked = new Set(); // requests without an answer
+  scope.addEventListener('message', ({ data }) => {
+    if (data.start) Object.assign(engine, data.start);
+    else if (data.embedded) engine.embedded[data.embedded.name] = data.embedded.files;
+    else if (asked.has(data.cancel)) cancelled.add(data.cancel);
+    else if (data.request) {
+      asked.add(data.id);
+      reply(engine, data, cancelled).finally(() => [asked, cancelled].forEach((ids) => ids.delete(data.id)));
+    }
+  });
+}
+
+async function reply(engine, { id, request }, cancelled) {
+  const post = (message) => engine.scope.postMessage({ id, ...message });
+  const pause = async (progress) => {
+    post({ progress });
+    await turn();
+    if (cancelled.has(id)) throw new Error(CANCELLED);
+  };
+  try {
+    post({ answer: await answer(await load(engine, request.model), request, pause) });
+  } catch (error) {
+    post({ error: sentenceOf(error) });
+  }
+}
+
+// Our own errors have a sentence for the person; the language's have none.
+function sentenceOf(error) {
+  if (error instanceof RangeError) return NO_MEMORY;
+  return error.constructor === Error ? error.message : UNEXPECTED;
+}
+
+// Lets messages that wait be read.
+function turn() {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.addEventListener('message', () => [port1.close(), resolve()]);
+    port1.start();
+    port2.postMessage(null);
+  });
+}
+
+// Each model is loaded once; a failed attempt is repeated by the next request.
+function load(engine, name) {
+  if (!Object.hasOwn(engine.models, name)) throw new Error(`There is no model “${name}” in this page; choose another.`);
+  if (!engine.loaded.has(name)) {
+    const loading = openModel(engine, name);
+    engine.loaded.set(name, loading);
+    loading.catch(() => engine.loaded.delete(name));
+  }
+  return engine.loaded.get(name);
+}
+
+async function openModel({ scope, models, settings, embedded, address }, name) {
+  const identity = models[name];
+  const counts = {};
+  const report = (file, count) => {
+    counts[file] = count;
+    const received = Object.values(counts).reduce((total, each) => total + each, 0);
+    scope.postMessage({ loading: { model: name, count: received, size: identity.size } });
+  };
+  const place = { listed: identity.files, embedded: embedded[name] ?? null, address: `${address}${name}/` };
+  const files = createFiles(place, report);
+  const [config, tokenizers, weights] = await Promise.all([
+    files.text('config.json').then(JSON.parse),
+    createTokenizers(files),
+    files.bytes('model.safetensors'),
+  ]);
+  const model = await createModel(config, weights);
+  scope.postMessage({ loading: { model: name, count: identity.size, size: identity.size } });
+  const translator = createTranslator(model, tokenizers, settings.limits, identity.language);
+  return { identity, translator, settings, files };
+}

@@ -22,10 +22,11 @@ from gradio.events import api
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
-from viz.about import about_models
+from model.inputs import language
+from viz.about import about_models, examples_of_models, is_imported, target_choices
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import picker, viewer
+from viz.server.component import Choices, picker, target_picker, viewer
 from viz.server.lifecycle import Service, check_address
 from viz.server.logs import configure_logging
 from viz.server.middleware import check_origins
@@ -104,7 +105,8 @@ def create(
     translators: Mapping[str, Translator], problems: Sequence[str] = (), origins: Sequence[str] = ()
 ) -> Service:
     """Return the page and its API, ready to be launched."""
-    scheduler = Scheduler(Backend(translators).answer)
+    backend = Backend(translators)
+    scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds)
     page = build(translators, scheduler, problems)
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
@@ -120,16 +122,18 @@ def build(
     """Return the page."""
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
+    sentences = examples_of_models(translators, EXAMPLES)
+    offered = sentences.get(first, [])
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
-            models = [(name, translator.title) for name, translator in translators.items()]
-            model = picker(models, first, elem_id="hl-model")
+            model = picker(_groups(translators), first, elem_id="hl-model")
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
             _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
         with gr.Row(elem_id="hl-sentence-row"):
-            sentence = _sentence_box(first)
+            sentence = _sentence_box(offered)
+            language = target_picker(elem_id="hl-target")
             options = gr.Button("Options", elem_id="hl-options-button")
             translate = gr.Button(
                 "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
@@ -151,12 +155,14 @@ def build(
             apply_default_css=False,
         )
         with gr.Row(elem_id="hl-examples"):
-            examples = [gr.Button(**button, size="sm") for button in _example_buttons(first)]
+            examples = [gr.Button(**button, size="sm") for button in _example_buttons(offered)]
         view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
         if names:
-            opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
+            site = _site(translators, first, sentences)
+            opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
-            _connect_translation(openings, inputs, [message, menu.button], translate, examples)
+            triggers = [translate.click, sentence.submit, language.input]
+            _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
             outputs = [message, *menu.files, *menu.calls]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
@@ -170,9 +176,18 @@ def build(
 # Widgets
 
 
-def _sentence_box(first: str) -> gr.Textbox:
+def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
+    """The models in the groups of the list; without imported ones, there is one group without a heading."""
+    ours, imported = (
+        [(name, each.title) for name, each in translators.items() if is_imported(each) == other]
+        for other in (False, True)
+    )
+    return [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
+
+
+def _sentence_box(examples: Sequence[str]) -> gr.Textbox:
     return gr.Textbox(
-        _examples(first)[0],
+        next(iter(examples), ""),
         label="Sentence",
         show_label=False,
         container=False,
@@ -214,13 +229,8 @@ def _export_menu() -> ExportMenu:
     return ExportMenu(button, files, calls)
 
 
-def _examples(model: str) -> list[str]:
-    return EXAMPLES.get(model) or [""]
-
-
-def _example_buttons(model: str) -> list[dict[str, Any]]:
-    sentences = _examples(model)
-    padded = sentences + [""] * (EXAMPLE_BUTTONS - len(sentences))
+def _example_buttons(examples: Sequence[str]) -> list[dict[str, Any]]:
+    padded = [*examples, *[""] * (EXAMPLE_BUTTONS - len(examples))]
     return [{"value": sentence, "visible": sentence != ""} for sentence in padded]
 
 
@@ -231,30 +241,38 @@ def _connect_translation(
     openings: list[Any],
     inputs: Inputs,
     outputs: list[Any],
-    button: gr.Button,
+    triggers: list[Any],
     examples: list[gr.Button],
 ) -> None:
-    """Translate on arrival, on another link, on Enter, on the button, on an example and on a new model."""
+    """Translate on arrival, on another link, on the triggers, on an example and on a new model."""
     chosen = [
         example.click(None, example, inputs.sentence, js=TAKE_EXAMPLE, **PRIVATE) for example in examples
     ]
     switching: dict[str, Any] = {"outputs": [inputs.sentence, *examples], "js": CHOOSE_MODEL}
     switched = inputs.model.input(None, [inputs.sentence, inputs.model], **switching, **PRIVATE)
     done = (event.then for event in (*openings, switched, *chosen))
-    for trigger in (button.click, inputs.sentence.submit, *done):
+    for trigger in (*triggers, *done):
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
 
-def _read_address(translators: Mapping[str, Translator], first: str) -> str:
-    """The call that replaces the page's inputs by those of its link, as far as they are valid."""
-    site = {
+def _site(
+    translators: Mapping[str, Translator], first: str, examples: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """What viz/viewer/page.js knows of the models."""
+    ours = [name for name, translator in translators.items() if not is_imported(translator)]
+    return {
         "first": first,
-        "examples": {name: _examples(name) for name in translators},
+        "examples": examples,
         "buttons": EXAMPLE_BUTTONS,
-        "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
-        "captions": {name: CAPTIONS[name] for name in translators if name in CAPTIONS},
+        "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
+        "targets": {name: target_choices(each) for name, each in translators.items()},
+        "captions": {name: CAPTIONS[name] for name in ours if name in CAPTIONS},
         "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
     }
+
+
+def _read_address(site: Mapping[str, Any]) -> str:
+    """The call that replaces the page's inputs by those of its link, as far as they are valid."""
     return f"() => Headlight.readAddress({json.dumps(site)})"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError, quote_untrusted
-from model.languages import language_name
+from model.languages import TARGET_CODE, language_name
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
@@ -14,6 +14,7 @@ MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
 BATCH_TOKENS = 4096  # of one side of a batch
+NOTHING = "There is nothing to translate; type a sentence."
 
 
 def language(info: ModelInfo) -> str:
@@ -67,12 +68,14 @@ def batches_by_length(lengths: Mapping[int, int], max_tokens: int = BATCH_TOKENS
 
 def _problem_of_text(text: str, max_tokens: int) -> UserError | None:
     if not normalise(text):
-        return UserError("There is nothing to translate; type a sentence.")
+        return UserError(NOTHING)
     return _too_many_characters(text, max_tokens)
 
 
 def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int) -> UserError | None:
-    pieces = checkpoint.source_tokenizer.pieces(ids)
+    pieces = [each for each in checkpoint.source_tokenizer.pieces(ids) if not TARGET_CODE.fullmatch(each)]
+    if ids and not pieces:
+        return UserError(NOTHING)
     if all(piece in (UNK, SPACE) for piece in pieces):
         reads = language(checkpoint.info)
         return UserError(f"The model knows none of these characters; it reads {reads}.")

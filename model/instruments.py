@@ -13,6 +13,7 @@ from model.analysis.examples import Survey
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.decoding.search import SearchOptions
 from model.errors import UserError
+from model.inputs import NOTHING
 from model.results import AblationResult, Head, Translation
 from model.translator import Translator
 
@@ -127,6 +128,6 @@ def _translations(
         if isinstance(found, UserError):
             yield place, found
         elif not found:
-            yield place, UserError("There is nothing to translate; type a sentence.")
+            yield place, UserError(NOTHING)
         else:
             yield place, found[0].ids

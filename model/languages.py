@@ -1,6 +1,10 @@
-"""English names of languages by their codes of two or three letters."""
+"""English names of languages by their codes, and the codes that tell a model its target language."""
 
 from __future__ import annotations
+
+import re
+
+TARGET_CODE = re.compile(r">>[^<>\s]+<<")  # the first token of a source sentence
 
 # Code of two letters, codes of three letters, name.
 _LANGUAGES = """
@@ -29,3 +33,8 @@ NAMES = {
 def language_name(code: str) -> str:
     """The English name of a language, or the code itself if it is not known here."""
     return NAMES.get(code.strip("<>").split("_")[0], code)
+
+
+def join_code(code: str, sentence: str) -> str:
+    """The sentence as a model of several target languages reads it; unchanged without a code."""
+    return f"{code} {sentence}" if code else sentence

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
+from model.languages import TARGET_CODE
+
 KINDS = ("encoder", "decoder", "cross")
 
 
@@ -91,7 +93,7 @@ class BeamNode:
 class Translation:
     """The translation of one sentence with everything that the page shows."""
 
-    source_text: str
+    source_text: str  # with the code of the target language, if it has one
     text: str
     source_language: str
     target_language: str
@@ -108,6 +110,17 @@ class Translation:
     def ids(self) -> tuple[int, ...]:
         """The ids of the target's tokens, for `prefix` and `score`."""
         return tuple(token.id for token in self.attention.predicted)
+
+    @property
+    def target_code(self) -> str:
+        """The code of the target language, such as >>fra<<, with which the source begins; or empty."""
+        first = self.attention.source[0]
+        return first.piece if first.special and TARGET_CODE.fullmatch(first.piece) else ""
+
+    @property
+    def sentence(self) -> str:
+        """The source without that code."""
+        return self.source_text.removeprefix(self.target_code).strip()
 
 
 class Word(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 from model.charsmap import Charsmap
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
+from model.languages import TARGET_CODE
 from model.results import Token
 from model.tokenizer import EOS, EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
 
@@ -31,7 +32,6 @@ UNKNOWN_PENALTY = 10.0  # an unknown character costs this much more than the lea
 MAX_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 by default
 MAX_ENTRIES = 250_000  # as in `model.config`
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-LANGUAGE_CODE = re.compile(r">>[^<>\s]+<<")  # which tells a model of many languages its target language
 
 
 class Segment(NamedTuple):
@@ -204,7 +204,7 @@ class SentencePieceTokenizer(Tokenizer):
     @property
     def language_codes(self) -> tuple[str, ...]:
         """The codes such as >>fra<< in the vocabulary, each of which may begin a source sentence."""
-        return tuple(piece for piece in self.vocabulary if LANGUAGE_CODE.fullmatch(piece))
+        return tuple(piece for piece in self.vocabulary if TARGET_CODE.fullmatch(piece))
 
     def segments(self, text: str) -> list[Segment]:
         """The pieces of a text with the code before it, if it begins with one, as MarianTokenizer cuts it."""
@@ -250,7 +250,7 @@ class SentencePieceTokenizer(Tokenizer):
     def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:
         """As of every tokenizer; a language code is a special token."""
         return tuple(
-            replace(token, special=True, word=None) if LANGUAGE_CODE.fullmatch(token.piece) else token
+            replace(token, special=True, word=None) if TARGET_CODE.fullmatch(token.piece) else token
             for token in super().tokens(ids, surfaces)
         )
 

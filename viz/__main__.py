@@ -16,7 +16,7 @@ from model.errors import UserError
 from model.files import write_atomically
 from model.storage.checkpoint import find_model, list_models
 from viz import export as exporter
-from viz.about import measure_range, write_range
+from viz.about import is_imported, measure_range, write_range
 from viz.payload import encode
 from viz.static.site import portable, write_site
 from viz.study.page import PAGE, write_captions, write_page
@@ -87,6 +87,8 @@ def trained(
         output: the file of all ranges.
     """
     translator = Translator.load(find_model(model, models))
+    if is_imported(translator):
+        raise UserError(f"{translator.name} was not trained here; only own models have a known training.")
     lines = (line for path in files for line in path.read_text(encoding="utf-8").splitlines())
     found = measure_range(translator.checkpoint.source_tokenizer, lines)
     write_range(output, translator.name, found)
@@ -104,18 +106,19 @@ def static(
     """Write the page that needs no server, in which the models run in the browser.
 
     Args:
-        names: models of the models folder; all of them by default.
+        names: models of the models folder; all that were trained here by default.
         output: the folder to write; a former page in it is replaced.
         models: the folder that holds the model directories.
         examples: the page's example sentences by model.
         captions: captions of the examples.
         single: write one file that also works without a web server.
     """
-    found = [find_model(name, models) for name in names] if names else list_models(models)
+    paths = [find_model(name, models) for name in names] or list_models(models)
+    found = [each for each in map(Translator.load, paths) if names or not is_imported(each)]
     if not found:
         raise UserError(f"There is no model in {models}; train one or name another folder.")
     sentences, texts = (json.loads(path.read_text(encoding="utf-8")) for path in (examples, captions))
-    write_site([Translator.load(path) for path in found], output, sentences, texts, single=single)
+    write_site(found, output, sentences, texts, single=single)
     for path in sorted(path for path in output.rglob("*") if path.is_file()):
         print(f"{path}: {path.stat().st_size / 1000:,.0f} kB")
 

@@ -14,6 +14,8 @@ from model import Translator
 from model.analysis.study import Study
 from model.errors import UserError
 from model.files import write_json
+from model.inputs import language
+from model.languages import language_name
 from model.results import KINDS, Token
 from model.tokenizer import Tokenizer
 
@@ -51,15 +53,56 @@ def write_range(path: Path, model: str, found: TrainedRange) -> None:
     write_json(path, _read_ranges(path) | {model: found._asdict()})
 
 
+def is_imported(translator: Translator) -> bool:
+    """Return whether somebody else trained this model."""
+    return bool(translator.checkpoint.info.origin)
+
+
 def about_models(translators: Mapping[str, Translator], assets: Path) -> dict[str, dict[str, Any]]:
-    """Return what is known of each model by its name: `study`, `trained` and `card`, as far as they exist."""
+    """Return what is known of each model by its name, as far as it exists.
+
+    `study`, `trained` and `card`; of an imported model its `origin`. An imported model may have the name of
+    a shipped one, so it gets neither its range nor its study.
+    """
     ranges = _read_ranges(assets / "trained.json")
     known = {}
     for name, translator in translators.items():
-        about = {"study": _findings(assets / "study" / f"{name}.json"), "trained": ranges.get(name)}
-        about["card"] = _card(translator.directory)
+        info = translator.checkpoint.info
+        about = {
+            "study": _findings(assets / "study" / f"{name}.json", info.title),
+            "trained": None if info.origin else ranges.get(name),
+            "card": _card(translator.directory),
+            "origin": info.origin,
+        }
         known[name] = {key: value for key, value in about.items() if value}
     return known
+
+
+def examples_of_models(
+    translators: Mapping[str, Translator], examples: Mapping[str, list[str]]
+) -> dict[str, list[str]]:
+    """Return the example sentences of each model.
+
+    An imported model has none of its own: it gets those that were written for a model of the same source
+    language. `examples` has them by models that are called SOURCE-TARGET.
+    """
+    by_language = {language_name(model.partition("-")[0]): found for model, found in examples.items()}
+    return {
+        name: by_language.get(language(translator.checkpoint.info), [])
+        if is_imported(translator)
+        else examples.get(name, [])
+        for name, translator in translators.items()
+    }
+
+
+def target_choices(translator: Translator) -> list[tuple[str, str]]:
+    """Return the codes of a model's target languages and their names, sorted by name."""
+    choices = []
+    for code in translator.checkpoint.info.target_languages:
+        short = code.strip("<>")
+        name = language_name(short)
+        choices.append((code, short if name == short else f"{name} ({short})"))
+    return sorted(choices, key=lambda choice: choice[1])
 
 
 def _read_ranges(path: Path) -> dict[str, Any]:
@@ -74,11 +117,16 @@ def _card(directory: Path | None) -> list[tuple[str, str]]:
     return [(name, value[:LONGEST_CELL]) for name, value in _ROW.findall(head)[:MOST_ROWS] if name.strip()]
 
 
-def _findings(path: Path) -> dict[str, Any] | None:
-    """The number of sentences, and the role, nearest role and evidence of each head, [kind][layer][head]."""
+def _findings(path: Path, title: str) -> dict[str, Any] | None:
+    """The number of sentences, and the role, nearest role and evidence of each head, [kind][layer][head].
+
+    None if there is no study of the model of this title.
+    """
     try:
         study = Study.load(path)
     except UserError:
+        return None
+    if study.title != title:
         return None
     heads: dict[str, list[list[Any]]] = {kind: [] for kind in KINDS}
     for head in study.heads:

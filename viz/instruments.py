@@ -29,6 +29,7 @@ from model.analysis.lens import lens
 from model.errors import UserError, quote_untrusted
 from model.instruments import survey_sentences
 from model.network.transformer import check_head
+from model.progress import report
 from model.results import KINDS, AttentionRecord, Head, Token
 from model.translator import Translator
 
@@ -163,7 +164,10 @@ def survey_values(
     found = Survey()
     records: dict[int, AttentionRecord] = {}
     skipped: list[list[Any]] = []
-    for place, result in survey_sentences(translator, sentences, beam_size, length_penalty):
+    for done, (place, result) in enumerate(
+        survey_sentences(translator, sentences, beam_size, length_penalty), start=1
+    ):
+        report(f"{done} of {len(sentences)} sentences")
         if isinstance(result, UserError):
             skipped.append([place, str(result)])
         else:

@@ -30,6 +30,7 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
 )
+from model.languages import join_code
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
 VERSION = 3
@@ -59,7 +60,8 @@ def encode(
     return {
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
-        "source_text": translation.source_text,
+        "source_text": translation.sentence,
+        "target_code": translation.target_code,
         "text": translation.text,
         "source_language": translation.source_language,
         "target_language": translation.target_language,
@@ -105,9 +107,9 @@ def decode(payload: Mapping[str, Any]) -> Translation:
     tokens, weights = payload["tokens"], payload["attention"]
     encoder, decoder, cross = (torch.from_numpy(decode_weights(weights[kind])) for kind in KINDS)
     source, read, predicted = (_tokens(tokens[side]) for side in ("source", "read", "predicted"))
-    taught = payload.get("taught")  # not in payloads of release 0.1
+    taught = payload.get("taught")  # not in payloads of release 0.1, as target_code
     return Translation(
-        source_text=payload["source_text"],
+        source_text=join_code(payload.get("target_code", ""), payload["source_text"]),
         text=payload["text"],
         source_language=payload["source_language"],
         target_language=payload["target_language"],

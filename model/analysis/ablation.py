@@ -12,10 +12,12 @@ from torch import Tensor
 
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer, eval_mode
+from model.progress import report
 from model.results import HeadValues, Word
 from model.tokenizer import BOS_ID
 
-PASS_TOKENS = 2048  # target tokens scored together; most of the memory is taken by their logits
+PASS_TOKENS = 2048  # target tokens scored together
+PASS_LOGITS = 2**25  # and their logits, which take most of the memory: at most 128 MB
 
 
 @torch.inference_mode()
@@ -58,9 +60,11 @@ def _log_probabilities(
 ) -> Float[Tensor, " R"]:
     """Log-probability of the target for each row of gates."""
     read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
-    size = max(1, PASS_TOKENS // target.shape[1])
+    size = max(1, min(PASS_TOKENS, PASS_LOGITS // model.config.target_vocabulary) // target.shape[1])
+    heads = len(gates.encoder) - 1
     totals = []
-    for start in range(0, len(gates.encoder), size):
+    for start in range(0, heads + 1, size):
+        report(f"{min(start, heads)} of {heads} heads")
         part = slice(start, start + size)
         encoded = Encoded([KeyValue(key[part], value[part]) for key, value in cross_kv])
         some = HeadGates(*(gate[part] for gate in gates))

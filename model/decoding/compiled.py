@@ -29,6 +29,7 @@ from model.decoding.packed import (
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
+from model.progress import report
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -191,8 +192,12 @@ class CompiledModel:
             for kind, gate in zip(KINDS, gates, strict=True)
             for place in np.ndindex(*gate.shape)
         ]
+        found: list[float] = []
         with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-            totals = torch.tensor(list(threads.map(total, [None, *heads])), dtype=torch.float64)
+            for done, each in enumerate(threads.map(total, [None, *heads])):
+                report(f"{done} of {len(heads)} heads")
+                found.append(each)
+        totals = torch.tensor(found, dtype=torch.float64)
         changes = torch.split((totals[1:] - totals[0]).float(), [gate.numel() for gate in gates])
         return HeadValues(*(part.view(gate.shape) for part, gate in zip(changes, gates, strict=True)))
 

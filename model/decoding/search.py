@@ -17,6 +17,7 @@ from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError
 from model.network.masks import padding_mask
 from model.network.transformer import Encoded, HeadGates, Transformer
+from model.progress import report
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 MAX_BEAM, MAX_LENGTH_PENALTY = 100, 10.0
@@ -103,6 +104,7 @@ def search(
     for tokens in () if prefix is None else prefix.unbind(1):
         beam.append_prefix(decoder.step(beam.last), tokens)
     while beam.sentences:
+        report(f"{beam.length} tokens so far")
         rows = beam.extend(decoder.step(beam.last))
         kept = beam.drop_finished()
         if kept is not None:

@@ -26,6 +26,7 @@ from model.files import (
     write_atomically,
     write_json,
 )
+from model.languages import TARGET_CODE
 from model.network.transformer import Transformer
 from model.sentencepiece import load_tokenizer
 from model.storage.hub import OnHub
@@ -253,7 +254,7 @@ def _origin(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
     origin, codes = (settings.get(name) for name in ("origin", "target_languages"))
     if not (origin in (None, "") or _is_label(origin)):
         raise UserError(f"origin in {path} is not a short line of visible text; import the model again.")
-    if not (codes is None or (isinstance(codes, list) and all(map(_is_label, codes[:MAX_CODES])))):
+    if not (codes is None or (isinstance(codes, list) and all(map(_is_code, codes[:MAX_CODES])))):
         raise UserError(f"target_languages in {path} are not codes of languages; import the model again.")
     return {
         "origin": origin or "",
@@ -264,6 +265,10 @@ def _origin(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _is_label(value: object) -> bool:
     """Whether the page can show this value in its list of models."""
     return isinstance(value, str) and 0 < len(value) <= MAX_LABEL and value.isprintable()
+
+
+def _is_code(value: object) -> bool:
+    return _is_label(value) and TARGET_CODE.fullmatch(str(value)) is not None
 
 
 def _read_model(config: ModelConfig, path: Path) -> Transformer:

@@ -26,6 +26,7 @@ from model.results import (
     Token,
     Translation,
 )
+from model.storage.checkpoint import ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID
 from model.translator import Translator
 
@@ -87,11 +88,21 @@ class FakeTranslator(Translator):
 
     title = ""
 
-    def __init__(self, name: str, title: str, layers: int = 4, heads: int = 8, language: str = "de") -> None:
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        layers: int = 4,
+        heads: int = 8,
+        language: str = "de",
+        info: ModelInfo | None = None,
+    ) -> None:
         self.name = name
         self.title = title
         self.directory = None
-        self.checkpoint = SimpleNamespace(info=SimpleNamespace(source_language=language))
+        config = SimpleNamespace(n_parameters=9_400_000)
+        about = info or ModelInfo(language, "en", title)
+        self.checkpoint = SimpleNamespace(info=about, model=SimpleNamespace(config=config))
         self.layers = layers
         self.heads = heads
 

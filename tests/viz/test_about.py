@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from model.errors import UserError
+from model.storage.checkpoint import ModelInfo
 from tests.viz.questions import TRANSLATOR
 from viz.about import about_models, measure_range, write_range
+
+
+def model_in(directory: Path | None, **info: Any) -> Any:
+    """A translator of which only the information is known."""
+    about = ModelInfo(**({"source_language": "de", "target_language": "en", "title": "One"} | info))
+    return SimpleNamespace(directory=directory, checkpoint=SimpleNamespace(info=about))
 
 
 def test_the_range_of_a_training_is_within_its_sentences(tmp_path):
@@ -21,7 +30,7 @@ def test_the_range_of_a_training_is_within_its_sentences(tmp_path):
     assert found.pieces >= 1
     write_range(tmp_path / "trained.json", "one", found)
     write_range(tmp_path / "trained.json", "other", found)
-    known = about_models({"one": SimpleNamespace(directory=None)}, tmp_path)
+    known = about_models({"one": model_in(None)}, tmp_path)
     assert known == {"one": {"trained": found._asdict()}}
     with pytest.raises(UserError, match="There is no sentence"):
         measure_range(tokenizer, ["  "])
@@ -31,5 +40,5 @@ def test_the_card_of_a_model_is_its_tables(tmp_path):
     (tmp_path / "README.md").write_text(
         "# x\n\n| | |\n|---|---|\n| size | 9 M |\n| data | a, b |\n\n## How\n| no | no |\n"
     )
-    known = about_models({"x": SimpleNamespace(directory=tmp_path)}, tmp_path)
+    known = about_models({"x": model_in(tmp_path)}, tmp_path)
     assert known == {"x": {"card": [("size", "9 M"), ("data", "a, b")]}}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import viz.server.instruments  # noqa: F401 - registers its handlers
 from model import Translator
 from model.errors import UserError, quote_untrusted
 from viz.server import validation
-from viz.server.handlers import HANDLERS, find_handler
+from viz.server.handlers import HANDLERS, estimate_seconds, find_handler
 
 UNEXPECTED = "This is an error of the server, and its log says more. The last result is kept; try again."
+
+USUAL_WEIGHTS = 9_400_000  # of the model de-en, whose speed the estimates are about
 
 logger = logging.getLogger("headlight")
 
@@ -24,6 +26,13 @@ class Backend:
 
     def __init__(self, translators: Mapping[str, Translator]) -> None:
         self.translators = dict(translators)
+
+    def estimate_seconds(self, request: object) -> float:
+        """Estimate the seconds of an unchecked request, in proportion to the weights of its model."""
+        name = request.get("model") if isinstance(request, dict) else None
+        translator = self.translators.get(name) if isinstance(name, str) else None
+        weights = translator.checkpoint.model.config.n_parameters if translator else 0
+        return estimate_seconds(request, max(1.0, weights / USUAL_WEIGHTS))
 
     def answer(self, request: object) -> dict[str, Any]:
         """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence}."""
@@ -43,4 +52,17 @@ class Backend:
         if checked.model not in self.translators:
             known = ", ".join(self.translators) or "none"
             raise UserError(f"There is no model {quote_untrusted(checked.model)}; choose one of: {known}.")
-        return self.translators[checked.model], checked
+        translator = self.translators[checked.model]
+        if checked.target_code:
+            _check_code(checked, translator.checkpoint.info.target_languages)
+            checked = checked.with_code_in_text()
+        return translator, checked
+
+
+def _check_code(request: validation.Request, known: Sequence[str]) -> None:
+    if request.target_code not in known:
+        some = f"choose one of its codes, such as {known[0]}" if known else "leave out “target_code”"
+        raise UserError(
+            f"{quote_untrusted(request.model)} has no target language "
+            f"{quote_untrusted(request.target_code)}; {some}."
+        )

@@ -11,6 +11,8 @@ from starlette.responses import JSONResponse, Response
 from viz.server.scheduler import RefusedError, Scheduler
 from viz.viewer import head
 
+Choices = Sequence[tuple[str, str]]
+
 MOUNT = """
 const ask = Headlight.asker(server);
 const page = {
@@ -20,11 +22,17 @@ const page = {
 const options = { address: true, ask, about: props.about, page };
 Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });
 """
-# Filled by script, so that no title is read as a template.
+# Filled by script, so that no title is read as a template. A group without a name has no heading.
 FILL = """
 const list = element.firstElementChild;
-list.append(...props.choices.map(([name, title]) => new Option(title, name)));
-list.disabled = props.choices.length === 0;
+for (const [group, choices] of props.groups) {
+  const options = choices.map(([name, title]) => new Option(title, name));
+  const heading = document.createElement('optgroup');
+  heading.label = group;
+  heading.append(...options);
+  list.append(...(group ? [heading] : options));
+}
+list.disabled = list.length === 0;
 const follow = () => { list.value = props.value; };
 list.addEventListener('change', () => {
   if (list.value === props.value) return;
@@ -36,8 +44,14 @@ follow();
 """
 
 
-def picker(choices: Sequence[tuple[str, str]], value: str, **arguments: Any) -> gr.HTML:
-    """Return a list of models, (name, title) each.
+# viz/viewer/page.js fills it with the languages of the chosen model.
+PROVIDE_TARGETS = """
+Headlight.provideTargets(element.firstElementChild, () => trigger('input'));
+"""
+
+
+def picker(groups: Sequence[tuple[str, Choices]], value: str, **arguments: Any) -> gr.HTML:
+    """Return a list of models, (name, title) each, in groups with a heading.
 
     It is the browser's own: Gradio's list reports a choice whenever it is left.
     """
@@ -46,7 +60,17 @@ def picker(choices: Sequence[tuple[str, str]], value: str, **arguments: Any) -> 
         html_template='<select aria-label="Model"></select>',
         js_on_load=FILL,
         apply_default_css=False,
-        choices=choices,
+        groups=groups,
+        **arguments,
+    )
+
+
+def target_picker(**arguments: Any) -> gr.HTML:
+    """Return the list of target languages, which is hidden for a model that has only one."""
+    return gr.HTML(
+        html_template='<select aria-label="Target language" hidden></select>',
+        js_on_load=PROVIDE_TARGETS,
+        apply_default_css=False,
         **arguments,
     )
 
@@ -64,15 +88,18 @@ def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> 
         except RefusedError as refusal:
             return JSONResponse({"error": str(refusal)}, 503 if scheduler.is_stopping else 200)
 
-    async def queue_position(request: Any) -> int | None:
+    async def queue_position(request: Any) -> int | str | None:
         return scheduler.queue_position(request)
+
+    async def cancel(request: Any) -> None:
+        scheduler.cancel(request)
 
     return gr.HTML(
         html_template='<div class="headlight"></div>',
         head=head(),  # without the style sheets, which the page loads first so that nothing is drawn unstyled
         js_on_load=MOUNT,
         apply_default_css=False,
-        server_functions=[ask, queue_position],
+        server_functions=[ask, queue_position, cancel],
         about=about,
         **arguments,
     )

@@ -42,6 +42,7 @@ from viz.server.validation import (
 )
 
 NO_TRAINING = "This model came without a record of its training."
+NOT_TRAINED_HERE = "This model was imported: this project did not train it and has no record of its training."
 BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 200
@@ -85,10 +86,11 @@ def find_handler(request: object) -> Handler | None:
     return HANDLERS.get(name) if isinstance(name, str) else None
 
 
-def estimate_seconds(request: object) -> float:
+def estimate_seconds(request: object, slowness: float = 1.0) -> float:
     """Estimate from an unchecked request how long its answer takes on one core, within a factor of three.
 
-    The model de-en translates about 200 tokens a second; a token has four characters or more.
+    The model de-en translates about 200 tokens a second; a token has four characters or more. `slowness` is
+    how many times as long its model takes.
     """
     found = find_handler(request)
     if found is None or not isinstance(request, dict):
@@ -100,7 +102,7 @@ def estimate_seconds(request: object) -> float:
     tokens = sum(min(len(text) / 4, MAX_TOKENS) for text in texts if isinstance(text, str))
     tokens += len(target) / 2 if isinstance(target, list) else 0
     beams = min(beam, PAGE_MAX_BEAM) if isinstance(beam, int) else 1
-    return max(CHEAPEST, found.cost * tokens * (3 + beams) / 4 / TOKENS_PER_SECOND)
+    return max(CHEAPEST, slowness * found.cost * tokens * (3 + beams) / 4 / TOKENS_PER_SECOND)
 
 
 def run_translation(translator: Translator, request: Request, **options: Any) -> Translation:
@@ -300,7 +302,9 @@ def _probes(translator: Translator) -> tuple[Path, Probes]:
         return directory, _load_probes(directory, _changed_at(directory / PROBES))
     except UserError as error:  # only logged, because its message names a path of the server
         logger.info("training: %s", error)
-        raise UserError(BROKEN_TRAINING if (directory / PROBES).exists() else NO_TRAINING) from error
+        if (directory / PROBES).exists():
+            raise UserError(BROKEN_TRAINING) from error
+        raise UserError(NOT_TRAINED_HERE if translator.checkpoint.info.origin else NO_TRAINING) from error
 
 
 @lru_cache(maxsize=4)

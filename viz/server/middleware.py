@@ -239,8 +239,8 @@ class RequestContext:
         call = value if isinstance(value, dict) else {}
         if isinstance(session := call.get("session_hash"), str):
             self.client = self.client._replace(session=session)
-        if self.route == VIEWER_ROUTE and call.get("fn_name") == "queue_position":
-            self.is_work = False  # sent every other second by each waiting page
+        if self.route == VIEWER_ROUTE and call.get("fn_name") in ("queue_position", "cancel"):
+            self.is_work = False  # about work; a waiting page asks for its position every other second
         if handler := find_handler(call.get("data")):
             self._fields["kind"] = handler.name
 

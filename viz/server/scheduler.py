@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import torch
 
 from model.errors import UserError
+from model.progress import WorkCancelled, listening
 from viz.payload import to_json
 from viz.server.handlers import estimate_seconds, find_handler
 
 Answer = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one sentence}
-Work = Callable[[], tuple[bytes, bool]]  # returns a response, and whether it is an answer
+Work = Callable[[], tuple[bytes, bool] | None]  # a response, and whether it is an answer; None if cancelled
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
 # Torch's threads for one computation. All computations together use at most one thread for each core; with
@@ -38,6 +39,7 @@ MAX_CACHED = 32 * 2**20  # bytes of responses: some hundred translations
 MAX_RESPONSE = 64 * 2**20  # bytes; the record of the largest model and the longest sentence has 58 MB
 BUSY = "Many people are asking at once; try again in a moment."
 STOPPING = "The server is stopping; try again in a moment."
+CANCELLED = "This request was cancelled."
 TOO_LARGE = "The answer is too large to send; shorten the sentence."
 
 
@@ -129,7 +131,7 @@ class WorkQueue:
         self.at_once = at_once
         self.workers = ThreadPoolExecutor(at_once, initializer=_use_threads, initargs=(torch_threads,))
         self.waiting: dict[str, Turn] = {}  # by key, in the order of arrival
-        self.running: dict[str, float] = {}  # the time at which each began
+        self.running: dict[str, float] = {}  # the time at which each began or last reported its progress
         self.stopping = False
         self._addresses, self._sessions = FairShares(), FairShares()
 
@@ -142,7 +144,7 @@ class WorkQueue:
             by_session, lambda turn: turn.client.address, lambda turn: turn.arrived[0]
         )
 
-    async def run(self, key: str, client: Client, seconds: float, work: Work) -> tuple[bytes, bool]:
+    async def run(self, key: str, client: Client, seconds: float, work: Work) -> tuple[bytes, bool] | None:
         """Run the work in a thread in its turn. Raises RefusedError if the server is too busy or stopping."""
         if self.stopping:
             raise RefusedError(STOPPING)
@@ -196,34 +198,50 @@ class WorkQueue:
 class Scheduler:
     """Runs `answer` in threads, next to the event loop, and returns its results as JSON."""
 
-    def __init__(self, answer: Answer, max_cached: int = MAX_CACHED) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        max_cached: int = MAX_CACHED,
+        estimate: Callable[[object], float] = estimate_seconds,
+    ) -> None:
         self.answer = answer
+        self.estimate = estimate
         self.quick_queue = WorkQueue(QUICK_AT_ONCE, QUICK_THREADS)
         self.slow_queue = WorkQueue(SLOW_AT_ONCE, SLOW_THREADS)
-        self.running: dict[str, asyncio.Task[bytes]] = {}
+        self.running: dict[str, asyncio.Task[bytes | None]] = {}
         self.waiters: Counter[str] = Counter()
+        self.waits: dict[tuple[Client, str], asyncio.Future[bytes | None]] = {}  # the latest of each client
+        self.progress: dict[str, str] = {}  # of running work
         self.cache = ResponseCache(max_cached)
         self.is_stopping = self.is_closed = False
 
     async def ask(self, request: object) -> bytes:
         """Return the answer as JSON. Raises RefusedError if the server is too busy or stopping.
 
-        A disconnecting client does not cancel the work for others. Queued work without waiters is cancelled.
+        A client that disconnects or calls `cancel` does not cancel the work for others. Work without waiters
+        is cancelled: in the queue at once, else when it next reports its progress.
         """
         key, queue = key_of(request), self._queue_of(request)
         cached = self.cache.get(key)
         if cached is not None:
             return cached
-        if key not in self.running:
-            self.running[key] = asyncio.create_task(self._run(key, queue, request))
         self.waiters[key] += 1
+        mine = asking.get(NOBODY), key
         try:
-            return await asyncio.shield(self.running[key])
+            response = None
+            while response is None:  # again for work that was cancelled just before this client came
+                if key not in self.running:
+                    self.running[key] = asyncio.create_task(self._run(key, queue, request))
+                wait = self.waits[mine] = asyncio.shield(self.running[key])
+                response = await wait
+            return response
         except asyncio.CancelledError:
-            if self.is_closed:
-                raise RefusedError(STOPPING) from None
+            task = asyncio.current_task()
+            if self.is_closed or (task and not task.cancelling()):
+                raise RefusedError(STOPPING if self.is_closed else CANCELLED) from None
             raise
         finally:
+            self.waits.pop(mine, None)
             self.waiters[key] -= 1
             if not self.waiters[key]:
                 del self.waiters[key]
@@ -231,11 +249,20 @@ class Scheduler:
                     del queue.waiting[key]
                     self.running.pop(key).cancel()
 
-    def queue_position(self, request: object) -> int | None:
-        """Return the position of a waiting request in its queue, from 1; None when it does not wait."""
-        queue = self._queue_of(request)
-        turn = queue.waiting.get(key_of(request))
-        return queue.order().index(turn) + 1 if turn else None
+    def cancel(self, request: object) -> None:
+        """End the wait of this client for the answer to a request, if it waits."""
+        wait = self.waits.get((asking.get(NOBODY), key_of(request)))
+        if wait is not None:
+            wait.cancel()
+
+    def queue_position(self, request: object) -> int | str | None:
+        """Return the position of a waiting request in its queue, from 1, or the progress of a running one.
+
+        None if the request does not wait and has reported nothing.
+        """
+        key, queue = key_of(request), self._queue_of(request)
+        turn = queue.waiting.get(key)
+        return queue.order().index(turn) + 1 if turn else self.progress.get(key)
 
     def is_stuck(self) -> bool:
         """Whether a worker seems to hang."""
@@ -255,18 +282,34 @@ class Scheduler:
             task.cancel()
 
     def _queue_of(self, request: object) -> WorkQueue:
-        return self.quick_queue if estimate_seconds(request) <= QUICK_SECONDS else self.slow_queue
+        return self.quick_queue if self.estimate(request) <= QUICK_SECONDS else self.slow_queue
 
-    async def _run(self, key: str, queue: WorkQueue, request: object) -> bytes:
-        def work() -> tuple[bytes, bool]:
-            answered = self.answer(request)
+    async def _run(self, key: str, queue: WorkQueue, request: object) -> bytes | None:
+        """Return the response, None if the work was cancelled."""
+
+        def note(progress: str) -> None:
+            if not self.waiters[key]:
+                raise WorkCancelled
+            self.progress[key] = progress
+            queue.running[key] = time.monotonic()
+
+        def work() -> tuple[bytes, bool] | None:
+            try:
+                with listening(note):
+                    answered = self.answer(request)
+            except WorkCancelled:
+                return None
             return _encoded(answered), "answer" in answered
 
         try:
-            response, is_answer = await queue.run(key, asking.get(NOBODY), estimate_seconds(request), work)
+            done = await queue.run(key, asking.get(NOBODY), self.estimate(request), work)
         finally:
+            self.progress.pop(key, None)
             if self.running.get(key) is asyncio.current_task():  # else the same request was started again
                 del self.running[key]
+        if done is None:
+            return None
+        response, is_answer = done
         if len(response) > MAX_RESPONSE:
             return _encoded({"error": TOO_LARGE})
         handler = find_handler(request)

@@ -6,7 +6,7 @@ token exists.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,7 +16,9 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
 from model.instruments import MAX_SAMPLE
+from model.languages import join_code
 from model.results import KINDS, Head
+from model.storage.checkpoint import MAX_LABEL
 
 MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
 MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
@@ -45,6 +47,7 @@ def _list(length: int, what: str) -> Any:
     return Field(max_length=length, description=f"a list of at most {length} {what}")
 
 
+SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
 HEADS = f'heads, each [kind, layer, head] as in ["{KINDS[-1]}", 0, 3], layers and heads counted from 0'
 
 Text = Annotated[
@@ -76,6 +79,20 @@ class Request(BaseModel):
             ge=0, le=PAGE_MAX_LENGTH_PENALTY, description=f"a number from 0 to {PAGE_MAX_LENGTH_PENALTY:g}"
         ),
     ]
+    target_code: Annotated[
+        str, Field(max_length=MAX_LABEL, description="the code of a target language, such as >>fra<<")
+    ] = ""
+
+    def with_code_in_text(self) -> Self:
+        """The request with its target code before every sentence, as the model reads it."""
+
+        def join(sentences: str | list[str]) -> str | list[str]:
+            if isinstance(sentences, str):
+                return join_code(self.target_code, sentences)
+            return [join_code(self.target_code, sentence) for sentence in sentences]
+
+        given = {name: value for name in SENTENCES if (value := getattr(self, name, None))}
+        return self.model_copy(update={name: join(value) for name, value in given.items()})
 
 
 class PrefixRequest(Request):

@@ -16,6 +16,7 @@ from model.inputs import language
 from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
 from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
+from viz.about import is_imported
 from viz.payload import encode, to_json
 from viz.static.document import document, engine
 from viz.static.settings import settings
@@ -110,6 +111,11 @@ def identity_of(translator: Translator) -> dict[str, Any]:
 
 def model_files(translator: Translator) -> list[Path]:
     """Return the files that the engine reads."""
+    if is_imported(translator):
+        raise UserError(
+            f"{translator.name} was imported; only models that were trained here can run in the browser. "
+            "Leave it out."
+        )
     directory = translator.directory
     if directory is None:
         raise UserError(f"The model {translator.name} was not read from files; save it first.")

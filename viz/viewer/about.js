@@ -1,24 +1,33 @@
-// The dialog about the model on screen: what its card says of its size and its training, and what was measured.
+// The dialog about the model on screen: what its card says of its size and its training, and what was measured. Of an
+// imported model it says first that it was not trained here.
 
 import { element, nameInvisible } from './core/dom.js';
 import { aboutModel } from './core/store.js';
+import { note } from './core/widgets.js';
 
 // Returns { dialog, open }.
 export function createAbout(store) {
   const body = element('dl', { class: 'hl-about' });
+  const origin = element('div');
   const title = element('h2');
   const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
   const form = element('form', { method: 'dialog' }, close);
-  const dialog = element('dialog', { class: 'hl-help', 'aria-label': 'About' }, title, body, form);
+  const dialog = element('dialog', { class: 'hl-help', 'aria-label': 'About' }, title, origin, body, form);
   const open = () => {
     const state = store.get();
     if (!state.record) return;
     title.textContent = state.record.model.title;
-    const lines = linesOf(aboutModel(state));
+    const about = aboutModel(state);
+    const lines = linesOf(about);
+    origin.replaceChildren(...(about.origin ? [note(importedFrom(about.origin))] : []));
     body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, 'This model came without a card.')]));
     dialog.showModal();
   };
   return { dialog, open };
+}
+
+function importedFrom(origin) {
+  return `Imported from ${nameInvisible(origin)}. This project did not train the model and has not measured how good it is.`;
 }
 
 function linesOf({ card = [], trained, study }) {

@@ -2,8 +2,8 @@
 // the request that describes the record on screen.
 
 import { nameInvisible } from './core/dom.js';
-import { givenIds } from './core/payload.js';
-import { taskOfAddress, toAddress } from './core/permalink.js';
+import { givenIds, taskOf } from './core/payload.js';
+import { targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
@@ -19,17 +19,20 @@ const viewer = new Promise((resolve) => {
 });
 let site = {}; // what the page knows of its models: examples, languages and captions
 let downloads = []; // addresses of the exported files
-let latest = null; // the request that the page waits for
+let latest = null; // the AbortController of the request that the page waits for
 let chosen = null; // the model in the list
+const destination = { list: null, code: '' }; // the list of its target languages, and the chosen one; empty if it has only one
 let linked = null; // the address whose sentence is translated next
 let refused = ''; // what an address asked for in vain
 const sentences = new Map(); // the sentence that was left behind, by the source language
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
-// error with the sentence to show. `showPosition` gets the position in the queue; null means that it is not queued.
+// error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
+// that neither is known. `signal` cancels the work.
 export function asker(server) {
-  return async (request, showPosition) => {
+  return async (request, showPosition, signal) => {
     let open = true;
+    signal?.addEventListener('abort', () => open && server.cancel(request));
     const poll = async () => {
       const position = await server.queue_position(request);
       if (open) showPosition?.(position);
@@ -57,22 +60,25 @@ export function provide(mounted) {
 // Shows a translation. Returns the updates of the message and of the Export button, which needs a record; none if
 // another translation or Cancel has replaced it.
 export async function translate(text, model, beam, penalty) {
-  const mine = {};
+  latest?.abort();
+  const mine = new AbortController();
   const [view, notice] = [linked, refused];
   [latest, linked, refused] = [mine, null, ''];
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
+  if (destination.code) request.target_code = destination.code;
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;
-    const payload = await ask(request, (position) => isLatest() && showWaiting(waitingText(position)));
+    const showPosition = (position) => isLatest() && showWaiting(waitingText(position));
+    const payload = await ask(request, showPosition, mine.signal);
     if (!isLatest()) return [];
     show(payload, { caption: captionOf(model, text), view });
     return [escaped(notice), update({ interactive: true })];
   } catch (error) {
     return isLatest() ? [escaped(error.message)] : [];
   } finally {
-    if (isLatest()) cancel();
+    if (isLatest()) finish();
   }
 }
 
@@ -82,6 +88,11 @@ function captionOf(model, text) {
 }
 
 export function cancel() {
+  latest?.abort();
+  finish();
+}
+
+function finish() {
   latest = null;
   document.body.classList.remove('hl-pending');
   showWaiting('');
@@ -103,21 +114,49 @@ export function readAddress(known) {
   const isLoaded = task.model !== null && Object.hasOwn(site.examples, task.model);
   const model = isLoaded ? task.model : site.first;
   [chosen, linked] = [model, location.hash];
-  refused =
-    task.model !== null && !isLoaded
-      ? `The link asks for the model “${nameInvisible(task.model)}”, which is not here.`
-      : '';
+  const code = targetOfAddress(location.hash);
+  chooseTarget(code);
+  refused = refusalOf(task.model, isLoaded, code);
   const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
   return [task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
+}
+
+// What a link asks for in vain, in one sentence; empty if nothing.
+function refusalOf(model, isLoaded, code) {
+  if (model !== null && !isLoaded) return `The link asks for the model “${nameInvisible(model)}”, which is not here.`;
+  if (!isLoaded || code === null || code === destination.code) return '';
+  return `The link asks for the target language “${nameInvisible(code)}”, which this model does not have.`;
 }
 
 // The sentence and the example buttons for a newly chosen model. A sentence stays if the new model reads its language.
 export function chooseModel(sentence, model) {
   const [language, former] = [site.languages[model], site.languages[chosen]];
   chosen = model;
+  chooseTarget(destination.code);
   if (language === former) return [sentence, ...exampleButtons(model)];
   sentences.set(former, sentence);
   return [sentences.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
+}
+
+// Gets the list of target languages, and what to call when the person chooses one.
+export function provideTargets(list, translateAgain) {
+  destination.list = list;
+  list.addEventListener('change', () => {
+    destination.code = list.value;
+    translateAgain();
+  });
+  chooseTarget(destination.code);
+}
+
+// Takes a target language if the chosen model has it, or else the model's first one.
+function chooseTarget(code) {
+  const choices = site.targets?.[chosen] ?? [];
+  const known = choices.map(([each]) => each);
+  destination.code = known.includes(code) ? code : (known[0] ?? '');
+  if (!destination.list) return;
+  destination.list.hidden = known.length === 0;
+  destination.list.replaceChildren(...choices.map(([each, name]) => new Option(name, each)));
+  destination.list.value = destination.code;
 }
 
 function examplesOf(model) {
@@ -171,9 +210,8 @@ function onScreen(state) {
   const { record, mutes } = reproducibleView(state);
   if (!record) return {};
   const prefix = givenIds(record);
-  const identity = { model: record.model.name, text: record.source_text, ...record.options };
   const address = location.origin + location.pathname;
-  return { ...identity, prefix, heads: mutes, address, view: toAddress(state) };
+  return { ...taskOf(record), prefix, heads: mutes, address, view: toAddress(state) };
 }
 
 export function openAbout() {

@@ -203,7 +203,8 @@ export async function scoreTranslation(server, text) {
 // Opens a word of another model, whichever model is chosen in the page; returns its record or nothing.
 export async function openTour(server, model, word) {
   const { store } = server;
-  const question = { do: 'translate', prefix: [], model, text: word, beam_size: 1, length_penalty: 1 };
+  const task = { model, text: word, beam_size: 1, length_penalty: 1, target_code: '' };
+  const question = { do: 'translate', prefix: [], ...task };
   const record = await request(server, 'tour', question, decode);
   if (!record) return null;
   open(store, record, { type: 'tour', label: 'the tour' });

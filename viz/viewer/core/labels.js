@@ -1,5 +1,6 @@
 // How the viewer writes numbers and the names of kinds and heads.
 
+import { TAUGHT, isTaught } from './measures.js';
 import { effectiveMode, headsOfKind } from './store.js';
 
 const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
@@ -37,14 +38,16 @@ export function kindName(kind) {
   return KIND_NAMES[kind];
 }
 
-// What the matrix shows: "Cross · layer 3 · head 6".
+// What the matrix shows: "Cross · layer 3 · head 6". The head that was taught to align is called so.
 export function titleOf(state) {
   const { kind, layer, head, selection, reduce } = state;
   if (effectiveMode(state) === 'rollout') return `${kindName(kind)} · layers 1 to ${layer + 1} · rollout`;
   const several = reduce === 'max' ? 'largest' : 'average';
   const all = state.record && selection.length === headsOfKind(state).length ? 'all ' : '';
   if (selection.length > 0) return `${kindName(kind)} · ${several} of ${all}${selection.length} heads`;
-  return `${kindName(kind)} · layer ${layer + 1} · ${head === null ? `${several} of its heads` : `head ${head + 1}`}`;
+  const line = `${kindName(kind)} · layer ${layer + 1} · `;
+  if (head === null) return `${line}${several} of its heads`;
+  return `${line}head ${head + 1}${state.record && isTaught(state.record, kind, layer, head) ? ` · ${TAUGHT}` : ''}`;
 }
 
 // Short names of heads, "3.6, 4.1": layer and head, counted from 1.

@@ -43,6 +43,8 @@ export function roleDefinition(record, role) {
   return record.definitions.roles[role].definition;
 }
 
+export const TAUGHT = 'taught to align';
+
 // Whether a head was taught to align words, instead of finding its role by itself.
 export function isTaught(record, kind, layer, head) {
   const taught = kind === 'cross' && record.taught;
@@ -90,5 +92,10 @@ export function roleLegend(record, kind) {
   const items = roles.map((role) =>
     element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role),
   );
-  return [element('li', {}, 'in this sentence:'), ...items];
+  return [element('li', {}, 'in this sentence:'), ...items, ...taughtItem(record, kind)];
+}
+
+function taughtItem({ taught }, kind) {
+  if (!taught || kind !== 'cross') return [];
+  return [element('li', {}, `layer ${taught[0] + 1}, head ${taught[1] + 1}: ${TAUGHT}`)];
 }

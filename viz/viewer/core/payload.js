@@ -73,6 +73,12 @@ export function cellOfAllHeads(record, kind, row, column) {
   }));
 }
 
+// What every request about a record says: its model, sentence and options. The code of the target language is left out
+// for a model that has only one.
+export function taskOf({ model, source_text: text, options, target_code: code }) {
+  return { model: model.name, text, ...options, ...(code ? { target_code: code } : {}) };
+}
+
 export function targetIds({ tokens }) {
   return tokens.predicted.map(({ id }) => id);
 }

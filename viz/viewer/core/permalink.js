@@ -42,6 +42,7 @@ function taskParameters(record) {
   if (!record) return {};
   const parameters = { model: record.model.name };
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
+  if (record.target_code) parameters.to = record.target_code.slice(2, -2);
   const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
   if (beam > 1) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
@@ -142,12 +143,13 @@ function idsOf(text) {
 }
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
-export function asksFor(address, { model, source_text: text, options }) {
+export function asksFor(address, { model, source_text: text, options, target_code: code }) {
   const task = taskOfAddress(address);
   if (task.model === null && task.text === null) return true;
   const sameOptions =
     (task.beam ?? 1) === (options?.beam_size ?? 1) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
-  return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions;
+  const sameTarget = (targetOfAddress(address) ?? code ?? '') === (code ?? '');
+  return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions && sameTarget;
 }
 
 // What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid.
@@ -161,6 +163,12 @@ export function taskOfAddress(address) {
     beam: Number.isInteger(number(parameters, 'beam', RANGES.beam)) ? number(parameters, 'beam', RANGES.beam) : null,
     alpha: number(parameters, 'alpha', RANGES.alpha),
   };
+}
+
+// The code of the target language in an address; null if it is missing or invalid.
+export function targetOfAddress(address) {
+  const code = parse(address).get('to');
+  return code !== null && code.length <= LONGEST_NAME ? `>>${code}<<` : null;
 }
 
 function parse(address) {

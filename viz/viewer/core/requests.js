@@ -2,6 +2,7 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
+import { taskOf } from './payload.js';
 import { trainingStep } from './store.js';
 
 const DOING = {
@@ -67,13 +68,11 @@ export async function request(server, name, question, read = (answer) => answer)
   const refusal = whyNot(server, name);
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
-  const { model, source_text: text, options } = store.get().record;
+  const task = taskOf(store.get().record);
   const mine = openRequest(server, name);
   let answer = null;
   try {
-    answer = await read(
-      await ask({ model: model.name, text, ...options, ...question }, mine.showPosition, mine.signal),
-    );
+    answer = await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal));
   } catch (error) {
     if (mine.isOpen) store.change({ error: error.message });
   }

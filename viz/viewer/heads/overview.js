@@ -17,6 +17,7 @@ import {
 } from '../core/store.js';
 import { fixed, kindName } from '../core/labels.js';
 import {
+  TAUGHT,
   canSort,
   importanceShare,
   isTaught,
@@ -150,7 +151,8 @@ function drawHead(parts, { record, kind, theme }, layer, head) {
   const mark = element('span', { class: 'hl-mark' });
   const role = head === null ? null : record.roles[kind][layer][head];
   if (role) mark.append(roleSymbol(record, role));
-  const label = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
+  const name = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
+  const label = isTaught(record, kind, layer, head) ? `${name}, ${TAUGHT}` : name;
   const attributes = { role: 'gridcell', 'aria-label': label, 'data-layer': layer, 'data-head': head ?? '' };
   const picture = element('span', { class: 'hl-picture' }, canvas);
   const button = createButton('hl-thumbnail', null, attributes, picture, mark);
@@ -205,7 +207,7 @@ function markMuted({ cells }, state) {
     const facts = [
       muted ? 'muted' : null,
       role,
-      isTaught(state.record, state.kind, layer, head) ? 'taught to align' : null,
+      isTaught(state.record, state.kind, layer, head) ? TAUGHT : null,
       state.sort && head !== null ? measured(state, layer, head) : null,
     ];
     button.title = facts.filter(Boolean).join(' · ');

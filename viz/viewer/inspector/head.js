@@ -22,7 +22,9 @@ import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
 
 const MOST_READ = 3; // columns that are listed
-const TAUGHT = 'Taught to align: in training it learned word links; no other head did.';
+const TAUGHT_HERE = 'Taught to align: in training it learned word links; no other head did.';
+const TAUGHT_ELSEWHERE =
+  'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.';
 
 export function createHeadCard(server) {
   const card = element('div');
@@ -150,7 +152,8 @@ function roleOfOne(state, one, role) {
     role === 'mixed' && nearest
       ? [roleName(record, role), note('nearest: ', shareOfRole(nearest), ', too little for the role')]
       : roleLines(record, role);
-  const taught = isTaught(record, ...one) ? [note(TAUGHT)] : [];
+  const how = aboutModel(state).origin ? TAUGHT_ELSEWHERE : TAUGHT_HERE;
+  const taught = isTaught(record, ...one) ? [note(how)] : [];
   return [note('Role in this sentence'), ...lines, ...studiedRole(state, one), ...taught];
 }
 

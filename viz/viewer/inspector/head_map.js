@@ -5,6 +5,7 @@ import { KINDS } from '../core/payload.js';
 import { chooseKind, headOf, isMuted } from '../core/store.js';
 import { forPointer, kindName, signed } from '../core/labels.js';
 import { largest } from '../core/math.js';
+import { TAUGHT, isTaught } from '../core/measures.js';
 import { actionButton, addRovingFocus, note, numberText, tint } from '../core/widgets.js';
 
 const LISTED = 5;
@@ -23,7 +24,7 @@ export function drawHeadMap(store, node, state, importance) {
     readout,
     scaleOf(most),
     element('h4', {}, 'The most important heads for this translation'),
-    element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, one))),
+    element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, state, one))),
   );
 }
 
@@ -31,8 +32,9 @@ function choose(store, [kind, layer, head]) {
   store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
 }
 
-function fullName([kind, layer, head]) {
-  return `${kindName(kind)}, layer ${layer + 1}, head ${head + 1}`;
+function fullName({ record }, [kind, layer, head]) {
+  const name = `${kindName(kind)}, layer ${layer + 1}, head ${head + 1}`;
+  return isTaught(record, kind, layer, head) ? `${name}, ${TAUGHT}` : name;
 }
 
 function gridOf(store, state, kind, table, most, readout) {
@@ -55,7 +57,7 @@ function gridOf(store, state, kind, table, most, readout) {
 
 function cellOf(store, state, one, value, most, readout) {
   const [kind, layer, head] = one;
-  const text = `${fullName(one)}: ${signed(value)}`;
+  const text = `${fullName(state, one)}: ${signed(value)}`;
   const showValue = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
   const names = { role: 'gridcell', 'aria-label': text, 'aria-selected': String(chosen) };
@@ -87,8 +89,8 @@ function neededHeads(importance) {
   return all.sort((one, other) => one.value - other.value).slice(0, LISTED);
 }
 
-function headLine(store, { head, value }) {
-  const button = actionButton(fullName(head), () => choose(store, head), { class: 'hl-choice' });
+function headLine(store, state, { head, value }) {
+  const button = actionButton(fullName(state, head), () => choose(store, head), { class: 'hl-choice' });
   button.append(numberText(signed(value)));
   return element('li', {}, button);
 }

@@ -182,7 +182,8 @@ def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
         [(name, each.title) for name, each in translators.items() if is_imported(each) == other]
         for other in (False, True)
     )
-    return [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
+    groups = [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
+    return [(heading, models) for heading, models in groups if models]
 
 
 def _sentence_box(examples: Sequence[str]) -> gr.Textbox:

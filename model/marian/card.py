@@ -16,11 +16,11 @@ LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})", re.MULTILINE)
 # In their cards: a model trained with guided alignment (Garg et al. 2019), as most of OPUS-MT are.
 GUIDED_ALIGNMENT = "transformer-align"
 
-OPUS_MT = """
-OPUS-MT models are made by the Language Technology Research Group at the University of Helsinki from the
-data of [OPUS](https://opus.nlpl.eu). Please cite J. Tiedemann and S. Thottingal, "OPUS-MT: Building open
-translation services for the World", EAMT 2020.
-"""
+OPUS_MT = (
+    "OPUS-MT, made by the Language Technology Research Group at the University of Helsinki from the data of "
+    "[OPUS](https://opus.nlpl.eu); please cite J. Tiedemann and S. Thottingal, OPUS-MT: Building open "
+    "translation services for the World, EAMT 2020"
+)
 
 
 def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) -> ModelInfo:
@@ -59,6 +59,7 @@ def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
             "licence",
             f"{licence}, as its origin says" if found else "not stated in the checkpoint; ask its origin",
         ),
+        *([("attribution", OPUS_MT)] if "Helsinki" in info.origin or "Helsinki" in readme else []),
         ("languages", f"{language_name(info.source_language)} to {language_name(info.target_language)}"),
         *([("target codes", f"begin each sentence with one of: {targets}")] if targets else []),
         (
@@ -81,13 +82,12 @@ def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
     if on_hub:
         front.append(f"base_model: {info.origin}")
     front += ["tags:", "  - headlight", "  - marian", "  - imported"]
-    helsinki = OPUS_MT if "Helsinki" in info.origin or "Helsinki" in readme else ""
     return (
         "---\n" + "\n".join(front) + f"\n---\n\n# {info.title}\n\n"
         "Imported by Headlight from a MarianMT checkpoint. **Headlight's project did not train this model** "
         "and has not measured how good it is. Names, order and storage of the weights were changed, nothing "
         "else.\n"
-        f"{helsinki}\n| | |\n|---|---|\n{lines}\n"
+        f"\n| | |\n|---|---|\n{lines}\n"
     )
 
 

@@ -45,8 +45,12 @@ follow();
 
 
 # viz/viewer/page.js fills it with the languages of the chosen model.
-PROVIDE_TARGETS = """
-Headlight.provideTargets(element.firstElementChild, () => trigger('input'));
+TAKE_TARGET = """
+const list = element.firstElementChild;
+list.addEventListener('change', () => {
+  Headlight.takeTarget(list.value);
+  trigger('input');
+});
 """
 
 
@@ -69,7 +73,7 @@ def target_picker(**arguments: Any) -> gr.HTML:
     """Return the list of target languages, which is hidden for a model that has only one."""
     return gr.HTML(
         html_template='<select aria-label="Target language" hidden></select>',
-        js_on_load=PROVIDE_TARGETS,
+        js_on_load=TAKE_TARGET,
         apply_default_css=False,
         **arguments,
     )

@@ -21,7 +21,7 @@ let site = {}; // what the page knows of its models: examples, languages and cap
 let downloads = []; // addresses of the exported files
 let latest = null; // the AbortController of the request that the page waits for
 let chosen = null; // the model in the list
-const destination = { list: null, code: '' }; // the list of its target languages, and the chosen one; empty if it has only one
+let destination = ''; // the code of the target language; empty if the model has only one
 let linked = null; // the address whose sentence is translated next
 let refused = ''; // what an address asked for in vain
 const sentences = new Map(); // the sentence that was left behind, by the source language
@@ -66,7 +66,7 @@ export async function translate(text, model, beam, penalty) {
   [latest, linked, refused] = [mine, null, ''];
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
-  if (destination.code) request.target_code = destination.code;
+  if (destination) request.target_code = destination;
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;
@@ -124,7 +124,7 @@ export function readAddress(known) {
 // What a link asks for in vain, in one sentence; empty if nothing.
 function refusalOf(model, isLoaded, code) {
   if (model !== null && !isLoaded) return `The link asks for the model “${nameInvisible(model)}”, which is not here.`;
-  if (!isLoaded || code === null || code === destination.code) return '';
+  if (!isLoaded || code === null || code === destination) return '';
   return `The link asks for the target language “${nameInvisible(code)}”, which this model does not have.`;
 }
 
@@ -132,31 +132,26 @@ function refusalOf(model, isLoaded, code) {
 export function chooseModel(sentence, model) {
   const [language, former] = [site.languages[model], site.languages[chosen]];
   chosen = model;
-  chooseTarget(destination.code);
+  chooseTarget(destination);
   if (language === former) return [sentence, ...exampleButtons(model)];
   sentences.set(former, sentence);
   return [sentences.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
 }
 
-// Gets the list of target languages, and what to call when the person chooses one.
-export function provideTargets(list, translateAgain) {
-  destination.list = list;
-  list.addEventListener('change', () => {
-    destination.code = list.value;
-    translateAgain();
-  });
-  chooseTarget(destination.code);
+// The person has chosen a target language.
+export function takeTarget(code) {
+  destination = code;
 }
 
-// Takes a target language if the chosen model has it, or else the model's first one.
+// Takes a target language if the chosen model has it, or else the model's first one, and fills the list.
 function chooseTarget(code) {
-  const choices = site.targets?.[chosen] ?? [];
+  const choices = site.targets[chosen] ?? [];
   const known = choices.map(([each]) => each);
-  destination.code = known.includes(code) ? code : (known[0] ?? '');
-  if (!destination.list) return;
-  destination.list.hidden = known.length === 0;
-  destination.list.replaceChildren(...choices.map(([each, name]) => new Option(name, each)));
-  destination.list.value = destination.code;
+  destination = known.includes(code) ? code : (known[0] ?? '');
+  const list = document.querySelector('#hl-target select');
+  list.hidden = known.length === 0;
+  list.replaceChildren(...choices.map(([each, name]) => new Option(name, each)));
+  list.value = destination;
 }
 
 function examplesOf(model) {

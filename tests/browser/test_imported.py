@@ -1,0 +1,156 @@
+"""The page with a model that was imported, beside one that was trained here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import app
+from model.marian.importer import import_model
+from model.storage.checkpoint import CARD, CONFIG
+from tests.browser.conftest import TRANSLATORS, is_outside
+from tests.browser.screen import FIRST
+from tests.model.marian.checkpoints import write_checkpoint
+
+pytestmark = pytest.mark.browser
+
+NAME, HOSTILE = "opus-mt-de-ROMANCE", "hostile"
+TEXT = "Der kleine Hund läuft."
+MARKUP = "<img src=x onerror=document.body.id='run'>"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An imported model of two target languages, and a stranger's whose every text is markup."""
+    origin = tmp_path_factory.mktemp("hub") / NAME
+    write_checkpoint(origin, codes=(">>ita<<", ">>fra<<"), seed=3)
+    (origin / "README.md").write_text("---\nlicense: cc-by-4.0\n---\nHelsinki-NLP, transformer-align\n")
+    folder = tmp_path_factory.mktemp("models")
+    import_model(str(origin), folder / NAME)
+    import_model(str(origin), folder / HOSTILE)
+    config = json.loads((folder / HOSTILE / CONFIG).read_text())
+    (folder / HOSTILE / CONFIG).write_text(json.dumps(config | {"title": MARKUP, "origin": MARKUP}))
+    (folder / HOSTILE / CARD).write_text(f"| licence | {MARKUP} |\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(models: Path) -> Iterator[str]:
+    imported, problems = app.load(models)
+    assert not problems
+    service = app.create({"de-en": TRANSLATORS["de-en"]} | imported)
+    yield service.launch()
+    service.page.close()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """The page with the imported model's translation of TEXT into the first language of its list."""
+    view = browser.new_page(viewport={"width": 1440, "height": 900})
+    trouble: list[str] = []
+    view.on("pageerror", lambda error: trouble.append(str(error)))
+    view.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
+    view.add_init_script("localStorage.setItem('headlight.tour', 'done')")
+    view.set_default_timeout(10_000)
+    view.goto(f"{address}#model={NAME}&text={TEXT}")
+    view.locator(".hl-thumbnail").first.wait_for()
+    yield view
+    view.close()
+    assert not trouble
+
+
+def first_chip(page: Page) -> str:
+    return page.locator(".hl-chip[data-side=source]").first.inner_text()
+
+
+def test_the_list_says_which_models_were_trained_here(page: Page) -> None:
+    groups = page.locator("#hl-model optgroup").evaluate_all(
+        "all => all.map((group) => [group.label, ...[...group.children].map(({ value }) => value)])"
+    )
+    assert groups == [["Trained here", "de-en"], ["Imported", HOSTILE, NAME]]
+
+
+def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser: Browser) -> None:
+    language = page.get_by_label("Target language")
+    assert language.locator("option").all_inner_texts() == ["French (fra)", "Italian (ita)"]
+    assert first_chip(page) == ">>fra<<"
+    language.select_option(">>ita<<")
+    expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
+    expect(page.get_by_label("Sentence")).to_have_value(TEXT)
+    assert "to=ita" in page.url
+    other = browser.new_page()
+    other.goto(page.url)
+    expect(other.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
+    expect(other.get_by_label("Target language")).to_have_value(">>ita<<")
+    other.close()
+    page.get_by_label("Model").select_option("de-en")
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(TEXT).text)
+    expect(language).to_be_hidden()
+    assert "to=" not in page.url
+
+
+def test_a_link_to_another_target_language_says_that_there_is_none(page: Page, address: str) -> None:
+    page.goto(f"{address}#model={NAME}&text={TEXT}&to={MARKUP}")
+    page.reload()
+    expect(page.get_by_role("alert").first).to_contain_text("which this model does not have")
+    assert first_chip(page) == ">>fra<<"
+
+
+def test_requests_and_exports_are_about_the_chosen_target_language(page: Page) -> None:
+    page.get_by_label("Target language").select_option(">>ita<<")
+    expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
+    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("button", name="All of layer").click()
+    expect(page.locator(".hl-outcome")).to_contain_text("changes by")
+    page.get_by_role("button", name="Show its attention").click()
+    expect(page.locator(".hl-status")).to_contain_text("muted")
+    assert first_chip(page) == ">>ita<<"
+    page.get_by_role("button", name="Export").click()
+    written = page.get_by_role("button", name="(JSON)")
+    expect(written).to_be_enabled()
+    expect(page.locator("#hl-export-menu .cm-content").first).to_contain_text(f">>ita<< {TEXT}")
+
+
+def test_the_dialog_says_who_trained_the_model_and_the_training_tab_too(page: Page) -> None:
+    page.get_by_role("button", name="About this model").click()
+    dialog = page.get_by_role("dialog", name="About")
+    for text in (f"Imported from {NAME}", "did not train", "cc-by-4.0", "University of Helsinki", "cite"):
+        expect(dialog).to_contain_text(text)
+    dialog.get_by_role("button", name="Close").click()
+    page.get_by_role("tab", name="Training").click()
+    expect(page.locator(".hl-panel-training")).to_contain_text("did not train it")
+
+
+def test_an_imported_model_has_the_examples_of_its_language_and_no_captions(page: Page) -> None:
+    shown = page.locator("#hl-examples button:visible").all_inner_texts()
+    assert shown == app.EXAMPLES["de-en"]
+    page.locator("#hl-examples button").first.click()
+    expect(page.get_by_label("Sentence")).to_have_value(FIRST)
+    expect(page.locator(".hl-translation")).not_to_be_empty()
+    expect(page.locator(".hl-caption")).to_have_count(0)
+
+
+def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
+    page.get_by_role("gridcell", name="layer 3, head 1, taught to align").click()
+    title = page.get_by_text("Cross · layer 3 · head 1 · taught to align", exact=True).first
+    expect(title).to_be_visible()
+    expect(page.locator(".hl-panel-head")).to_contain_text("by default teaches this head")
+    expect(page.locator(".hl-roles")).to_contain_text("layer 3, head 1: taught to align")
+    page.get_by_role("button", name="Decoder", exact=True).click()
+    expect(page.locator(".hl-roles")).not_to_contain_text("taught")
+
+
+def test_texts_of_a_stranger_stay_text(page: Page) -> None:
+    page.get_by_label("Model").select_option(HOSTILE)
+    expect(page.locator("#hl-model option:checked")).to_contain_text("<img")
+    expect(page).to_have_url(re.compile(HOSTILE))
+    page.get_by_role("button", name="About this model").click()
+    dialog = page.get_by_role("dialog", name="About")
+    expect(dialog).to_contain_text(f"Imported from {MARKUP}")
+    assert dialog.locator("img").count() == 0
+    assert page.evaluate("document.body.id") != "run"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import app
 from model.marian.importer import import_model
+from model.progress import WorkCancelled, report
 from model.storage.checkpoint import CARD, CONFIG
 from tests.browser.conftest import TRANSLATORS, is_outside
 from tests.browser.screen import FIRST
 from tests.model.marian.checkpoints import write_checkpoint
+from tests.viz.fakes import FakeTranslator
 
 pytestmark = pytest.mark.browser
 
@@ -39,11 +44,29 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class LongWork(FakeTranslator):
+    """Tries its heads until nobody waits any more."""
+
+    cancelled = False
+
+    def importance(self, text: str, target: object = None) -> Any:
+        for done in itertools.count():
+            time.sleep(0.01)
+            try:
+                report(f"{min(done, 143)} of 144 heads")
+            except WorkCancelled:
+                self.cancelled = True
+                raise
+
+
+LONG = LongWork("long", "6 layers, 8 heads", layers=6, heads=8)
+
+
 @pytest.fixture(scope="module")
 def address(models: Path) -> Iterator[str]:
     imported, problems = app.load(models)
     assert not problems
-    service = app.create({"de-en": TRANSLATORS["de-en"]} | imported)
+    service = app.create({"de-en": TRANSLATORS["de-en"], "long": LONG} | imported)
     yield service.launch()
     service.page.close()
 
@@ -72,7 +95,7 @@ def test_the_list_says_which_models_were_trained_here(page: Page) -> None:
     groups = page.locator("#hl-model optgroup").evaluate_all(
         "all => all.map((group) => [group.label, ...[...group.children].map(({ value }) => value)])"
     )
-    assert groups == [["Trained here", "de-en"], ["Imported", HOSTILE, NAME]]
+    assert groups == [["Trained here", "de-en", "long"], ["Imported", HOSTILE, NAME]]
 
 
 def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser: Browser) -> None:
@@ -143,6 +166,20 @@ def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
     expect(page.locator(".hl-roles")).to_contain_text("layer 3, head 1: taught to align")
     page.get_by_role("button", name="Decoder", exact=True).click()
     expect(page.locator(".hl-roles")).not_to_contain_text("taught")
+
+
+def test_work_over_all_heads_says_how_far_it_is_and_can_be_cancelled(page: Page) -> None:
+    page.get_by_label("Model").select_option("long")
+    expect(page.locator(".hl-translation")).to_have_text(LONG.translate(TEXT).text)
+    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("button", name="Try all 144 heads").click()
+    status = page.locator(".hl-status")
+    expect(status).to_have_text(re.compile(r"Muting each head in turn … \d+ of 144 heads"))
+    status.get_by_role("button", name="Cancel").click()
+    expect(status).to_have_text("the model’s own translation")
+    page.wait_for_timeout(200)
+    assert LONG.cancelled
+    expect(page.get_by_role("button", name="Try all 144 heads")).to_be_visible()
 
 
 def test_texts_of_a_stranger_stay_text(page: Page) -> None:

@@ -67,6 +67,7 @@ export async function translate(text, model, beam, penalty) {
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (destination) request.target_code = destination;
+  drawTargets();
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;
@@ -143,14 +144,22 @@ export function takeTarget(code) {
   destination = code;
 }
 
-// Takes a target language if the chosen model has it, or else the model's first one, and fills the list.
+// Takes a target language if the chosen model has it, or else the model's first one.
 function chooseTarget(code) {
-  const choices = site.targets[chosen] ?? [];
-  const known = choices.map(([each]) => each);
+  const known = targetsOf(chosen).map(([each]) => each);
   destination = known.includes(code) ? code : (known[0] ?? '');
+}
+
+// The target languages of a model, [code, name] each; none if it has only one.
+function targetsOf(model) {
+  return Object.hasOwn(site.targets ?? {}, model) ? site.targets[model] : [];
+}
+
+function drawTargets() {
   const list = document.querySelector('#hl-target select');
-  list.hidden = known.length === 0;
-  list.replaceChildren(...choices.map(([each, name]) => new Option(name, each)));
+  const targets = targetsOf(chosen);
+  list.hidden = targets.length === 0;
+  list.replaceChildren(...targets.map(([code, name]) => new Option(name, code)));
   list.value = destination;
 }
 

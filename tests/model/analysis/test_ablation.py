@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from model import Translator, UserError
 from model.analysis.ablation import changed_words, gradient_importance, importance
 from model.network.transformer import HeadGates, Transformer
+from model.progress import WorkCancelled, listening
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint
@@ -42,6 +43,24 @@ def test_importance_equals_ablating_one_head_after_another(
             expected = log_probability(model, source, target, gates) - whole
             assert float(value[layer, head]) == pytest.approx(expected, abs=1e-4)
             assert abs(expected) > 1e-4
+
+
+def test_importance_says_how_many_heads_are_done(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", 5)
+    model, seen = translator.checkpoint.model, []
+    source, target = random_tokens(1, 6), random_tokens(1, 5, seed=1)
+    with listening(seen.append):
+        importance(model, source, target)
+    heads = sum(gate.numel() for gate in HeadGates.open(model.config))
+    assert seen == [f"{done} of {heads} heads" for done in range(heads + 1)]
+
+    def cancel(_: str) -> None:
+        raise WorkCancelled
+
+    with listening(cancel), pytest.raises(WorkCancelled):
+        translator.importance(TEXT)
 
 
 def test_heads_that_do_not_reach_the_output_have_no_importance() -> None:

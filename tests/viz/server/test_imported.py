@@ -1,0 +1,185 @@
+"""Requests about an imported model of several target languages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app
+from model.errors import UserError
+from model.marian.importer import import_model
+from model.translator import Translator
+from tests.model.marian.checkpoints import write_checkpoint
+from tests.viz.questions import TRANSLATOR
+from viz.about import about_models, examples_of_models, target_choices
+from viz.payload import decode, encode
+from viz.server.backend import Backend
+from viz.server.handlers import NOT_TRAINED_HERE
+from viz.static.site import portable
+
+NAME, TEXT, CODE, OTHER = "opus-mt-de-ROMANCE", "Der kleine Hund läuft.", ">>fra<<", ">>ita<<"
+COMMON = {"model": NAME, "text": TEXT, "beam_size": 1, "length_penalty": 1.0, "target_code": CODE}
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    origin = tmp_path_factory.mktemp("hub") / NAME
+    write_checkpoint(origin, codes=(CODE, OTHER, ">>gos<<"))
+    (origin / "README.md").write_text("---\nlicense: cc-by-4.0\n---\nHelsinki-NLP, transformer-align\n")
+    directory = tmp_path_factory.mktemp("models") / NAME
+    import_model(str(origin), directory)
+    return Translator.load(directory)
+
+
+@pytest.fixture(scope="module")
+def backend(imported: Translator) -> Backend:
+    return Backend({NAME: imported, "tiny": TRANSLATOR})
+
+
+def answer(backend: Backend, do: str, **fields: Any) -> Any:
+    return backend.answer(COMMON | {"do": do} | fields)
+
+
+@pytest.fixture(scope="module")
+def record(backend: Backend) -> dict[str, Any]:
+    record: dict[str, Any] = answer(backend, "translate", prefix=[])["answer"]
+    return record
+
+
+def test_the_code_is_the_first_token_and_no_part_of_the_sentence(
+    record: dict[str, Any], imported: Translator
+):
+    assert (record["source_text"], record["target_code"]) == (TEXT, CODE)
+    assert record["tokens"]["source"][0]["piece"] == CODE
+    assert record["tokens"]["source"][0]["special"]
+    assert record["text"] == imported.translate(f"{CODE} {TEXT}").text
+    assert not [notice for notice in record["notices"] if "code" in notice]
+
+
+def test_the_payload_of_an_imported_model_can_be_read_again(imported: Translator):
+    translation = imported.translate(f"{CODE} {TEXT}")
+    assert decode(json.loads(json.dumps(encode(translation, NAME)))).source_text == f"{CODE} {TEXT}"
+    own = TRANSLATOR.translate(TEXT)
+    assert encode(own, "tiny")["target_code"] == ""
+    typed = TRANSLATOR.translate(f"{CODE} {TEXT}")  # to a model without codes it is text
+    assert encode(typed, "tiny")["source_text"] == f"{CODE} {TEXT}"
+
+
+@pytest.mark.parametrize(
+    ("do", "fields"),
+    [
+        ("target", {}),
+        ("score", {"target": "The dog."}),
+        ("mute", {"heads": [["cross", 2, 0]]}),
+        ("importance", {}),
+        ("values", {"mode": "norm"}),
+        ("cell", {"kind": "cross", "layer": 2, "head": 0, "row": 1, "column": 0}),
+        ("beams", {"beam_size": 2}),
+        ("lens", {}),
+        ("intervene", {"heads": [["cross", 2, 0]], "baseline": "sentence", "other": "Die Katze."}),
+    ],
+)
+def test_every_request_is_about_the_target_language(
+    do: str, fields: dict[str, Any], backend: Backend, record: dict[str, Any]
+):
+    ids = [token["id"] for token in record["tokens"]["predicted"]]
+    fields = ({} if do in ("score", "beams") else {"ids": ids}) | fields
+    found = answer(backend, do, **fields)
+    assert "answer" in found, found
+    written = {"text": f"{CODE} {TEXT}"} | ({"other": f"{CODE} Die Katze."} if "other" in fields else {})
+    assert without_times(found) == without_times(
+        answer(backend, do, **(fields | written | {"target_code": ""}))
+    )
+    assert without_times(found) != without_times(answer(backend, do, **fields, target_code=OTHER))
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_times(each) for name, each in value.items() if name != "timings"}
+    return value
+
+
+def test_examples_are_read_with_the_code(backend: Backend):
+    given = [TEXT, "Die Katze schläft."]
+    found = answer(backend, "examples", sentences=given)["answer"]
+    assert all(sides["source"][0] == CODE for sides in found["sentences"].values())
+
+
+def test_an_export_names_the_target_language(backend: Backend):
+    files = answer(backend, "export", prefix=[], heads=[], address="http://x", view="")["answer"]
+    assert f"text='{CODE} {TEXT}'" in files["python"]
+    assert f"{CODE} {TEXT}" in files["curl"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            {"target_code": ">>deu<<"},
+            f"'{NAME}' has no target language '>>deu<<'; choose one of its codes, such as {CODE}.",
+        ),
+        ({"model": "tiny"}, "'tiny' has no target language '>>fra<<'; leave out “target_code”."),
+        ({"target_code": 3}, "“target_code” must be the code of a target language, such as >>fra<<."),
+        ({"target_code": "x" * 101}, "“target_code” must be the code of a target language, such as >>fra<<."),
+        ({"text": ""}, "There is nothing to translate; type a sentence."),
+        ({"text": "  "}, "There is nothing to translate; type a sentence."),
+    ],
+)
+def test_wrong_target_languages_are_refused(fields: dict[str, Any], sentence: str, backend: Backend):
+    assert answer(backend, "translate", prefix=[], **fields) == {"error": sentence}
+
+
+def test_the_panel_training_says_that_the_model_was_imported(backend: Backend):
+    assert answer(backend, "training")["answer"]["notice"] == NOT_TRAINED_HERE
+
+
+def test_work_for_a_larger_model_counts_more(backend: Backend, imported: Translator, monkeypatch):
+    request = COMMON | {"do": "translate", "prefix": []}
+    before = backend.estimate_seconds(request)
+    monkeypatch.setattr("viz.server.backend.USUAL_WEIGHTS", imported.checkpoint.model.config.n_parameters / 8)
+    assert backend.estimate_seconds(request) == pytest.approx(8 * before)
+    assert backend.estimate_seconds(request | {"model": []}) == before
+
+
+# What the page says about it
+
+
+def test_what_is_known_of_a_shipped_model_is_not_said_of_an_imported_one_of_its_name(imported: Translator):
+    known = about_models({"de-en": imported}, app.ASSETS)["de-en"]
+    assert known.keys() == {"card", "origin"}
+    assert known["origin"] == NAME
+    card = dict(known["card"])
+    assert "cc-by-4.0" in card["licence"]
+    assert "University of Helsinki" in card["attribution"]
+    assert app._site({"de-en": imported}, "de-en", {})["captions"] == {}
+
+
+def test_examples_are_those_of_the_language(imported: Translator):
+    found = examples_of_models({NAME: imported, "tiny": TRANSLATOR}, {"de-en": [TEXT], "tiny": ["x"]})
+    assert found == {NAME: [TEXT], "tiny": ["x"]}
+    assert examples_of_models({NAME: imported}, {"en-fr": ["A dog."]}) == {NAME: []}
+
+
+def test_target_languages_have_their_names_and_are_sorted_by_them(imported: Translator):
+    wanted = [(CODE, "French (fra)"), (OTHER, "Italian (ita)"), (">>gos<<", "gos")]
+    assert target_choices(imported) == wanted
+    assert target_choices(TRANSLATOR) == []
+
+
+def test_an_imported_model_is_not_written_into_a_page_without_a_server(imported: Translator):
+    payload = encode(imported.translate(f"{CODE} {TEXT}"), NAME)
+    with pytest.raises(UserError, match="only models that were trained here can run in the browser"):
+        portable(imported, payload)
+
+
+def test_hostile_codes_in_a_directory_are_refused(imported: Translator, tmp_path: Path):
+    config = json.loads((imported.directory / "config.json").read_text())
+    for path in imported.directory.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    for code in ("<script>", ">>a b<<", ">><b<<", "fra", 7):
+        (tmp_path / "config.json").write_text(json.dumps(config | {"target_languages": [code]}))
+        with pytest.raises(UserError, match="are not codes of languages; import the model again"):
+            Translator.load(tmp_path)

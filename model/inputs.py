@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError, quote_untrusted
-from model.languages import TARGET_CODE, language_name
+from model.languages import TARGET_CODE, codes_of, language_name
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
@@ -20,6 +20,25 @@ NOTHING = "There is nothing to translate; type a sentence."
 def language(info: ModelInfo) -> str:
     """The name of the language that the model reads."""
     return language_name(info.source_language)
+
+
+def target_code(info: ModelInfo, wanted: str | None) -> str:
+    """The code, such as >>fra<<, of the target language that is named by it, by fra or by fr.
+
+    Empty for a model of one target language. Raises UserError if the model does not have the language, or has
+    several and none is named.
+    """
+    known = info.target_languages
+    if not known and wanted is None:
+        return ""
+    named = codes_of((wanted or "").strip("<>"))
+    found = next((f">>{name}<<" for name in named if f">>{name}<<" in known), None)
+    if found is not None:
+        return found
+    if not known:
+        raise UserError(f"{info.title} translates into one language; leave out the target language.")
+    some = ", ".join(code.strip("<>") for code in known[:5])
+    raise UserError(f"{info.title} translates into {len(known)} languages; name one, such as {some}.")
 
 
 def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) -> list[list[int] | UserError]:

@@ -35,6 +35,12 @@ def language_name(code: str) -> str:
     return NAMES.get(code.strip("<>").split("_")[0], code)
 
 
+def codes_of(code: str) -> list[str]:
+    """The code of a language and all others of the same language."""
+    name = language_name(code)
+    return [code, *(other for other in NAMES if other != code and NAMES[other] == name)]
+
+
 def join_code(code: str, sentence: str) -> str:
-    """The sentence as a model of several target languages reads it; unchanged without a code."""
-    return f"{code} {sentence}" if code else sentence
+    """The sentence as a model of several target languages reads it; unchanged if either is empty."""
+    return f"{code} {sentence}" if code and sentence.strip() else sentence

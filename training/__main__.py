@@ -14,8 +14,8 @@ import tyro
 
 from model.errors import UserError
 from model.files import read_json
-from model.inputs import MAX_TOKENS
-from model.storage.checkpoint import CARD, list_models
+from model.inputs import MAX_TOKENS, target_code
+from model.storage.checkpoint import CARD, find_model, list_models
 from model.translator import Translator
 from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, align_files
@@ -74,6 +74,7 @@ def run_evaluate(
     source: Path,
     reference: Path,
     beam: int = 1,
+    target_language: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Print BLEU, chrF, word and character error rate of a model on a test set.
@@ -83,10 +84,12 @@ def run_evaluate(
         source: File with sentences to translate, one a line.
         reference: File with their translations, one a line.
         beam: Hypotheses kept at each step; 1 is greedy search.
+        target_language: Code of the language to translate into, of a model that has several.
         as_json: Print one JSON object.
     """
     translator = Translator.load(model)
-    found = evaluate(translator, source, reference, beam)
+    code = target_code(translator.checkpoint.info, target_language)
+    found = evaluate(translator, source, reference, beam, code)
     scores, untranslated = found.scores, found.too_long + found.unreadable
     if untranslated:
         subject = f"{untranslated:,} of {found.sentences:,} sentences count as empty translations"
@@ -150,6 +153,7 @@ def run_align(
     head: int | None = None,
     shifted: bool = False,
     symmetrise: bool = False,
+    target_language: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Print the word alignment of each sentence pair by one cross-attention head.
@@ -167,6 +171,7 @@ def run_align(
         head: Head of that layer, counted from 1.
         shifted: Use the row where the decoder reads a target word, not the row that predicts it.
         symmetrise: Join the choices of target words and of source words (grow-diag).
+        target_language: Code of the language of the translations, of a model that has several.
         as_json: Print one JSON object; its error rates are between 0 and 1.
     """
     if (layer is None) != (head is None):
@@ -174,7 +179,9 @@ def run_align(
     if shifted and layer is None:
         raise UserError("--shifted needs --layer and --head; without them, both kinds of row are tried.")
     named = None if layer is None or head is None else AlignmentHead(layer - 1, head - 1, shifted)
-    found = align_files(Translator.load(model), source, target, gold, named, symmetrise)
+    translator = Translator.load(model)
+    code = target_code(translator.checkpoint.info, target_language)
+    found = align_files(translator, source, target, gold, named, symmetrise, code)
     chosen = {"layer": found.head.layer + 1, "head": found.head.head + 1, "shifted": found.head.shifted}
     if as_json:
         print(
@@ -197,8 +204,10 @@ def run_study(
     models: Path = MODELS,
     output: Path = Path("assets/study"),
     pairs: int = 300,
+    only: tuple[str, ...] = (),
+    target_language: str | None = None,
 ) -> None:
-    """Measure what every head of every model does; write one JSON file for each model.
+    """Measure what every head of models does; write one JSON file for each model.
 
     Args:
         data: Folder with a folder for each corpus, with dev.SOURCE and dev.TARGET or a word list.
@@ -206,12 +215,19 @@ def run_study(
         models: Folder of model directories.
         output: Folder to write; `python -m viz study` makes its page.
         pairs: Number of development pairs to measure on.
+        only: Names of the models to measure; all that were trained here by default.
+        target_language: Code of the language to translate into, of models that have several.
     """
     if pairs < 1:
         raise UserError(f"--pairs is {pairs}; give at least 1.")
     datasets.disable_progress_bars()
-    for path in list_models(models):
-        found = study(Translator.load(path), data, gold, pairs)
+    for path in [find_model(name, models) for name in only] or list_models(models):
+        translator = Translator.load(path)
+        info = translator.checkpoint.info
+        if info.origin and not only:
+            continue
+        code = target_code(info, target_language) if info.target_languages else ""
+        found = study(translator, data, gold, pairs, code)
         found.save(output / f"{path.name}.json")
         print(f"{output / path.name}.json: {len(found.heads)} heads on {found.pairs:,} pairs.")
 

@@ -29,8 +29,10 @@ from model.analysis.alignment import (
 from model.config import ModelConfig
 from model.errors import UserError
 from model.inputs import MAX_TOKENS, batches_by_length
+from model.languages import join_code
 from model.network.masks import padding_mask
 from model.network.transformer import Transformer
+from model.storage.checkpoint import Checkpoint
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
 from model.translator import Translator
 from training.evaluation.evaluate import read_pairs, read_sentences
@@ -93,25 +95,26 @@ def align_files(
     gold: Path | None = None,
     head: AlignmentHead | None = None,
     symmetrise: bool = False,
+    code: str = "",
 ) -> CorpusAlignment:
     """Align two files by one head: the given one, the taught one, or the best one on odd gold lines.
 
     Words are what spaces separate. Each target word is linked to the source word to which the head
     gives most weight. With `symmetrise` each source word chooses a target word too, and `grow_diag`
     joins both choices. A head chosen on the odd lines (1, 3, ...) is tested on the even lines.
-    A pair that is too long for the model has no links. Raises UserError when the files have different
+    A pair that is too long for the model has no links. `code` is that of the target language, of a model with
+    several. Raises UserError when the files have different
     numbers of lines, a gold link is malformed or outside its sentence, or the model has no such head.
     """
     sources, targets = read_pairs(source, target)
     references = None if gold is None else read_gold(gold, sources, targets)
     config = translator.checkpoint.model.config
-    if head is None and config.taught_head is not None:
-        head = AlignmentHead(*config.taught_head, shifted=True)
+    head = head or taught_head(translator.checkpoint)
     if head is not None:
         _check_head(head, config)
     elif references is None or len(references) < 2:
         raise UserError("Give a layer and a head, or at least two lines of gold links to choose a head by.")
-    aligned = align_pairs(translator, sources, targets, head)
+    aligned = align_pairs(translator, sources, targets, head, code)
     chosen = head
     if chosen is None:
         chosen = best_head(all_heads(config), aligned, cast(list[GoldAlignment], references), symmetrise)
@@ -152,6 +155,16 @@ def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> lis
     return references
 
 
+def taught_head(checkpoint: Checkpoint) -> AlignmentHead | None:
+    """The head that was taught to align, and the row that it aligns.
+
+    Here a head is taught in the row that reads a word (`training.loss.alignment_loss`). Marian's guided
+    alignment, with which imported models were trained, teaches the row that predicts it.
+    """
+    taught = checkpoint.model.config.taught_head
+    return None if taught is None else AlignmentHead(*taught, shifted=not checkpoint.info.origin)
+
+
 def all_heads(config: ModelConfig) -> list[AlignmentHead]:
     """Every cross-attention head, unshifted first, then shifted."""
     places = product((False, True), range(config.n_decoder_layers), range(config.n_heads))
@@ -180,7 +193,11 @@ def error_rate(
 
 
 def align_pairs(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], head: AlignmentHead | None = None
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    head: AlignmentHead | None = None,
+    code: str = "",
 ) -> list[AlignedWords | None]:
     """The words that one head aligns, [word], or all heads, unshifted and shifted, [2, M, H, word].
 
@@ -189,7 +206,7 @@ def align_pairs(
     checkpoint = translator.checkpoint
     pairs = [
         (
-            read_words(checkpoint.source_tokenizer, source),
+            read_words(checkpoint.source_tokenizer, source, code),
             read_words(checkpoint.target_tokenizer, target),
         )
         for source, target in zip(sources, targets, strict=True)
@@ -203,11 +220,11 @@ def align_pairs(
     return aligned
 
 
-def read_words(tokenizer: Tokenizer, line: str) -> TokenisedLine:
+def read_words(tokenizer: Tokenizer, line: str, code: str = "") -> TokenisedLine:
     """Tokenise a line, and find the space-separated word that each token comes from.
 
     The tokenizer's own words differ: it splits "don't" and "1,5" at their marks. So the word of a
-    token is found through its characters.
+    token is found through its characters. The code of the target language, which comes first, is no word.
     """
     text, owners = "", []
     for index, word in enumerate(_words(line)):
@@ -216,8 +233,10 @@ def read_words(tokenizer: Tokenizer, line: str) -> TokenisedLine:
             word = f" {word}" if text else word
             text += word
             owners += [index] * len(word)  # a token may begin with the space before its word
-    ids, spans = tokenizer.encode_spans(text)
-    words = [owners[start] for start, _ in spans]
+    whole = join_code(code, text)
+    ids, spans = tokenizer.encode_spans(whole)
+    before = len(whole) - len(text)  # a first word may begin with the space after the code
+    words = [None if end < before else owners[max(start - before, 0)] for start, end in spans]
     return TokenisedLine([*ids, EOS_ID], [*words, None])
 
 

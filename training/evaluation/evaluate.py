@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError
+from model.languages import join_code
 from model.network.transformer import HeadGates
 from model.translator import Translator
 from training.evaluation.metrics import LengthScore, Scores, score, score_by_length
@@ -46,16 +47,20 @@ def read_pairs(source: Path, target: Path) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def evaluate(translator: Translator, source: Path, reference: Path, beam_size: int) -> Evaluation:
+def evaluate(
+    translator: Translator, source: Path, reference: Path, beam_size: int, code: str = ""
+) -> Evaluation:
     """Translate the source file and compare the translations with the reference file.
 
-    Raises UserError when the files have different numbers of lines or one of them has no text.
+    `code` is that of the target language, of a model with several. Raises UserError when the files have
+    different numbers of lines or one of them has no text.
     """
     sources, references = read_pairs(source, reference)
     for path, lines in ((source, sources), (reference, references)):
         if not any(line.strip() for line in lines):
             raise UserError(f"{path} holds no text; give one sentence a line.")
-    hypotheses, refused = translate_sentences(translator, sources, beam_size)
+    written = [join_code(code, sentence) for sentence in sources]
+    hypotheses, refused = translate_sentences(translator, written, beam_size)
     too_long = sum(isinstance(error, TooLongError) for error in refused)
     by_length = score_by_length(sources, hypotheses, references)
     return Evaluation(

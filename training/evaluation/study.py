@@ -33,6 +33,7 @@ from model.analysis.measures import (
 from model.analysis.study import THRESHOLDS, AblationCurve, Aligner, HeadFindings, Study
 from model.config import ModelConfig
 from model.errors import UserError
+from model.languages import codes_of, join_code, language_name
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates
 from model.results import AttentionRecord, Head, Token
@@ -47,6 +48,7 @@ from training.evaluation.align import (
     best_head,
     error_rate,
     read_gold,
+    taught_head,
 )
 from training.evaluation.evaluate import read_pairs, translate_sentences
 from training.evaluation.metrics import score
@@ -71,15 +73,19 @@ class PairMeasures(NamedTuple):
     gradient: Float[Tensor, " N"]
 
 
-def study(translator: Translator, corpora: Path, gold: Path | None = None, size: int = 300) -> Study:
+def study(
+    translator: Translator, corpora: Path, gold: Path | None = None, size: int = 300, code: str = ""
+) -> Study:
     """Measure every head on `size` development pairs, and on gold links if they fit the model.
 
-    `corpora` holds a folder for each corpus, `gold` holds test.de, test.en and gold.talp. Raises
-    UserError when no corpus has a development set in the model's languages.
+    `corpora` holds a folder for each corpus, `gold` holds test.de, test.en and gold.talp. `code` is that of
+    the target language, of a model with several. Raises UserError when no corpus has a development set in
+    the model's languages.
     """
     info = translator.checkpoint.info
-    languages = info.source_language, info.target_language
+    languages = info.source_language, code.strip("<>") or info.target_language
     pairs, sets = sample_pairs(corpora, languages, size)
+    pairs = [(join_code(code, source), target) for source, target in pairs]
     heads = findings([measure_pair(translator, pair) for pair in tqdm(pairs, translator.name, disable=None)])
     found = Study(
         model=translator.name,
@@ -93,7 +99,8 @@ def study(translator: Translator, corpora: Path, gold: Path | None = None, size:
             ablation_curve(translator, pairs, heads, "gradient"),
         ),
     )
-    return found if gold is None or languages != GOLD_LANGUAGES else with_alignment(found, translator, gold)
+    fits = tuple(map(language_name, languages)) == tuple(map(language_name, GOLD_LANGUAGES))
+    return found if gold is None or not fits else with_alignment(found, translator, gold, code)
 
 
 def sample_pairs(
@@ -107,9 +114,9 @@ def sample_pairs(
     else:
         pairs, sets = [], []
         for folder, name in product(sorted(corpora.glob("*/")), VALIDATION_NAMES):
-            files = [folder / f"{name}.{language}" for language in languages]
-            if all(file.is_file() for file in files):
-                pairs += zip(*read_pairs(files[0], files[1]), strict=True)
+            source, target = (_file_of(folder, name, language) for language in languages)
+            if source and target:
+                pairs += zip(*read_pairs(source, target), strict=True)
                 sets.append(f"{folder.name}/{name}")
     if not pairs:
         wanted = " and ".join(f"dev.{language}" for language in languages)
@@ -118,6 +125,12 @@ def sample_pairs(
         )
     count = min(size, len(pairs))
     return [pairs[place * len(pairs) // count] for place in range(count)], tuple(sets)
+
+
+def _file_of(folder: Path, name: str, language: str) -> Path | None:
+    """The file of a language, by whichever of its codes it is called."""
+    files = (folder / f"{name}.{code}" for code in codes_of(language))
+    return next((file for file in files if file.is_file()), None)
 
 
 # Heads ----------------------------------------------------------------------------------------
@@ -255,7 +268,7 @@ def score_without(translator: Translator, pairs: Sequence[SentencePair], ablated
 # Alignment ------------------------------------------------------------------------------------
 
 
-def with_alignment(found: Study, translator: Translator, gold: Path) -> Study:
+def with_alignment(found: Study, translator: Translator, gold: Path, code: str = "") -> Study:
     """The study with the alignment error rates of the cross-attention heads on gold links.
 
     A head's error rates are those of each target word's choice on all lines. The best heads are chosen
@@ -264,7 +277,7 @@ def with_alignment(found: Study, translator: Translator, gold: Path) -> Study:
     """
     sources, targets = read_pairs(*(gold / f"test.{language}" for language in GOLD_LANGUAGES))
     references = read_gold(gold / "gold.talp", sources, targets)
-    aligned = align_pairs(translator, sources, targets)
+    aligned = align_pairs(translator, sources, targets, code=code)
     config = translator.checkpoint.model.config
     rates = [error_rate(head, aligned, references) for head in all_heads(config)]
     n_cross = len(rates) // 2  # each head counts twice: unshifted, then shifted
@@ -273,8 +286,8 @@ def with_alignment(found: Study, translator: Translator, gold: Path) -> Study:
     heads = (*found.heads[:first], *(replace(head, errors=(one, other)) for head, one, other in cross))
     free = [head for head in all_heads(config) if (head.layer, head.head) != config.taught_head]
     candidates = [[head for head in free if head.shifted == shifted] for shifted in (False, True)]
-    if config.taught_head is not None:
-        candidates.append([AlignmentHead(*config.taught_head, shifted=True)])
+    if (taught := taught_head(translator.checkpoint)) is not None:
+        candidates.append([taught])
     aligners = tuple(best_aligner(config, aligned, references, heads, first) for heads in candidates if heads)
     return replace(found, heads=heads, gold_pairs=len(references), aligners=aligners)
 

@@ -1,0 +1,151 @@
+"""evaluate, align and study with an imported model of several target languages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.errors import UserError
+from model.inputs import target_code
+from model.marian.importer import import_model
+from model.storage.checkpoint import save
+from model.tokenizer import EOS_ID
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
+from tests.model.marian.checkpoints import write_checkpoint
+from tests.training.tiny import write_lines
+from training.__main__ import main
+from training.evaluation.align import AlignmentHead, align_files, read_words
+from training.evaluation.evaluate import evaluate, translate_sentences
+from training.evaluation.study import study
+
+NAME, CODE, OTHER = "opus-mt-de-ROMANCE", ">>fra<<", ">>ita<<"
+SOURCES = ["Der kleine Hund läuft", "die Katze schläft heute", "zwei Äpfel", ""]
+TARGETS = ["The little dog runs", "the cat sleeps today", "two apples", ""]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    origin = tmp_path_factory.mktemp("hub") / NAME
+    write_checkpoint(origin, codes=(CODE, OTHER))
+    (origin / "README.md").write_text("transformer-align")
+    directory = tmp_path_factory.mktemp("models") / NAME
+    import_model(str(origin), directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def translator(directory: Path) -> Translator:
+    return Translator.load(directory)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A development set, called by other codes of the languages than the model's."""
+    (tmp_path / "corpora" / "news").mkdir(parents=True)
+    source, target = (tmp_path / "corpora" / "news" / f"dev.{language}" for language in ("deu", "fr"))
+    write_lines(source, SOURCES)
+    write_lines(target, TARGETS)
+    return source, target
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
+    main()
+
+
+@pytest.mark.parametrize("wanted", ["fra", ">>fra<<", "fr", "fre"])
+def test_a_target_language_has_several_names(translator: Translator, wanted: str):
+    assert target_code(translator.checkpoint.info, wanted) == CODE
+
+
+@pytest.mark.parametrize("wanted", [None, "deu", "", "klingon"])
+def test_a_target_language_that_the_model_does_not_have_is_refused(
+    translator: Translator, wanted: str | None
+):
+    with pytest.raises(UserError, match="translates into 2 languages; name one, such as fra, ita"):
+        target_code(translator.checkpoint.info, wanted)
+
+
+def test_a_model_of_one_target_language_needs_no_code():
+    info = tiny_checkpoint().info
+    assert target_code(info, None) == ""
+    with pytest.raises(UserError, match="leave out the target language"):
+        target_code(info, "fra")
+
+
+def test_evaluate_translates_into_the_language(translator: Translator, files: tuple[Path, Path]):
+    written = [f"{CODE} {source}" for source in SOURCES[:3]]
+    wanted, _ = translate_sentences(translator, written)
+    write_lines(files[1], [*wanted, ""])
+    found = evaluate(translator, *files, 1, CODE)
+    assert found.scores.exact_match == 100
+    assert (found.too_long, found.unreadable) == (0, 0)
+    assert evaluate(translator, *files, 1, OTHER).scores.exact_match < 100
+
+
+def test_the_code_is_no_word_of_the_line(translator: Translator):
+    tokenizer = translator.checkpoint.source_tokenizer
+    for line in SOURCES:
+        plain, coded = read_words(tokenizer, line), read_words(tokenizer, line, CODE)
+        assert coded.ids == ([*tokenizer.encode(f"{CODE} {line}"), EOS_ID] if line else [EOS_ID])
+        assert [word for word in coded.words if word is not None] == plain.words[:-1]
+        assert coded.words[0] is None
+
+
+def test_align_takes_the_row_that_predicts_a_word_as_marian_teaches_it(
+    translator: Translator, files: tuple[Path, Path]
+):
+    found = align_files(translator, *files, code=CODE)
+    assert (found.head, found.taught) == (AlignmentHead(2, 0, shifted=False), True)
+    shifted = align_files(translator, *files, head=AlignmentHead(2, 0, shifted=True), code=CODE)
+    assert found.lines != shifted.lines
+    for line, source, target in zip(found.lines, SOURCES, TARGETS, strict=True):
+        linked = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert sorted(other for _, other in linked) == list(range(len(target.split())))
+        assert all(one < len(source.split()) for one, _ in linked)
+
+
+def test_the_study_of_an_imported_model(translator: Translator, files: tuple[Path, Path]):
+    found = study(translator, files[0].parents[1], None, 2, CODE)
+    assert (found.pairs, found.sets) == (2, ("news/dev",))
+    assert len(found.heads) == 2 * 4 + 3 * 4 + 3 * 4
+    assert found.title == translator.checkpoint.info.title
+
+
+def test_commands(
+    directory: Path,
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    source, target = files
+    pair = ("--source", source, "--reference", target)
+    call(monkeypatch, "evaluate", directory, *pair, "--target-language", "fr", "--json")
+    assert json.loads(capsys.readouterr().out)["unreadable"] == 0
+    with pytest.raises(SystemExit, match="name one, such as fra, ita"):
+        call(monkeypatch, "evaluate", directory, *pair)
+    words = ("--source", source, "--target", target, "--target-language", "fra")
+    call(monkeypatch, "align", directory, *words)
+    assert "layer 3, head 1, rows where words are predicted, taught to align" in capsys.readouterr().err
+    shutil.copytree(directory, tmp_path / "models" / NAME)
+    save(tiny_checkpoint(), tmp_path / "models" / "own")
+    options = (
+        "--data",
+        tmp_path / "corpora",
+        "--models",
+        tmp_path / "models",
+        "--output",
+        tmp_path / "study",
+    )
+    call(monkeypatch, "study", *options, "--pairs", 1, "--only", NAME, "--target-language", "fra")
+    assert [path.name for path in (tmp_path / "study").iterdir()] == [f"{NAME}.json"]
+    assert "32 heads on 1 pairs" in capsys.readouterr().out
+    shutil.rmtree(tmp_path / "models" / "own")
+    call(monkeypatch, "study", *options)  # by default not the imported ones
+    assert capsys.readouterr().out == ""

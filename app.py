@@ -122,8 +122,7 @@ def build(
     """Return the page."""
     names = list(translators)
     first = "de-en" if "de-en" in names else (names[0] if names else "")
-    sentences = examples_of_models(translators, EXAMPLES)
-    offered = sentences.get(first, [])
+    offered = examples_of_models(translators, EXAMPLES).get(first, [])
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
@@ -145,9 +144,7 @@ def build(
                 apply_default_css=False,
             )
         inputs = Inputs(sentence, model, *_options())
-        if problems:
-            paragraphs = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
-            gr.HTML(paragraphs, elem_id="hl-problems", apply_default_css=False)
+        _problems(problems)
         message = gr.HTML(
             "" if names else NO_MODELS,
             html_template='<div role="alert">${value}</div>',
@@ -158,8 +155,7 @@ def build(
             examples = [gr.Button(**button, size="sm") for button in _example_buttons(offered)]
         view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
         if names:
-            site = _site(translators, first, sentences)
-            opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
+            opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             triggers = [translate.click, sentence.submit, language.input]
             _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
@@ -184,6 +180,12 @@ def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
     )
     groups = [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
     return [(heading, models) for heading, models in groups if models]
+
+
+def _problems(problems: Sequence[str]) -> None:
+    if problems:
+        paragraphs = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
+        gr.HTML(paragraphs, elem_id="hl-problems", apply_default_css=False)
 
 
 def _sentence_box(examples: Sequence[str]) -> gr.Textbox:
@@ -256,14 +258,12 @@ def _connect_translation(
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
 
-def _site(
-    translators: Mapping[str, Translator], first: str, examples: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
+def _site(translators: Mapping[str, Translator], first: str) -> dict[str, Any]:
     """What viz/viewer/page.js knows of the models."""
     ours = [name for name, translator in translators.items() if not is_imported(translator)]
     return {
         "first": first,
-        "examples": examples,
+        "examples": examples_of_models(translators, EXAMPLES),
         "buttons": EXAMPLE_BUTTONS,
         "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
         "targets": {name: target_choices(each) for name, each in translators.items()},
@@ -272,9 +272,9 @@ def _site(
     }
 
 
-def _read_address(site: Mapping[str, Any]) -> str:
+def _read_address(translators: Mapping[str, Translator], first: str) -> str:
     """The call that replaces the page's inputs by those of its link, as far as they are valid."""
-    return f"() => Headlight.readAddress({json.dumps(site)})"
+    return f"() => Headlight.readAddress({json.dumps(_site(translators, first))})"
 
 
 def main(

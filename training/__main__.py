@@ -18,7 +18,7 @@ from model.inputs import MAX_TOKENS, target_code
 from model.storage.checkpoint import CARD, find_model, list_models
 from model.translator import Translator
 from training.config import TrainConfig
-from training.evaluation.align import AlignmentHead, align_files
+from training.evaluation.align import AlignmentHead, CorpusAlignment, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
 from training.hardware import disk_errors_as_user_errors
@@ -188,9 +188,15 @@ def run_align(
             json.dumps({**chosen, "skipped": found.skipped, "aer": found.error_rates, "lines": found.lines})
         )
         return
+    _print_alignment(found)
+
+
+def _print_alignment(found: CorpusAlignment) -> None:
+    """Print the links, and to standard error what they are."""
     print("\n".join(found.lines))
     rows = ("read" if found.head.shifted else "predicted") + (", taught to align" if found.taught else "")
-    print(f"layer {chosen['layer']}, head {chosen['head']}, rows where words are {rows}", file=sys.stderr)
+    head = f"layer {found.head.layer + 1}, head {found.head.head + 1}"
+    print(f"{head}, rows where words are {rows}", file=sys.stderr)
     for lines, rate in found.error_rates.items():
         print(f"AER {100 * rate:5.1f} %  {lines} lines", file=sys.stderr)
     if found.skipped:

@@ -26,10 +26,10 @@ from model.analysis.contrast import StackShares, contributions
 from model.analysis.examples import N_PAIRS, Survey
 from model.analysis.faithfulness import removal_curves
 from model.analysis.lens import lens
+from model.decoding.progress import report
 from model.errors import UserError, quote_untrusted
 from model.instruments import survey_sentences
 from model.network.transformer import check_head
-from model.progress import report
 from model.results import KINDS, AttentionRecord, Head, Token
 from model.translator import Translator
 

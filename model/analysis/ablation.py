@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.decoding.progress import report
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer, eval_mode
-from model.progress import report
 from model.results import HeadValues, Word
 from model.tokenizer import BOS_ID
 

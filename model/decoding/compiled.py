@@ -26,10 +26,10 @@ from model.decoding.packed import (
     pack_encoder,
     pack_positions,
 )
+from model.decoding.progress import report
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.progress import report
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 

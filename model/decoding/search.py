@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from model.decoding.beam_tree import BeamTree
+from model.decoding.progress import report
 from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError
 from model.network.masks import padding_mask
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.progress import report
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 MAX_BEAM, MAX_LENGTH_PENALTY = 100, 10.0

@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import app
+from model.decoding.progress import WorkCancelled, report
 from model.marian.importer import import_model
-from model.progress import WorkCancelled, report
 from model.storage.checkpoint import CARD, CONFIG
 from tests.browser.conftest import TRANSLATORS, is_outside
 from tests.browser.screen import FIRST

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from model.decoding.progress import WorkCancelled, listening
 from model.errors import UserError
-from model.progress import WorkCancelled, listening
 from viz.payload import to_json
 from viz.server.handlers import estimate_seconds, find_handler
 

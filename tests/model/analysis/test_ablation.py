@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from model import Translator, UserError
 from model.analysis.ablation import changed_words, gradient_importance, importance
+from model.decoding.progress import WorkCancelled, listening
 from model.network.transformer import HeadGates, Transformer
-from model.progress import WorkCancelled, listening
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint

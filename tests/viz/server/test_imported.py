@@ -154,7 +154,7 @@ def test_what_is_known_of_a_shipped_model_is_not_said_of_an_imported_one_of_its_
     card = dict(known["card"])
     assert "cc-by-4.0" in card["licence"]
     assert "University of Helsinki" in card["attribution"]
-    assert app._site({"de-en": imported}, "de-en", {})["captions"] == {}
+    assert app._site({"de-en": imported}, "de-en")["captions"] == {}
 
 
 def test_examples_are_those_of_the_language(imported: Translator):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from model.progress import report
+from model.decoding.progress import report
 from tests.viz.loop import run
 from tests.viz.server.test_scheduler import ask, slow, until
 from viz.server.scheduler import CANCELLED, Client, RefusedError, Scheduler, asking

@@ -12,7 +12,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-browser load attack licences study cards screenshots docs kernels static space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack licences study cards screenshots docs kernels static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertV
 
 bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for each instrument
 	$(PYTHON) -m tests.benchmarks.instruments $(ARGS)
+
+bench-imported: $(TESTS_INSTALLED) ## print what an imported model of OPUS-MT's size takes; ARGS="--layers 12 --heads 16"
+	$(PYTHON) -m tests.benchmarks.imported $(ARGS)
 
 bench-browser: $(TESTS_INSTALLED) ## print how fast the model runs in the page without a server, in Chromium on one core
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.browser $(ARGS)

@@ -120,8 +120,7 @@ def build(
     translators: Mapping[str, Translator], scheduler: Scheduler, problems: Sequence[str] = ()
 ) -> gr.Blocks:
     """Return the page."""
-    names = list(translators)
-    first = "de-en" if "de-en" in names else (names[0] if names else "")
+    first = "de-en" if "de-en" in translators else next(iter(translators), "")
     offered = examples_of_models(translators, EXAMPLES).get(first, [])
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
@@ -135,7 +134,7 @@ def build(
             language = target_picker(elem_id="hl-target")
             options = gr.Button("Options", elem_id="hl-options-button")
             translate = gr.Button(
-                "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
+                "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(translators)
             )
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
             gr.HTML(
@@ -146,7 +145,7 @@ def build(
         inputs = Inputs(sentence, model, *_options())
         _problems(problems)
         message = gr.HTML(
-            "" if names else NO_MODELS,
+            "" if translators else NO_MODELS,
             html_template='<div role="alert">${value}</div>',
             elem_id="hl-message",
             apply_default_css=False,
@@ -154,7 +153,7 @@ def build(
         with gr.Row(elem_id="hl-examples"):
             examples = [gr.Button(**button, size="sm") for button in _example_buttons(offered)]
         view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
-        if names:
+        if translators:
             opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             triggers = [translate.click, sentence.submit, language.input]

@@ -186,3 +186,22 @@ def write_checkpoint(directory: Path, seed: int = 0, **settings: Any) -> Any:
     model = random_marian(sizes, seed, **settings)
     model.save_pretrained(directory)
     return model
+
+
+def write_opus(directory: Path, layers: int = 6, heads: int = 8, **settings: Any) -> Any:
+    """A checkpoint of OPUS-MT's size, with 16-bit weights; the MarianMTModel of it."""
+    sizes = write_tokenizer(
+        directory,
+        spm("de"),
+        spm("en"),
+        codes=settings.pop("codes", ()),
+        filler=settings.pop("filler", 57_700),
+    )
+    shape = {"d_model": 512} | {
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in (("layers", layers), ("ffn_dim", 2048), ("attention_heads", heads))
+    }
+    model = random_marian(sizes, **shape, **settings)
+    model.half().save_pretrained(directory)
+    return model

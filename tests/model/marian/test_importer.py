@@ -321,19 +321,8 @@ def test_import_needs_neither_transformers_nor_sentencepiece() -> None:
 def test_model_of_the_size_of_OPUS_MT(tmp_path: Path) -> None:
     """6 + 6 layers, width 512, 58,000 entries: exact, and imported within a minute and 2 GB."""
     directory = tmp_path / "opus-mt-de-en"
-    sizes = marian.write_tokenizer(directory, marian.spm("de"), marian.spm("en"), filler=57_700)
-    theirs = marian.random_marian(
-        sizes,
-        d_model=512,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_ffn_dim=2048,
-        decoder_ffn_dim=2048,
-        encoder_attention_heads=8,
-        decoder_attention_heads=8,
-    )
-    assert 57_900 < sizes[0] < 58_200
-    theirs.half().save_pretrained(directory)
+    theirs = marian.write_opus(directory)
+    assert 57_900 < marian.sizes_of(directory)[0] < 58_200
     theirs = type(theirs).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
     whole = Pair(theirs, read_checkpoint(str(directory)), marian.tokenizer(directory), directory)
     test_logits_and_attention_equal(whole)

@@ -1,0 +1,113 @@
+"""Print what an imported model of OPUS-MT's size takes: import, opening, and each request of the page."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from model.decoding.search import SearchOptions
+from model.translator import Translator
+from tests.model.marian.checkpoints import write_opus
+from viz.server.backend import Backend
+
+NAME = "opus-mt-de-en"
+IMPORT = """
+import resource, sys, time
+from pathlib import Path
+from model.marian.importer import import_model
+started = time.perf_counter()
+import_model(sys.argv[1], Path(sys.argv[2]))
+print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+"""
+WORDS = ("Der", "kleine", "Hund", "läuft", "heute", "sehr", "schnell", "durch", "den", "Schnee")
+
+
+def main(layers: int = 6, heads: int = 8, lengths: tuple[int, ...] = (12, 60), times: int = 3) -> None:
+    """Measure with random weights, which translate into as many tokens as the source has.
+
+    Args:
+        layers: of the encoder, and as many of the decoder.
+        heads: of each layer.
+        lengths: tokens of the sentences.
+        times: how often each request is made; the median is printed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        origin, directory = Path(folder) / "hub" / NAME, Path(folder) / NAME
+        write_opus(origin, layers, heads)
+        command = [sys.executable, "-c", IMPORT, str(origin), str(directory)]
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
+        seconds, megabytes = map(float, run.stdout.split())
+        print(f"import: {seconds:.1f} s, at most {megabytes:,.0f} MB of memory")
+        size = sum(path.stat().st_size for path in directory.iterdir())
+        before, started = memory(), time.perf_counter()
+        translator = Translator.load(directory)
+        print(f"directory: {size / 1e6:.0f} MB, opened in {time.perf_counter() - started:.1f} s")
+        for length in lengths:
+            measure(translator, length, times)
+        print(f"memory of the model and its answers: {memory() - before:,.0f} MB")
+
+
+def measure(translator: Translator, length: int, times: int) -> None:
+    """Print how long each request takes for a sentence of this many tokens."""
+    SearchOptions.limit = lambda *_: length  # type: ignore[method-assign]
+    backend, config = Backend({NAME: translator}), translator.checkpoint.model.config
+    common = {"model": NAME, "text": sentence(translator, length), "beam_size": 1, "length_penalty": 1.0}
+    record = backend.answer(common | {"do": "translate", "prefix": []})["answer"]
+    ids = [token["id"] for token in record["tokens"]["predicted"]]
+    heads = [
+        [kind, layer, head]
+        for kind in ("encoder", "decoder", "cross")
+        for layer in range(getattr(config, f"n_{'encoder' if kind == 'encoder' else 'decoder'}_layers"))
+        for head in range(config.n_heads)
+    ]
+    cell = {"kind": "cross", "layer": 3, "head": 2, "row": 3, "column": 3}
+    export = {"heads": [], "address": "http://127.0.0.1:7860", "prefix": ids}
+    requests: dict[str, dict[str, Any]] = {
+        "translate": {"prefix": []},
+        "translate, beam 4": {"prefix": [], "beam_size": 4},
+        "target": {"ids": ids},
+        "mute": {"ids": ids, "heads": heads},
+        "cell": {"ids": ids, **cell},
+        "values": {"ids": ids, "mode": "norm"},
+        "beams": {"beam_size": 4},
+        "export": export,
+        "importance": {"ids": ids},
+    }
+    print(f"\n{len(record['tokens']['source'])} source tokens, {len(ids)} target tokens, {len(heads)} heads")
+    print("| request | ms | answer, kB |\n|---|---|---|")
+    for name, fields in requests.items():
+        repeats = 1 if name == "importance" else times
+        found = []
+        for _ in range(repeats):
+            started = time.perf_counter()
+            answer = backend.answer(common | {"do": name.partition(",")[0]} | fields)
+            found.append(1000 * (time.perf_counter() - started))
+        size = len(json.dumps(answer)) / 1000
+        print(f"| {name} | {statistics.median(found):,.0f} | {size:,.0f} |", flush=True)
+
+
+def sentence(translator: Translator, length: int) -> str:
+    """Words that make this many tokens, or a few fewer."""
+    text = WORDS[0]
+    for place in range(1, length):
+        longer = f"{text} {WORDS[place % len(WORDS)]}"
+        if len(translator.checkpoint.source_tokenizer.encode(longer)) < length:
+            text = longer
+    return text
+
+
+def memory() -> float:
+    """Megabytes that this process has in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -39,16 +39,7 @@ def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tenso
         heads = gate[0].numel()
         gate[row : row + heads].flatten(1).fill_diagonal_(0.0)
         row += heads
-    encoder_gates = HeadGates(*(gate[:encoder_heads] for gate in gates))
-    ablated = model.encode(source.expand(encoder_heads, -1), None, encoder_gates)
-    intact = model.encode(source)
-    cross_kv = [
-        KeyValue(
-            *(torch.cat((a, b.expand(rows - encoder_heads, -1, -1, -1))) for a, b in zip(*pair, strict=True))
-        )
-        for pair in zip(ablated.cross_kv, intact.cross_kv, strict=True)
-    ]
-    totals = _log_probabilities(model, cross_kv, target, gates)
+    totals = _log_probabilities(model, source, target, gates, encoder_heads)
     sizes = [encoder_heads, decoder_heads, decoder_heads]
     encoder, decoder, cross = torch.split((totals[:-1] - totals[-1]).cpu(), sizes)
     shape = (-1, config.n_heads)
@@ -56,24 +47,41 @@ def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tenso
 
 
 def _log_probabilities(
-    model: Transformer, cross_kv: Sequence[KeyValue], target: Int[Tensor, "1 T"], gates: HeadGates
+    model: Transformer,
+    source: Int[Tensor, "1 S"],
+    target: Int[Tensor, "1 T"],
+    gates: HeadGates,
+    encoder_heads: int,
 ) -> Float[Tensor, " R"]:
-    """Log-probability of the target for each row of gates."""
+    """Log-probability of the target for each row of gates; the first rows ablate the encoder's heads."""
     read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
     size = max(1, min(PASS_TOKENS, PASS_LOGITS // model.config.target_vocabulary) // target.shape[1])
     heads = len(gates.encoder) - 1
+    intact = model.encode(source)
     totals = []
     for start in range(0, heads + 1, size):
         report(f"{min(start, heads)} of {heads} heads")
-        part = slice(start, start + size)
-        encoded = Encoded([KeyValue(key[part], value[part]) for key, value in cross_kv])
-        some = HeadGates(*(gate[part] for gate in gates))
+        some = HeadGates(*(gate[start : start + size] for gate in gates))
         rows = len(some.encoder)
+        encoded = _encode(model, source, intact, some, max(0, min(rows, encoder_heads - start)))
         hidden = model.decode(read.expand(rows, -1), encoded, some).hidden
         logits = cast(Tensor, model.output(hidden))
         chosen = logits.gather(2, target.expand(rows, -1)[..., None])[..., 0]
         totals.append((chosen - logits.logsumexp(-1)).sum(-1))
     return torch.cat(totals)
+
+
+def _encode(
+    model: Transformer, source: Int[Tensor, "1 S"], intact: Encoded, gates: HeadGates, ablated: int
+) -> Encoded:
+    """The source for each row of gates; only the first `ablated` rows change what the encoder gives."""
+    rest = len(gates.encoder) - ablated
+    shared = [KeyValue(*(x.expand(rest, -1, -1, -1) for x in pair)) for pair in intact.cross_kv]
+    if not ablated:
+        return Encoded(shared)
+    changed = model.encode(source.expand(ablated, -1), None, HeadGates(*(gate[:ablated] for gate in gates)))
+    pairs = zip(changed.cross_kv, shared, strict=True)
+    return Encoded([KeyValue(*map(torch.cat, zip(*pair, strict=True))) for pair in pairs])
 
 
 def gradient_importance(

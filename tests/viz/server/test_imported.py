@@ -14,6 +14,7 @@ from model.marian.importer import import_model
 from model.translator import Translator
 from tests.model.marian.checkpoints import write_checkpoint
 from tests.viz.questions import TRANSLATOR
+from viz.__main__ import static, trained
 from viz.about import about_models, examples_of_models, target_choices
 from viz.payload import decode, encode
 from viz.server.backend import Backend
@@ -173,6 +174,17 @@ def test_an_imported_model_is_not_written_into_a_page_without_a_server(imported:
     payload = encode(imported.translate(f"{CODE} {TEXT}"), NAME)
     with pytest.raises(UserError, match="only models that were trained here can run in the browser"):
         portable(imported, payload)
+
+
+def test_commands_for_own_models_leave_it_out(imported: Translator, tmp_path: Path):
+    models = imported.directory.parent
+    with pytest.raises(UserError, match="There is no model"):
+        static((), tmp_path / "site", models)
+    with pytest.raises(UserError, match=f"{NAME} was imported"):
+        static((NAME,), tmp_path / "site", models)
+    assert not list((tmp_path / "site").glob("models/*/model.safetensors"))
+    with pytest.raises(UserError, match="was not trained here"):
+        trained((tmp_path / "train.de",), NAME, models, tmp_path / "trained.json")
 
 
 def test_hostile_codes_in_a_directory_are_refused(imported: Translator, tmp_path: Path):

@@ -224,7 +224,8 @@ class SentencePieceTokenizer(Tokenizer):
         segments = self.segments(text)
         starts = [segment.start for segment in segments]
         ids = [self._ids.get(segment.piece, UNK_ID) for segment in segments]
-        return ids, list(zip(starts, [*starts[1:], len(text)], strict=True))
+        ends = [*starts[1:], len(text)] if starts else []
+        return ids, list(zip(starts, ends, strict=True))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` for many texts."""

@@ -40,6 +40,7 @@ class HeadFindings:
     cost: float  # nats that a reference loses when the head is ablated, mean over sentences
     gradient: float  # |dL / d gate| in nats, mean over sentences (Michel et al. 2019)
     errors: tuple[float, float] | None = None  # alignment error rates, unshifted and shifted; only for cross
+    taught: bool = False  # to align words
 
     @property
     def name(self) -> str:

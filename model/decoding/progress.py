@@ -26,7 +26,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def report(progress: str) -> None:
-    """Say how far the work is, as "12 of 144 heads". Call it a few times a second at least."""
+    """Say how far the work is, as "12 of 144 heads". Call it every second or so."""
     listener = _listener.get()
     if listener is not None:
         listener(progress)

@@ -235,8 +235,8 @@ def read_words(tokenizer: Tokenizer, line: str, code: str = "") -> TokenisedLine
             owners += [index] * len(word)  # a token may begin with the space before its word
     whole = join_code(code, text)
     ids, spans = tokenizer.encode_spans(whole)
-    before = len(whole) - len(text)  # a first word may begin with the space after the code
-    words = [None if end < before else owners[max(start - before, 0)] for start, end in spans]
+    before = len(whole) - len(text)  # of the code and its space, with which the first word may begin
+    words = [None if start < before - 1 else owners[max(start - before, 0)] for start, _ in spans]
     return TokenisedLine([*ids, EOS_ID], [*words, None])
 
 

@@ -86,7 +86,8 @@ def study(
     languages = info.source_language, code.strip("<>") or info.target_language
     pairs, sets = sample_pairs(corpora, languages, size)
     pairs = [(join_code(code, source), target) for source, target in pairs]
-    heads = findings([measure_pair(translator, pair) for pair in tqdm(pairs, translator.name, disable=None)])
+    measured = [measure_pair(translator, pair) for pair in tqdm(pairs, translator.name, disable=None)]
+    heads = findings(measured, translator.checkpoint.model.config.taught_head)
     found = Study(
         model=translator.name,
         title=info.title,
@@ -150,8 +151,13 @@ def measure_pair(translator: Translator, pair: SentencePair) -> PairMeasures:
     )
 
 
-def findings(measured: Sequence[PairMeasures]) -> tuple[HeadFindings, ...]:
-    """The findings about each head, from its measures over the rows of all sentences."""
+def findings(
+    measured: Sequence[PairMeasures], taught: tuple[int, int] | None = None
+) -> tuple[HeadFindings, ...]:
+    """The findings about each head, from its measures over the rows of all sentences.
+
+    `taught` is the layer and the cross-attention head that was taught to align.
+    """
     cost = torch.stack([each.cost for each in measured]).mean(0).tolist()
     gradient = torch.stack([each.gradient for each in measured]).mean(0).tolist()
     heads: list[HeadFindings] = []
@@ -175,6 +181,7 @@ def findings(measured: Sequence[PairMeasures]) -> tuple[HeadFindings, ...]:
                     entropy=pooled.entropy[layer, head].item(),
                     cost=cost[place],
                     gradient=gradient[place],
+                    taught=kind == "cross" and (layer, head) == taught,
                 )
             )
     return tuple(heads)

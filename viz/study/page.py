@@ -206,7 +206,8 @@ def _every_head(study: Study) -> str:
     columns += ["AER predicts, reads"] if study.aligners else []
     rows = []
     for head in study.heads:
-        cells = [head.name, head.role, head.nearest_role, f"{head.evidence:.2f}", f"{head.entropy:.2f}"]
+        name = f"{head.name}, taught to align" if head.taught else head.name
+        cells = [name, head.role, head.nearest_role, f"{head.evidence:.2f}", f"{head.entropy:.2f}"]
         cells += [f"{head.cost:.3f}", f"{head.gradient:.3f}"]
         if study.aligners:
             cells.append(" ".join(_percent(error, 0) for error in head.errors or ()))

@@ -22,6 +22,7 @@ from training.__main__ import main
 from training.evaluation.align import AlignmentHead, align_files, read_words
 from training.evaluation.evaluate import evaluate, translate_sentences
 from training.evaluation.study import study
+from viz.study.page import _every_head
 
 NAME, CODE, OTHER = "opus-mt-de-ROMANCE", ">>fra<<", ">>ita<<"
 SOURCES = ["Der kleine Hund läuft", "die Katze schläft heute", "zwei Äpfel", ""]
@@ -115,6 +116,8 @@ def test_the_study_of_an_imported_model(translator: Translator, files: tuple[Pat
     assert (found.pairs, found.sets) == (2, ("news/dev",))
     assert len(found.heads) == 2 * 4 + 3 * 4 + 3 * 4
     assert found.title == translator.checkpoint.info.title
+    assert [head.name for head in found.heads if head.taught] == ["cross 3.1"]
+    assert "cross 3.1, taught to align" in _every_head(found)
 
 
 def test_commands(

@@ -13,6 +13,7 @@ from typing import Any
 
 import tyro
 
+from model.decoding.compilation import COMPILATION
 from model.decoding.search import SearchOptions
 from model.translator import Translator
 from tests.model.marian.checkpoints import write_opus
@@ -50,6 +51,7 @@ def main(layers: int = 6, heads: int = 8, lengths: tuple[int, ...] = (12, 60), t
         before, started = memory(), time.perf_counter()
         translator = Translator.load(directory)
         print(f"directory: {size / 1e6:.0f} MB, opened in {time.perf_counter() - started:.1f} s")
+        COMPILATION.ready(300)  # else it takes a core while the first requests are measured
         for length in lengths:
             measure(translator, length, times)
         print(f"memory of the model and its answers: {memory() - before:,.0f} MB")

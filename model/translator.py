@@ -207,10 +207,7 @@ class Translator(OnHub):
         The target is `target`, as `score` takes it, or else the model's own greedy translation.
         """
         result = self.translate(text) if target is None else self.score(text, target)
-        source, ids = self._source(text), torch.tensor([result.ids], device=self.device)
-        if compiled := self._compiled():
-            return compiled.importance(source, ids)
-        return importance(self._model, source, ids)
+        return importance(self._model, self._source(text), torch.tensor([result.ids], device=self.device))
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""

@@ -29,7 +29,6 @@ from model.decoding.packed import (
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
@@ -176,25 +175,6 @@ class CompiledModel:
             return found(source)
         with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
             return [each for part in threads.map(found, parts) for each in part]
-
-    def importance(self, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
-        """Change of the target's log-probability without each head: `model.analysis.ablation.importance`."""
-
-        def total(head: Head | None) -> float:
-            gates = None if head is None else HeadGates.ablating(self.config, [head])
-            changed = intact if head is None or head.kind != "encoder" else self.encode(source, gates)
-            return sum(self.read(changed, target, gates).log_probabilities)
-
-        intact, gates = self.encode(source), HeadGates.open(self.config)
-        heads = [
-            Head(kind, *place)
-            for kind, gate in zip(KINDS, gates, strict=True)
-            for place in np.ndindex(*gate.shape)
-        ]
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-            totals = torch.tensor(list(threads.map(total, [None, *heads])), dtype=torch.float64)
-        changes = torch.split((totals[1:] - totals[0]).float(), [gate.numel() for gate in gates])
-        return HeadValues(*(part.view(gate.shape) for part, gate in zip(changes, gates, strict=True)))
 
     def _lengthen(self, steps: int) -> None:
         """Have at least this many positions."""

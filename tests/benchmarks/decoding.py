@@ -41,6 +41,7 @@ from typing import NamedTuple
 import torch
 import tyro
 
+from model.analysis.ablation import importance
 from model.config import ModelConfig
 from model.decoding.compilation import COMPILATION
 from model.decoding.search import Candidate
@@ -164,9 +165,7 @@ def headlight_record(translator: Translator, given: Sentences) -> None:
 
 def all_heads(translator: Translator, given: Sentences) -> None:
     """As `Translator.importance` does it, for a target that is the source."""
-    compiled = translator._compiled()
-    assert compiled is not None
-    compiled.importance(given.source, given.source)
+    importance(translator.checkpoint.model, given.source, given.source)
 
 
 def work_of(name: str, translator: Translator) -> Work:

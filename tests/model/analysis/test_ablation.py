@@ -26,12 +26,13 @@ def log_probability(
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("pass_tokens", [1, 100, 2048])
+@pytest.mark.parametrize("pass_tokens", [1, 100, 4096])
 @torch.no_grad()
 def test_importance_equals_ablating_one_head_after_another(
     norm: str, pass_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", pass_tokens)
+    monkeypatch.setattr("model.analysis.ablation.BLOCK_WORDS", 7)
     model, source, target = random_model(norm=norm), random_tokens(1, 6), random_tokens(1, 5, seed=1)
     values = importance(model, source, target)
     whole = log_probability(model, source, target)

@@ -298,8 +298,6 @@ class Translator(OnHub):
             return None
         if gates is not None and gates.replacements:
             return None
-        if not CompiledModel.supports(self.checkpoint.model.config):
-            return None
         if self._packed is None or not self._packed.is_current():
             self._packed = CompiledModel(self.checkpoint.model)
         return self._packed

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
 from model.decoding.packed import (
     Floats,
@@ -64,11 +63,6 @@ class CompiledModel:
         self._versions = _versions(self._parameters)
         self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
         self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
-
-    @staticmethod
-    def supports(config: ModelConfig) -> bool:
-        """Whether the kernels have all parts of such a network."""
-        return config.activation == "relu" and not config.output_bias
 
     def is_current(self) -> bool:
         """Whether the model still has these weights, as far as torch counts their changes."""

@@ -30,6 +30,8 @@ shapes = st.fixed_dictionaries(
         "vocabulary": st.integers(6, 40),
         "norm": st.sampled_from(["pre", "post"]),
         "tied": st.booleans(),
+        "activation": st.sampled_from(["relu", "silu", "gelu"]),
+        "output_bias": st.booleans(),
     }
 )
 lengths_of_sources = st.lists(st.integers(1, 9), min_size=1, max_size=4)

@@ -5,7 +5,6 @@ Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,7 +24,8 @@ from model.decoding.packed import (
     pack_encoder,
     pack_positions,
 )
-from model.decoding.search import Candidate, SearchOptions, length_penalty
+from model.decoding.search import Candidate, SearchOptions, length_penalty, trim_padding
+from model.decoding.threads import map_in_threads
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
@@ -161,14 +161,11 @@ class CompiledModel:
         """The translations of any number of padded sentences, some sentences on each thread."""
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
-            part = part[:, : int((part != PAD_ID).sum(-1).max())]
+            part = trim_padding(part)
             return [each.candidates for each in self.search(self.encode(part, gates), options, gates)]
 
         parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
-        if len(parts) == 1:
-            return found(source)
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
-            return [each for part in threads.map(found, parts) for each in part]
+        return [each for part in map_in_threads(found, parts) for each in part]
 
     def _lengthen(self, steps: int) -> None:
         """Have at least this many positions."""

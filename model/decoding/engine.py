@@ -12,10 +12,13 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.compilation import COMPILATION
 from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
-from model.decoding.search import Candidate, SearchOptions, encode_source, search
+from model.decoding.search import Candidate, SearchOptions, encode_source, search, trim_padding
 from model.decoding.step_decoder import product_dtype
+from model.decoding.threads import map_in_threads
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID
+
+PART_ROWS = 32  # hypotheses that a thread should have: with fewer, its products are slow
 
 
 class EncodedSource(NamedTuple):
@@ -94,7 +97,13 @@ class Engine:
         exact = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
         if exact and (compiled := self.compiled(gates)):
             return compiled.search_batch(source, options, gates)
-        return search(self.model, source, options, gates, dtype=dtype)
+        model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
+
+        def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
+            return search(model, trim_padding(part), options, gates, dtype=dtype)
+
+        parts = torch.tensor_split(source, max(1, min(count, rows // PART_ROWS)))
+        return [each for part in map_in_threads(found, parts) for each in part]
 
     @torch.inference_mode()
     def read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None = None) -> Steps:

@@ -20,8 +20,10 @@ import gradio as gr
 import tyro
 from gradio.events import api
 
+from model.decoding.compilation import COMPILATION
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
+from model.storage.checkpoint import load as read_checkpoint
 from viz.about import about_models
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
@@ -93,7 +95,7 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
             problems.append(f"{name} is left out; rename its directory without invisible characters.")
             continue
         try:
-            translators[path.name] = Translator.load(path)
+            translators[path.name] = Translator(read_checkpoint(path), path.name, directory=path)
         except UserError as error:
             # Every visitor sees this sentence, so it must not contain the path on this machine.
             problems.append(f"{path.name} is left out: {str(error).replace(str(path), path.name)}")
@@ -289,6 +291,7 @@ def main(
     service = create(translators, problems, allow_origin)
     service.install_signal_handlers()
     service.launch(host, port)
+    COMPILATION.begin()  # not before: to load the kernels would slow the launch
     configure_logging()  # again, for uvicorn, which has added its own handlers
     print(f"Headlight: http://{host}:{port}", flush=True)
     service.run()

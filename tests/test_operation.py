@@ -206,6 +206,17 @@ def resident_megabytes(process: int) -> float:
 
 
 @pytest.mark.slow
+def test_the_page_imports_nothing_that_would_slow_its_start():
+    script = (
+        "import sys, app; print({'altair', 'datasets', 'numba', 'plotly', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.slow
 def test_the_page_responds_six_seconds_after_its_start(tmp_path: Path):
     """With the packages as pip installs them: compiled, here by a first start."""
     compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}

@@ -20,7 +20,7 @@ FRIEND, FOREIGN = "http://friend.example", "http://foreign.example"
 def framed() -> Iterator[str]:
     service = app.create(TRANSLATORS, origins=[FRIEND])
     yield service.launch()
-    service.page.close()
+    service.stop()
 
 
 def frame_of(browser: Browser, site: str, address: str) -> Page:

@@ -70,7 +70,7 @@ load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)
 
 attack: $(TESTS_INSTALLED) ## attack a server of its own on 127.0.0.1, and print what that does to others
-	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack
+	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack --previous $(PREVIOUS) $(ARGS)
 
 licences: $(APP_INSTALLED) ## list every installed package with its version and licence
 	@$(PYTHON) -m tests.licences

@@ -1,13 +1,13 @@
 """Attacks a server of its own on 127.0.0.1 and prints what it does to others: `make attack`.
 
-Each attack is bounded in count and time. docs/operations.md has the figures of the release before.
+Each attack is bounded in count and time. --previous names the commit of the previous release, which is
+attacked in the same way first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import statistics
@@ -15,12 +15,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
+import tyro
 
-from tests.visitor import Server, serving
+from tests.benchmarks.previous import release
+from tests.visitor import ROOT, Server, serving
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
 SHORT = "Der Hund schläft."
@@ -37,8 +41,13 @@ def client_of(server: Server) -> httpx.AsyncClient:
 
 def megabytes(server: Server) -> float:
     """Return the resident memory of the server."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text("utf-8")
-    return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
+    return float(psutil.Process(server.process.pid).memory_info().rss) / 1e6
+
+
+def computed(server: Server) -> float:
+    """Return how many seconds the server has computed, on all cores together."""
+    times = psutil.Process(server.process.pid).cpu_times()
+    return float(times.user + times.system)
 
 
 async def viewer_of(client: httpx.AsyncClient) -> int:
@@ -77,12 +86,12 @@ async def unread_results(server: Server, calls: int = 200) -> Figures:
 async def unread_work(server: Server, calls: int = 40) -> Figures:
     """D4: start calls with the largest beam, read none, then ask a quick question."""
     async with client_of(server) as client:
-        viewer = await viewer_of(client)
+        viewer, before = await viewer_of(client), computed(server)
         for number in range(calls):
             body = {"data": [f"{number} {LONG}", "de-en", 8]}
             (await client.post("/gradio_api/call/translate", json=body)).raise_for_status()
         wait = await wait_of(ask(client, viewer, "person", SHORT))
-        return {"the next quick question, s": wait}
+        return {"the next quick question, s": wait, "computed until then, s": computed(server) - before}
 
 
 async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: float = 30) -> Figures:
@@ -94,10 +103,12 @@ async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: 
             for number in range(clients)
         ]
         await asyncio.sleep(1)
-        waits = [
-            await wait_of(ask(client, viewer, "person", f"Der Hund {number} schläft."))
-            for number in range(persons)
-        ]
+        end, waits = time.monotonic() + seconds, []
+        for number in range(persons):
+            waits.append(await wait_of(ask(client, viewer, "person", f"Der Hund {number} schläft.")))
+            if time.monotonic() > end:
+                break
+        sooner = sum(task.done() and "answer" in task.result().json() for task in crowd)
         done, pending = await asyncio.wait(crowd, timeout=seconds)
         refused = sum("error" in task.result().json() for task in done)
         for task in pending:
@@ -106,33 +117,55 @@ async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: 
         return {
             "short question, median s": statistics.median(waits),
             "short question, longest s": max(waits),
+            "long questions answered before the last short one": sooner,
             "long questions answered": len(done) - refused,
             "long questions refused with a sentence": refused,
             "long questions still waiting": len(pending),
         }
 
 
-def idle_sockets(sockets: int = 120) -> Figures:
-    """D3: more idle sockets than the server may open files, then a question. A server of its own."""
+def idle_sockets(root: Path = ROOT, sockets: int = 120, seconds: float = 60) -> Figures:
+    """D3: more idle and half-sent sockets than the server may open files, then a question."""
     limit = ["-c", "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "]
     limit[1] += "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-    with serving(*limit) as server:
-        opened = [socket.create_connection(("127.0.0.1", server.visitor.port)) for _ in range(sockets)]
-        time.sleep(2)
-        started = time.monotonic()
-        while True:
-            try:
-                assert server.visitor.ask("/healthz")[0] == 200
+    with serving(*limit, root=root) as server, ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.visitor.port)))
+            for _ in range(sockets)
+        ]
+        for half_sent in opened[::2]:
+            with suppress(OSError):  # it may be closed already
+                half_sent.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
+        answered = seconds_until(lambda: server.visitor.ask("/healthz")[0] == 200, seconds)
+        closed = seconds_until(lambda: not any(map(is_open, opened)), seconds)
+        logged = len(server.errors.encode()) / 1000
+    return {
+        "a question after that, s": answered,
+        "all sockets closed after, s": answered + closed,
+        "log, kB": logged,
+    }
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Return whether the server has not closed the connection; nothing else was sent."""
+    try:
+        connection.recv(1, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def seconds_until(condition: Callable[[], bool], limit: float) -> float:
+    """Return how long it takes until the condition holds, at most about the limit."""
+    started = time.monotonic()
+    while time.monotonic() - started < limit:
+        with suppress(OSError):  # the server does not answer
+            if condition():
                 break
-            except OSError:
-                time.sleep(0.2)
-                if time.monotonic() - started > 60:
-                    break
-        waited = time.monotonic() - started
-        for each in opened:
-            each.close()
-        logged = len(server.errors.encode())
-    return {"a question after that, s": waited, "log, kB": logged / 1000}
+        time.sleep(0.2)
+    return time.monotonic() - started
 
 
 async def stop(server: Server, clients: int = 30) -> Figures:
@@ -200,33 +233,38 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
 }
 
 
-def main() -> None:
-    """Run every attack and print its figures."""
-    for name, figures in [("D3 idle sockets, 64 files", idle_sockets()), *_on_one_server()]:
-        print(name)
+# The rows of issue 21 that need no attack: D2, D6 to D8 and D10 to D12.
+OTHERS = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned or same_folder"
+OTHERS += " or foreign or missing_fields or policy"
+
+
+def attacked(root: Path = ROOT) -> dict[str, Figures]:
+    """Return the figures of every attack on the release in this folder."""
+    found = {"D3 idle sockets, 64 files": idle_sockets(root)}
+    with serving(root=root) as server:
+        for name, attack in ATTACKS.items():
+            found[name] = asyncio.run(attack(server))  # type: ignore[arg-type]
+    return found
+
+
+def main(previous: str = "") -> None:
+    """Run every attack and print its figures, then run the tests of the rest.
+
+    Args:
+        previous: Commit of the previous release, which is attacked first.
+    """
+    before: dict[str, Figures] = {}
+    with ExitStack() as stack:
+        if previous and (folder := stack.enter_context(release(previous))) is not None:
+            before = attacked(folder)
+    for name, figures in attacked().items():
+        print(f"{name:50}" + f"{'before':>10}{'now':>10}" * bool(before))
         for what, value in figures.items():
-            print(f"  {what:44}{value:10.1f}")
-    # The other rows of the table need no server and are tests: D2, D6 to D8, D10 to D12.
-    tests = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned"
-    tests += " or same_folder or foreign or missing_fields or policy"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-k",
-        tests,
-        "tests/model",
-        "tests/training",
-        "tests/viz",
-    ]
-    sys.exit(subprocess.run(command, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode)
-
-
-def _on_one_server() -> list[tuple[str, Figures]]:
-    with serving() as server:
-        return [(name, asyncio.run(attack(server))) for name, attack in ATTACKS.items()]  # type: ignore[arg-type]
+            print(f"  {what:48}" + (f"{before[name][what]:10.1f}" if before else "") + f"{value:10.1f}")
+    command = ["-m", "pytest", "-q", "-k", OTHERS, "tests/model", "tests/training", "tests/viz"]
+    settings = os.environ | {"OMP_NUM_THREADS": "1"}
+    sys.exit(subprocess.run([sys.executable, *command], check=False, env=settings).returncode)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

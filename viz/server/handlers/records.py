@@ -60,7 +60,7 @@ def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
     return payload_of(translator, request, translator.score(request.text, request.target))
 
 
-@handler("mute", MuteRequest, cost=1.5)
+@handler("mute", MuteRequest, cost=1)
 def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     """The translation with `heads` muted, and what muting them costs each token of `ids`."""
     result = translator.mute(
@@ -92,7 +92,7 @@ def importance(translator: Translator, request: OptionalTargetRequest) -> dict[s
     return {kind: _rounded(getattr(values, kind)) for kind in KINDS}
 
 
-@handler("values", ValuesRequest, cost=0.6)
+@handler("values", ValuesRequest, cost=1)
 def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
     """The norm-based weights or the rollout of `ids`, for every cell."""
     if request.mode == "norm":

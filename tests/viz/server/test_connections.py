@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -100,3 +102,18 @@ def test_a_flood_of_closed_connections_is_ten_lines_a_minute():
     limit = RateLimit()
     record = logging.makeLogRecord({"name": "headlight.connections", "msg": "A connection was closed: %s."})
     assert sum(bool(limit.filter(record)) for _ in range(1000)) == MAX_PER_MINUTE
+
+
+def test_a_client_that_takes_nothing_is_closed(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(connections, "STALL_SECONDS", 0.2)
+    connection = connect()
+    connection.setblocking(False)
+    pages = b"GET / HTTP/1.1\r\nHost: headlight\r\n\r\n" * 500  # more than the buffers of the kernel hold
+    with suppress(BlockingIOError):
+        connection.send(pages)
+    deadline = time.monotonic() + 60
+    while "does not read" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

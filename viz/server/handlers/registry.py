@@ -8,8 +8,8 @@ from typing import Any
 
 from model import Translator
 from model.decoding.search import PAGE_MAX_BEAM
-from model.inputs import MAX_TOKENS
-from viz.server.validation import Request
+from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
+from viz.server.validation import MAX_LISTED, Request
 
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 200
@@ -60,9 +60,10 @@ def estimate_seconds(request: object) -> float:
         return CHEAPEST
     target, beam = request.get("ids", request.get("prefix")), request.get("beam_size")
     tokens = found.cost * _tokens(request.get("text"), request.get("other"))
-    tokens += found.cost * len(target) / 2 if isinstance(target, list) else 0
+    tokens += found.cost * min(len(target), MAX_TARGET_TOKENS) / 2 if isinstance(target, list) else 0
     for name in ("sentences", "sample"):
-        tokens += _tokens(*listed) if isinstance(listed := request.get(name), list) else 0
+        listed = request.get(name)
+        tokens += min(_tokens(*listed), MAX_LISTED / 4) if isinstance(listed, list) else 0
     beams = min(beam, PAGE_MAX_BEAM) if isinstance(beam, int) else 1
     return max(CHEAPEST, tokens * (3 + beams) / 4 / TOKENS_PER_SECOND)
 

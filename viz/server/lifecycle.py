@@ -63,7 +63,6 @@ class Service:
         """Return the page, its API and the health endpoint, behind the request filter."""
         # Gradio would let every site read unless the outer application says which ones may.
         readers = Middleware(CORSMiddleware, allow_origins=self._origins, allow_methods=["GET", "POST"])
-        self.page.state_session_capacity = 200  # Gradio keeps 75 kB for each of the latest sessions
         return gr.mount_gradio_app(
             Starlette(middleware=[readers]),
             self.page,

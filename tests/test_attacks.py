@@ -53,7 +53,7 @@ def test_a_short_question_takes_less_than_a_second_beside_a_crowd(shared: Server
 
 def test_a_stop_answers_every_question_and_exits(shared: Server):
     """The last test with this server: it stops it."""
-    found = asyncio.run(attack.stop(shared))
+    found = asyncio.run(attack.stop(shared, clients=60))
     assert found["500 or closed connection"] == found["tracebacks"] == 0
     assert found["503 with a sentence"] >= 25
     assert found["seconds to exit"] < 10

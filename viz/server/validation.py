@@ -23,7 +23,7 @@ MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
 MAX_SENTENCES = 25  # of one request of the examples; the page asks several times
-MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in less than ten seconds
+MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 
 
 def _check_length(text: str) -> str:

@@ -29,32 +29,32 @@ from viz.server.validation import (
 )
 
 
-@handler("lens", TargetRequest, cost=0.3)
+@handler("lens", TargetRequest, cost=0.6)
 def lens(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """What the model would say after each decoder layer, at every step."""
     return lens_values(translator, request.text, request.ids)
 
 
-@handler("contributions", ContributionRequest, cost=0.4)
+@handler("contributions", ContributionRequest, cost=0.8)
 def contributions(translator: Translator, request: ContributionRequest) -> dict[str, Any]:
     """What wrote `word` at `step`, or why it leads over `other`."""
     asked = request.text, request.ids, request.step, request.word, request.other
     return contribution_values(translator, *asked)
 
 
-@handler("score_split", CellRequest, cost=0.3)
+@handler("score_split", CellRequest, cost=0.6)
 def score_split(translator: Translator, request: CellRequest) -> dict[str, Any]:
     """Why a head looks there: the score over what wrote the query and the key."""
     return score_values(translator, request.text, request.ids, *_cell(request))
 
 
-@handler("writing", CellRequest, cost=0.3)
+@handler("writing", CellRequest, cost=0.6)
 def writing(translator: Translator, request: CellRequest) -> dict[str, Any]:
     """The words that a head pushes up and down when it reads the token of `column`."""
     return writing_values(translator, request.text, request.ids, *_cell(request))
 
 
-@handler("intervene", InterveneRequest, cost=1.5)
+@handler("intervene", InterveneRequest, cost=3)
 def intervention(translator: Translator, request: InterveneRequest) -> dict[str, Any]:
     """As mute, with a baseline; `baseline` says which, and in how many rows."""
     baseline = _baseline(translator, request)
@@ -88,14 +88,14 @@ def _baseline(translator: Translator, request: InterveneRequest) -> Baseline:
     return Baseline()
 
 
-@handler("removal", RemovalRequest, cost=2)
+@handler("removal", RemovalRequest, cost=4)
 def removal(translator: Translator, request: RemovalRequest) -> dict[str, Any]:
     """The probability of a word while the strongest cells of a row are removed."""
     row = request.kind, request.layer, request.head, request.row
     return removal_values(translator, request.text, request.ids, *row, request.step)
 
 
-@handler("links", LinksRequest, cost=0.2)
+@handler("links", LinksRequest, cost=0.4)
 def links(translator: Translator, request: LinksRequest) -> dict[str, Any]:
     """Word links of the sentence, coverage, and the error against a person's links."""
     return link_values(translator, request.text, request.ids, request.head, request.gold)

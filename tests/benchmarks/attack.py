@@ -32,14 +32,16 @@ from tests.visitor import ROOT, Server, Visitor, serving
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
 SHORT = "Der Hund schläft."
 COMPLETE = [183] * 255
+NEIGHBOUR = "127.0.0.2"  # on Linux the whole of 127.0.0.0/8 is this machine
 Figures = dict[str, float]
 
 
 def client_of(server: Server) -> httpx.AsyncClient:
     """Return a client that opens as many connections as it needs."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    transport = httpx.AsyncHTTPTransport(limits=limits, local_address=server.visitor.source)
     address = f"http://127.0.0.1:{server.visitor.port}"
-    return httpx.AsyncClient(base_url=address, limits=limits, timeout=120)
+    return httpx.AsyncClient(base_url=address, transport=transport, timeout=120)
 
 
 def megabytes(server: Server) -> float:
@@ -207,7 +209,7 @@ async def stop(server: Server, clients: int = 30) -> Figures:
 async def hostile_neighbour(server: Server, seconds: float) -> None:
     """D1, D3, D4 and D5 at once, again and again until the time is over."""
     sockets: list[socket.socket] = []
-    port = server.visitor.port
+    server_at, source = ("127.0.0.1", server.visitor.port), (server.visitor.source, 0)
 
     async def again(attack: Callable[[], Awaitable[object]]) -> None:
         while True:
@@ -217,7 +219,7 @@ async def hostile_neighbour(server: Server, seconds: float) -> None:
                 await asyncio.sleep(1)  # it was refused
 
     async def open_sockets() -> None:
-        sockets.extend(socket.create_connection(("127.0.0.1", port)) for _ in range(40))
+        sockets.extend(socket.create_connection(server_at, None, source) for _ in range(40))
         await asyncio.sleep(5)
         while len(sockets) > 300:
             sockets.pop(0).close()
@@ -238,7 +240,10 @@ async def hostile_neighbour(server: Server, seconds: float) -> None:
 
 
 def start_hostile_neighbour(server: Server, seconds: float) -> BaseProcess:
-    """Start the neighbour in a process of its own, so that it does not slow the others' clients down."""
+    """Start the neighbour in a process of its own, so that it does not slow the others' clients down.
+
+    It has one address, as one client has, and the people have another one.
+    """
     arguments = server.visitor.port, server.process.pid, seconds
     process = multiprocessing.get_context("spawn").Process(target=_be_hostile, args=arguments, daemon=True)
     process.start()
@@ -246,7 +251,7 @@ def start_hostile_neighbour(server: Server, seconds: float) -> BaseProcess:
 
 
 def _be_hostile(port: int, process: int, seconds: float) -> None:
-    asyncio.run(hostile_neighbour(Server(psutil.Process(process), Visitor(port)), seconds))
+    asyncio.run(hostile_neighbour(Server(psutil.Process(process), Visitor(port, source=NEIGHBOUR)), seconds))
 
 
 ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {

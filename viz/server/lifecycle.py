@@ -107,6 +107,8 @@ class Service:
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             time.sleep(0.01)
+        if not self._server.started:
+            raise RuntimeError("The server did not start; its log says why.")
         host, port = listener.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 

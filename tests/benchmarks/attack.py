@@ -79,24 +79,32 @@ async def wait_of(work: Awaitable[Any]) -> float:
 async def unread_results(server: Server, calls: int = 200) -> Figures:
     """D1: start large calls, and read none."""
     async with client_of(server) as client:
-        before = megabytes(server)
+        before, accepted = megabytes(server), 0
         for number in range(calls):
             arguments = [f"{number} {LONG}", "de-en", 1, 1, COMPLETE]
             body = {"data": arguments, "session_hash": "one session"}
-            (await client.post("/gradio_api/call/attention", json=body)).raise_for_status()
+            accepted += (await client.post("/gradio_api/call/attention", json=body)).is_success
         await asyncio.sleep(3)
-        return {"memory before, MB": before, "memory after, MB": megabytes(server)}
+    return {
+        "calls accepted": accepted,
+        "memory before, MB": before,
+        "memory after, MB": megabytes(server),
+    }
 
 
 async def unread_work(server: Server, calls: int = 40) -> Figures:
     """D4: start calls with the largest beam, read none, then ask a quick question."""
     async with client_of(server) as client:
-        viewer, before = await viewer_of(client), computed(server)
+        viewer, before, accepted = await viewer_of(client), computed(server), 0
         for number in range(calls):
             body = {"data": [f"{number} {LONG}", "de-en", 8]}
-            (await client.post("/gradio_api/call/translate", json=body)).raise_for_status()
+            accepted += (await client.post("/gradio_api/call/translate", json=body)).is_success
         wait = await wait_of(ask(client, viewer, "person", SHORT))
-        return {"the next quick question, s": wait, "computed until then, s": computed(server) - before}
+    return {
+        "calls accepted": accepted,
+        "the next quick question, s": wait,
+        "computed until then, s": computed(server) - before,
+    }
 
 
 async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: float = 30) -> Figures:

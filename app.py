@@ -28,7 +28,7 @@ from viz.about import about_models
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
 from viz.server.component import picker, viewer
-from viz.server.lifecycle import Service, check_address
+from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
 from viz.server.middleware import check_origins
 from viz.server.scheduler import Scheduler
@@ -281,8 +281,8 @@ def main(
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     try:
         port = port_setting.port() if port is None else port
-        check_address(host, port)
         check_origins(allow_origin)
+        listener = listen(host, port)  # before the models, whose loading takes seconds
     except UserError as error:
         sys.exit(str(error))
     translators, problems = load(models)
@@ -290,9 +290,8 @@ def main(
         logger.warning(problem)
     service = create(translators, problems, allow_origin)
     service.install_signal_handlers()
-    service.launch(host, port)
+    service.launch(listener)
     COMPILATION.begin()  # not before: to load the kernels would slow the launch
-    configure_logging()  # again, for uvicorn, which has added its own handlers
     print(f"Headlight: http://{host}:{port}", flush=True)
     service.run()
 

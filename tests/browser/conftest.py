@@ -55,7 +55,7 @@ def address() -> Iterator[str]:
     service = app.create(TRANSLATORS)
     url = service.launch()
     yield url
-    service.page.close()
+    service.stop()
 
 
 @pytest.fixture

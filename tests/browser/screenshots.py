@@ -81,7 +81,7 @@ def main() -> None:
             view.screenshot(path=TARGET / f"{name}.png")
             print(TARGET / f"{name}.png")
         browser.close()
-    service.page.close()
+    service.stop()
 
 
 if __name__ == "__main__":

@@ -332,7 +332,7 @@ def test_without_a_model_the_page_says_how_to_train_one(browser: Browser):
     expect(view.get_by_role("alert").filter(visible=True)).to_contain_text("python -m training train")
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
-    service.page.close()
+    service.stop()
 
 
 def test_a_broken_model_stays_named_after_another_one_translates(browser: Browser):
@@ -343,7 +343,7 @@ def test_a_broken_model_stays_named_after_another_one_translates(browser: Browse
     view.locator(".hl-thumbnail").first.wait_for()
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
-    service.page.close()
+    service.stop()
 
 
 @pytest.mark.parametrize(

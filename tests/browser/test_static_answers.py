@@ -53,10 +53,9 @@ def address(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def gradio(models: dict[str, Translator]) -> Iterator[str]:
-    page = app.build(models)
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
-    yield url
-    page.close()
+    service = app.create(models)
+    yield service.launch()
+    service.stop()
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
 MAX_SENTENCES = 25  # of one request of the examples; the page asks several times
+MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 
 
 def _check_length(text: str) -> str:
@@ -36,6 +37,12 @@ def _without_repeats(heads: list[Head]) -> list[Head]:
     return list(dict.fromkeys(heads))
 
 
+def _check_total(sentences: list[str]) -> list[str]:
+    if sum(map(len, sentences)) > MAX_LISTED:
+        raise ValueError
+    return sentences
+
+
 # A description completes the error message: “name” must be ...
 def _whole(low: int, high: int) -> Any:
     return Field(ge=low, le=high, description=f"a whole number from {low} to {high:,}")
@@ -43,6 +50,10 @@ def _whole(low: int, high: int) -> Any:
 
 def _list(length: int, what: str) -> Any:
     return Field(max_length=length, description=f"a list of at most {length} {what}")
+
+
+def _sentences(length: int) -> Any:
+    return _list(length, f"sentences of {MAX_LISTED:,} characters in all")
 
 
 HEADS = f'heads, each [kind, layer, head] as in ["{KINDS[-1]}", 0, 3], layers and heads counted from 0'
@@ -55,6 +66,7 @@ Text = Annotated[
 Address = Annotated[
     str, Field(max_length=MAX_ADDRESS, description=f"text of at most {MAX_ADDRESS:,} characters")
 ]
+Sentences = Annotated[list[Text], AfterValidator(_check_total)]
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
 Heads = Annotated[list[Head], _list(MAX_HEADS, HEADS), AfterValidator(_without_repeats)]
@@ -136,7 +148,7 @@ class InterveneRequest(MuteRequest):
     baseline: Annotated[
         Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
     ] = "zero"
-    sample: Annotated[list[Text], _list(MAX_SAMPLE, "sentences")] = []  # of the mean
+    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []  # of the mean
     other: Text = ""  # the sentence
     row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
 
@@ -169,7 +181,7 @@ class LinksRequest(TargetRequest):
 class ExamplesRequest(Request):
     """Asks what every head does over these sentences; `text` plays no part."""
 
-    sentences: Annotated[list[Text], _list(MAX_SENTENCES, "sentences")]
+    sentences: Annotated[Sentences, _sentences(MAX_SENTENCES)]
 
 
 class TrainingSentenceRequest(Request):

@@ -48,13 +48,13 @@ def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     return payload_of(translator, request, run_translation(translator, request, prefix=request.prefix))
 
 
-@handler("target", TargetRequest, cost=0.4)
+@handler("target", TargetRequest, cost=0.8)
 def target(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The record of exactly these `ids`."""
     return payload_of(translator, request, translator.score(request.text, request.ids))
 
 
-@handler("score", ScoreRequest, cost=0.3)
+@handler("score", ScoreRequest, cost=0.6)
 def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
     """The record of a translation given as text, `target`."""
     return payload_of(translator, request, translator.score(request.text, request.target))
@@ -85,14 +85,14 @@ def ablation_values(translator: Translator, request: Request, result: AblationRe
     }
 
 
-@handler("importance", OptionalTargetRequest, cost=6)
+@handler("importance", OptionalTargetRequest, cost=12)
 def importance(translator: Translator, request: OptionalTargetRequest) -> dict[str, Any]:
     """Change of the log-probability of `ids`, in nats, with each head alone muted."""
     values = translator.importance(request.text, request.target)
     return {kind: _rounded(getattr(values, kind)) for kind in KINDS}
 
 
-@handler("values", ValuesRequest, cost=0.6)
+@handler("values", ValuesRequest, cost=2)
 def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
     """The norm-based weights or the rollout of `ids`, for every cell."""
     if request.mode == "norm":
@@ -104,7 +104,7 @@ def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
     return {kind: encode_values(found[kind].detach().cpu().numpy()) for kind in KINDS}
 
 
-@handler("cell", CellRequest, cost=0.2)
+@handler("cell", CellRequest, cost=0.4)
 def cell(translator: Translator, request: CellRequest) -> dict[str, Any]:
     """How the weight at `row` and `column` of one head was computed."""
     head = Head(request.kind, request.layer, request.head)
@@ -134,7 +134,7 @@ def beams(translator: Translator, request: Request) -> dict[str, Any]:
     }
 
 
-@handler("export", ExportRequest, cost=2, is_cached=False)
+@handler("export", ExportRequest, cost=3, is_cached=False)
 def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
     """The record as files by name, in base64, and the API call that gives it.
 

@@ -25,7 +25,7 @@ NO_CURVES = "The curves of this training are missing or cannot be read."
 logger = logging.getLogger("headlight")
 
 
-@handler("training", Request, cost=1, is_cached=False)
+@handler("training", Request, cost=0.2, is_cached=False)
 def training(translator: Translator, _: Request) -> dict[str, Any]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
     try:
@@ -67,7 +67,7 @@ def _thinned(rows: Sequence[Row]) -> list[Row]:
     return [rows[place] for place in sorted(kept)]
 
 
-@handler("training_step", TrainingStepRequest, cost=1, is_cached=False)
+@handler("training_step", TrainingStepRequest, cost=0.2, is_cached=False)
 def training_step(translator: Translator, request: TrainingStepRequest) -> dict[str, Any]:
     """The record of one saved sentence as the model read it at one saved step of its training."""
     _, probes = _probes(translator)
@@ -87,7 +87,7 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
     return payload_of(translator, request, translation)
 
 
-@handler("training_heads", TrainingSentenceRequest, cost=2, is_cached=False)
+@handler("training_heads", TrainingSentenceRequest, cost=1, is_cached=False)
 def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, Any]:
     """The measures and the role of every head for one saved sentence, at each saved step."""
     _, probes = _probes(translator)

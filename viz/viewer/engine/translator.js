@@ -146,6 +146,7 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
     ...{ sourceText: normalise(source.text), text, tokens, trace, logProbabilities, notices, prefixLength },
     alternatives: steps.map(alternativesOf),
     hypotheses: [{ ...own, logProbabilities }],
+    taught: translator.model.config.model.taught_head,
   };
 }
 

@@ -1,0 +1,13 @@
+// The requests that only a server answers; the engine in the browser answers all others.
+
+export const SERVER_ONLY = [
+  'contributions',
+  'examples',
+  'export',
+  'intervene',
+  'links',
+  'removal',
+  'score_split',
+  'writing',
+];
+export const NEEDS_SERVER = 'This needs the page with a server: run “make app” and open the same link there.';

@@ -22,7 +22,7 @@ from gradio.events import api
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
-from viz.about import about_models
+from viz.about import about_models, page_values
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
 from viz.server.component import picker, viewer
@@ -247,14 +247,7 @@ def _connect_translation(
 
 def _read_address(translators: Mapping[str, Translator], first: str) -> str:
     """The call that replaces the page's inputs by those of its link, as far as they are valid."""
-    site = {
-        "first": first,
-        "examples": {name: _examples(name) for name in translators},
-        "buttons": EXAMPLE_BUTTONS,
-        "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
-        "captions": {name: CAPTIONS[name] for name in translators if name in CAPTIONS},
-        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
-    }
+    site = page_values(translators, first, EXAMPLES, CAPTIONS)
     return f"() => Headlight.readAddress({json.dumps(site)})"
 
 

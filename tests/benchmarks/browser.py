@@ -31,7 +31,7 @@ ASK = """async ([request, times]) => {
 }"""
 # Milliseconds from Enter until the frame with the new picture has been drawn.
 ENTER = """async ([text, times]) => {
-  const [box, form] = ['sentence', 'form'].map((name) => document.getElementById(`hl-site-${name}`));
+  const [box, form] = ['#hl-sentence input', '#hl-sentence-row'].map((name) => document.querySelector(name));
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const found = [];
   for (let count = 0; count < times; count += 1) {

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
-from app import CAPTIONS, EXAMPLES, MODELS
+from app import ASSETS, MODELS
 from model import Translator
 from tests.browser.conftest import is_outside
 from viz.static.site import write_site
@@ -50,7 +50,7 @@ def translators(*names: str) -> dict[str, Translator]:
 
 
 def write(folder: Path, models: dict[str, Translator], single: bool = False) -> Path:
-    write_site(list(models.values()), folder, EXAMPLES, CAPTIONS, single=single)
+    write_site(list(models.values()), folder, ASSETS, single=single)
     return folder
 
 

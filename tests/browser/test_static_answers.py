@@ -33,10 +33,11 @@ QUESTIONS: list[dict[str, Any]] = [
     {"do": "score", "target": "A dog."},
     {"do": "training"},
     {"do": "training_step", "step": 0, "sentence": 0},
+    {"do": "training_heads", "sentence": 0},
 ]
 LINK = {"model": "reverse", "text": "umbrella", "kind": "cross", "layer": 2, "head": 3, "row": 2, "column": 4}
 MUTED = {"mute": "cross.1.1", "panel": "mute"}
-TYPE = "text => { document.getElementById('hl-site-sentence').value = JSON.parse(text); }"
+TYPE = "text => { document.querySelector('#hl-sentence input').value = JSON.parse(text); }"
 RAN = f"window.{hostile.CANARY} !== undefined"
 
 
@@ -53,10 +54,9 @@ def address(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def gradio(models: dict[str, Translator]) -> Iterator[str]:
-    page = app.build(models)
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
-    yield url
-    page.close()
+    service = app.create(models)
+    yield service.launch()
+    service.page.close()
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, a
     page.goto(f"{address}?again#{link}")
     expect(page.locator(".hl-translation")).to_be_visible()
     assert not page.evaluate(f"() => {RAN}")
-    assert page.locator(".headlight").locator("img, script, iframe").count() == 0
+    assert page.locator("#hl-viewer").locator("img, script, iframe").count() == 0
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (380, "light")])
@@ -106,7 +106,7 @@ def picture(page: Page, url: str) -> np.ndarray:
     page.goto(f"{url}#{urlencode(LINK | MUTED)}")
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
-    shot = page.locator(".headlight").screenshot(animations="disabled")
+    shot = page.locator("#hl-viewer .headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
 
 

@@ -1,5 +1,5 @@
-// The browser's part of the Gradio widgets around the viewer: translating, the link that opened the page, menus, and
-// the request that describes the record on screen.
+// The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
+// record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds } from './core/payload.js';
@@ -54,9 +54,16 @@ export function provide(mounted) {
   provideViewer(mounted);
 }
 
-// Shows a translation. Returns the updates of the message and of the Export button, which needs a record; none if
-// another translation or Cancel has replaced it.
-export async function translate(text, model, beam, penalty) {
+// Shows a translation and returns the updates of the message and of the Export button, which needs a record.
+export async function translate(...inputs) {
+  const { notice, error } = await showTranslation(...inputs);
+  if (error !== undefined) return [escaped(error)];
+  return notice === undefined ? [] : [escaped(notice), update({ interactive: true })];
+}
+
+// Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; or {} if another
+// translation or Cancel has replaced it.
+export async function showTranslation(text, model, beam, penalty) {
   const mine = {};
   const [view, notice] = [linked, refused];
   [latest, linked, refused] = [mine, null, ''];
@@ -66,11 +73,11 @@ export async function translate(text, model, beam, penalty) {
   try {
     const { ask, show } = await viewer;
     const payload = await ask(request, (position) => isLatest() && showWaiting(waitingText(position)));
-    if (!isLatest()) return [];
+    if (!isLatest()) return {};
     show(payload, { caption: captionOf(model, text), view });
-    return [escaped(notice), update({ interactive: true })];
+    return { notice };
   } catch (error) {
-    return isLatest() ? [escaped(error.message)] : [];
+    return isLatest() ? { error: error.message } : {};
   } finally {
     if (isLatest()) cancel();
   }
@@ -100,7 +107,7 @@ function escaped(text) {
 export function readAddress(known) {
   site = known;
   const task = taskOfAddress(location.hash);
-  const isLoaded = task.model !== null && Object.hasOwn(site.examples, task.model);
+  const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;
   [chosen, linked] = [model, location.hash];
   refused =
@@ -186,7 +193,7 @@ export function toggleTheme() {
   useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
 }
 
-function restoreTheme() {
+export function restoreTheme() {
   const theme = useStorage((storage) => storage.getItem(THEME));
   if (theme) document.body.classList.toggle('dark', theme === 'dark');
 }

@@ -1,4 +1,4 @@
-// Answers the viewer's requests in the protocol of viz/server/handlers.py: one function for each value of `do`.
+// Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
 import { NEEDS_SERVER, SERVER_ONLY } from '../core/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';

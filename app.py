@@ -53,6 +53,7 @@ TOGGLE_THEME = "() => Headlight.toggleTheme()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.toggleExport()"
 EXPORT = "() => Headlight.exportRecord()"
+EXPORT_WITH_MODEL = "() => Headlight.exportWithModel()"
 TAKE_EXAMPLE = "(text) => text"
 
 # Without an icon in the page, the browser asks for one whenever the address changes.
@@ -80,6 +81,7 @@ class ExportMenu(NamedTuple):
 
     button: gr.Button
     files: list[gr.DownloadButton]
+    with_model: gr.Button
     calls: list[gr.Code]
 
 
@@ -155,8 +157,9 @@ def build(
             opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             _connect_translation(openings, inputs, [message, menu.button], translate, examples)
-            outputs = [message, *menu.files, *menu.calls]
+            outputs = [message, *menu.files, menu.with_model, *menu.calls]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
+            menu.with_model.click(None, None, message, js=EXPORT_WITH_MODEL, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
         menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
@@ -209,11 +212,12 @@ def _export_menu() -> ExportMenu:
             )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
+            with_model = gr.Button(size="sm")  # exportRecord names it, with the size of the model
             calls = [
                 gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
             ]
-    return ExportMenu(button, files, calls)
+    return ExportMenu(button, files, with_model, calls)
 
 
 def _examples(model: str) -> list[str]:

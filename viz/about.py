@@ -16,9 +16,16 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.files import write_json
 from model.results import KINDS, Token
+from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
+from model.storage.probes import PROBES
+from model.storage.training_log import METRICS
 from model.tokenizer import Tokenizer
 
 CARD = "README.md"
+NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
+OF_TRAINING = (PROBES, METRICS)  # for the panel Training
+NO_TRAINING = "This model came without a record of its training."
+NO_CURVES = "The curves of this training are missing or cannot be read."
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 PERCENT = 99.9  # of the training sentences are within the range
@@ -45,8 +52,21 @@ def page_values(
         "buttons": max(map(len, examples.values()), default=0),
         "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
         "captions": {name: captions[name] for name in translators if name in captions},
+        "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
         "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
     }
+
+
+def model_files(translator: Translator) -> list[Path]:
+    """Return the files of a model that the page without a server reads. Raises UserError if it has none."""
+    directory = translator.directory
+    if directory is None:
+        raise UserError(f"The model {translator.name} was not read from files; save it first.")
+    return [path for name in (*NEEDED, *OF_TRAINING) if (path := directory / name).is_file()]
+
+
+def _size(translator: Translator) -> int:
+    return sum(path.stat().st_size for path in model_files(translator))
 
 
 def measure_range(tokenizer: Tokenizer, lines: Iterable[str]) -> TrainedRange:

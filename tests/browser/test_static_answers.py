@@ -17,7 +17,15 @@ from playwright.sync_api import Browser, Page, expect
 import app
 from model import Translator, list_models
 from tests import hostile
-from tests.browser.static_site import Visitor, ask_page, served, translators, write
+from tests.browser.static_site import (
+    Visitor,
+    ask_page,
+    expect_translation,
+    served,
+    submit,
+    translators,
+    write,
+)
 from tests.viz.engine.engine import differences, unpacked
 from viz.payload import to_json
 from viz.server.backend import Backend
@@ -108,6 +116,41 @@ def picture(page: Page, url: str) -> np.ndarray:
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
     shot = page.locator("#hl-viewer .headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
+
+
+def test_the_page_with_a_server_gives_a_file_that_translates_on(visitor, gradio, models, tmp_path):
+    page = visitor.visit(f"{gradio}#{urlencode(LINK | {'beam': 3})}")
+    translation = models["reverse"].translate(LINK["text"], beam_size=3)
+    expect_translation(page, translation.text)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Page that translates on, offline (HTML, 4 MB)").click()
+    path = tmp_path / download.value.suggested_filename
+    assert path.name == "headlight-reverse-umbrella-with-model.html"
+    download.value.save_as(path)
+    assert 3e6 < path.stat().st_size < 4e6
+    page = visitor.visit(path.as_uri())
+    expect_translation(page, translation.text)
+    assert "layer=2&head=3" in page.evaluate("location.hash")
+    submit(page, "lantern")
+    expect_translation(page, models["reverse"].translate("lantern", beam_size=3).text)
+
+
+def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, address, models):
+    """The forced beginning, the options and the panel, also when the link is opened in the page itself."""
+    ids = list(models["reverse"].translate("lantern").ids)
+    forced = {"model": "reverse", "text": "umbrella", "beam": 2, "forced": ".".join(map(str, ids[:2]))}
+    expected = models["reverse"].translate("umbrella", 2, prefix=ids[:2]).text
+    page = visitor.visit(f"{address}#{urlencode(forced | {'kind': 'cross', 'layer': 2, 'head': 3})}")
+    expect_translation(page, expected)
+    expect(page.get_by_label("Beam size")).to_have_value("2")
+    assert f"forced={forced['forced']}" in page.evaluate("location.hash")
+    link = urlencode({"model": "de-en", "text": "Guten Tag!", "kind": "encoder", "layer": 1, "head": 1})
+    page.evaluate("link => { location.hash = link; }", link)
+    expect_translation(page, models["de-en"].translate("Guten Tag!").text)
+    expect(page.get_by_label("Model")).to_have_value("de-en")
+    page.go_back()
+    expect_translation(page, expected)
 
 
 @pytest.mark.slow

@@ -14,17 +14,12 @@ from model import Translator
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import language
-from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
-from model.storage.probes import PROBES
-from model.storage.training_log import METRICS
-from viz.about import about_models, page_values
+from viz.about import NEEDED, about_models, model_files, page_values
 from viz.payload import encode, to_json
 from viz.static.document import document, engine
 from viz.static.settings import settings
 from viz.viewer import HERE as VIEWER
 
-NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
-OF_TRAINING = (PROBES, METRICS)  # fetched when the panel Training is opened
 CARD = """---
 title: Headlight
 emoji: 🔦
@@ -116,15 +111,8 @@ def identity_of(translator: Translator) -> dict[str, Any]:
         "source": info.source_language,
         "target": info.target_language,
         "language": language(info),  # that the model reads
+        "codes": info.target_languages,
     }
-
-
-def model_files(translator: Translator) -> list[Path]:
-    """Return the files that the engine reads."""
-    directory = translator.directory
-    if directory is None:
-        raise UserError(f"The model {translator.name} was not read from files; save it first.")
-    return [path for name in (*NEEDED, *OF_TRAINING) if (path := directory / name).is_file()]
 
 
 def _files(translator: Translator) -> dict[str, Any]:

@@ -7,9 +7,12 @@ import { taskOfAddress, toAddress } from './core/permalink.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
+import { save } from './matrix/save_menu.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
+const BASE64 = 4 / 3; // characters a byte
+const OF_PAGE = 600_000; // bytes of a page without its model
 const UNREACHABLE =
   'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
 
@@ -139,7 +142,8 @@ function exampleButtons(model) {
   });
 }
 
-// Updates of the message, the download buttons and the API calls. After an error, only the message changes.
+// Updates of the message, the download buttons, the button for the page with its model, and the API calls. After an
+// error, only the message changes.
 export async function exportRecord() {
   const { ask, state } = await viewer;
   try {
@@ -150,11 +154,32 @@ export async function exportRecord() {
     return [
       '',
       ...values.map((value) => update({ value, interactive: true })),
+      update({ value: `Page that translates on, offline (HTML${sizeOf(state().home.record.model.name)})` }),
       update({ value: python }),
       update({ value: curl }),
     ];
   } catch (error) {
-    return [escaped(error.message), ...Array.from({ length: 5 }, () => update({}))];
+    return [escaped(error.message), ...Array.from({ length: 6 }, () => update({}))];
+  }
+}
+
+// The size of a page with its model, whose files are written in base64.
+function sizeOf(model) {
+  const { sizes } = site;
+  return Object.hasOwn(sizes, model) ? `, ${Math.ceil((BASE64 * sizes[model] + OF_PAGE) / 1e6)} MB` : '';
+}
+
+// Downloads a page with the model, which opens on the view on screen; returns the update of the message.
+export async function exportWithModel() {
+  const { ask, state } = await viewer;
+  const { model, source_text: text, options } = state().home.record;
+  const request = { do: 'portable', model: model.name, text, ...options, view: toAddress(state()) };
+  try {
+    const { name, html } = await ask(request);
+    save(new Blob([html], { type: 'text/html' }), name);
+    return '';
+  } catch (error) {
+    return escaped(error.message);
   }
 }
 

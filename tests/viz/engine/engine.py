@@ -59,7 +59,13 @@ def unpacked(value: Any) -> Any:
     """The value with the codes of its arrays as numbers."""
     match value:
         case {"shape": shape, "data": data, **rest}:
-            raw = zlib.decompress(base64.b64decode(data)) if isinstance(data, str) else bytes(data)
+            match data:
+                case str():  # as a server sends it
+                    raw = zlib.decompress(base64.b64decode(data))
+                case {"base64": text}:
+                    raw = base64.b64decode(text)
+                case _:
+                    raw = bytes(data)
             codes = np.frombuffer(raw, "<u4" if "unit" in rest else "<u2").astype(np.float64)
             return {"shape": shape, "values": codes * rest.get("unit", 1 / 65535)}
         case dict():

@@ -6,6 +6,7 @@ export const SERVER_ONLY = [
   'export',
   'intervene',
   'links',
+  'portable',
   'removal',
   'score_split',
   'writing',

@@ -66,7 +66,7 @@ def portable(translator: Translator, payload: Mapping[str, Any], view: str = "")
 
     `payload` is the model's own translation, without given tokens. `view` is the address of the view to open.
     """
-    stored = {translator.name: payload}
+    stored = {translator.name: _untimed(payload)}
     named = {translator.name: translator}
     page = page_values(named, translator.name, {translator.name: [payload["source_text"]]}, {})
     site = page | _site(named, stored) | {"view": view or _address_of(payload)}
@@ -134,7 +134,12 @@ def _contents(translator: Translator) -> dict[str, str]:
 def _first_example(translator: Translator, examples: Mapping[str, list[str]]) -> dict[str, Any]:
     """The payload of the model's first example."""
     translation = translator.translate(examples[translator.name][0])
-    return encode(translation, translator.name, translator.title)
+    return _untimed(encode(translation, translator.name, translator.title))
+
+
+def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload without times, which differ from run to run and are not the visitor's."""
+    return {**payload, "timings": {}}
 
 
 def _copy(translator: Translator, folder: Path, stored: Mapping[str, Any] | None) -> None:

@@ -33,7 +33,7 @@ def ask_engine(
     shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
     shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
-    models = {name: _identity(translator) for name, translator in translators.items()}
+    models = {name: identity_for_node(translator) for name, translator in translators.items()}
     questions = {"models": models, "settings": settings(), "requests": requests, "wasm": wasm}
     (folder / "questions.json").write_text(json.dumps(questions), "utf-8")
     run = subprocess.run(
@@ -49,7 +49,7 @@ def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request
     return [unpacked(json.loads(to_json(backend.answer(request)))) for request in requests]
 
 
-def _identity(translator: Translator) -> dict[str, Any]:
+def identity_for_node(translator: Translator) -> dict[str, Any]:
     assert translator.directory is not None
     files = [path.name for path in translator.directory.iterdir()]
     return identity_of(translator) | {"directory": str(translator.directory), "files": files}

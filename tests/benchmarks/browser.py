@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 import tyro
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from app import MODELS
 from model import Translator
@@ -61,9 +61,9 @@ def main(times: int = 15, core: int = 0) -> None:
     torch.set_num_threads(1)
     translator = Translator.load(MODELS / "de-en")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         with served(write(Path(folder) / "site", {"de-en": translator})) as url:
-            measure(playwright, url, translator, times)
-        browser = launch(playwright)
+            measure(browser, url, translator, times)
         (other := Path(folder) / "onnx").mkdir()
         record = translator.translate(SENTENCE).attention
         shape = (len(record.predicted), len(record.source), times)
@@ -72,14 +72,13 @@ def main(times: int = 15, core: int = 0) -> None:
         browser.close()
 
 
-def launch(playwright: Playwright, *flags: str) -> Browser:
-    """A Chromium; scripts that it runs have one thread each."""
-    return playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, *flags])
+def opened(browser: Browser, url: str, before: str = "") -> Page:
+    """The page with its model loaded, after the browser has compiled what is hot.
 
-
-def opened(browser: Browser, url: str) -> Page:
-    """The page with its model loaded, after the browser has compiled what is hot."""
+    `before` is run in the Worker before the engine.
+    """
     page = browser.new_page()
+    page.route("**/engine.js", lambda route: route.fulfill(body=before + route.fetch().text()))
     page.add_init_script(SEEN)
     page.goto(url)
     page.set_default_timeout(60_000)
@@ -87,9 +86,8 @@ def opened(browser: Browser, url: str) -> Page:
     return page
 
 
-def measure(playwright: Playwright, url: str, translator: Translator, times: int) -> None:
+def measure(browser: Browser, url: str, translator: Translator, times: int) -> None:
     """Print a line for each thing that the page does, and for products in JavaScript."""
-    browser = launch(playwright)
     page = opened(browser, url)
     report_translation(page, times)
     tokens = page.evaluate(ASK, [REQUEST, 1])[0]["tokens"]
@@ -99,10 +97,10 @@ def measure(playwright: Playwright, url: str, translator: Translator, times: int
     page.evaluate(ASK, [question, 1])
     importance = [each["ms"] for each in page.evaluate(ASK, [question, max(3, times // 5)])]
     report(f"importance of all heads ({len(ids)} tokens)", importance)
-    browser.close()
-    browser = launch(playwright, "--js-flags=--noexpose-wasm")
-    report_translation(opened(browser, url), max(3, times // 3), "without WebAssembly: ")
-    browser.close()
+    page.close()
+    page = opened(browser, url, "delete globalThis.WebAssembly;")
+    report_translation(page, times, "without WebAssembly: ")
+    page.close()
 
 
 def report_translation(page: Page, times: int, condition: str = "") -> None:

@@ -2,7 +2,7 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
-import { NEEDS_SERVER, SERVER_ONLY } from './server_only.js';
+import { NEEDS_SERVER, SERVER_ONLY } from '../engine/server_only.js';
 import { trainingStep } from './store.js';
 
 const DOING = {

@@ -1,6 +1,6 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
-import { NEEDS_SERVER, SERVER_ONLY } from '../core/server_only.js';
+import { NEEDS_SERVER, SERVER_ONLY } from './server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { lens } from './lens.js';

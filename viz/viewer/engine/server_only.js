@@ -1,4 +1,4 @@
-// The requests that only a server answers; the engine in the browser answers all others.
+// The requests that only a server answers; this engine answers all others.
 
 export const SERVER_ONLY = [
   'contributions',

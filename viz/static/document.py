@@ -28,7 +28,7 @@ DOCUMENT = """<!doctype html>
 <div id="hl-model"><select aria-label="Model"></select></div>
 <button type="button" id="hl-about" class="hl-quiet">About this model</button>
 <div id="hl-export-box">
-<button type="button" id="hl-export" class="hl-quiet" aria-expanded="false">Export</button>
+<button type="button" id="hl-export" class="hl-quiet" aria-expanded="false" disabled>Export</button>
 <div id="hl-export-menu">
 <div id="hl-export-view"><div class="headlight hl-entries"></div></div>
 <p>Files of the whole record and API calls: open this link in the page with a server (make app).</p>

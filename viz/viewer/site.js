@@ -87,6 +87,7 @@ function findWidgets({ models }) {
     examples: find('#hl-examples'),
     message: find('#hl-message [role="alert"]'),
     progress: find('#hl-progress'),
+    exporter: find('#hl-export'), // which needs a record
     viewer: find('#hl-viewer .headlight'),
   };
   widgets.model.append(...Object.values(models).map(({ name, title }) => element('option', { value: name }, title)));
@@ -136,12 +137,14 @@ function showExamples(widgets, examples) {
 
 // After a stored answer the model is loaded for the next request.
 async function translate(widgets) {
-  const { sentence, model, beam, penalty, message } = widgets;
+  const { sentence, model, beam, penalty, message, exporter } = widgets;
   message.replaceChildren();
   const inputs = [sentence.value, model.value, Number(beam.value), Number(penalty.value)];
   const { notice, error } = await showTranslation(...inputs);
   if (error !== undefined) return showProblem(widgets, error);
-  if (notice) message.replaceChildren(notice);
+  if (notice === undefined) return undefined; // replaced or cancelled
+  message.replaceChildren(notice);
+  exporter.disabled = false;
   return widgets.ask({ do: 'load', model: model.value }).catch((failure) => showProblem(widgets, failure.message));
 }
 

@@ -14,7 +14,7 @@ const intact = Object.fromEntries(names.map((name) => [name, readFileSync(`${ide
 function damaged(bytes, { start, length, byte }) {
   if (byte === null) return Buffer.concat([bytes.subarray(0, start), bytes.subarray(start + length)]);
   const copy = Buffer.from(bytes);
-  copy.fill(byte, start, start + length);
+  copy.fill(byte, start, Math.min(start + length, copy.length));
   return copy;
 }
 

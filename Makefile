@@ -63,7 +63,7 @@ bench-payload: $(BENCHMARKS_INSTALLED) ## print what the page sends beside BertV
 bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for each instrument
 	$(PYTHON) -m tests.benchmarks.instruments $(ARGS)
 
-bench-browser: $(TESTS_INSTALLED) ## print how fast the model runs in the page without a server, in Chromium on one core
+bench-browser: $(TESTS_INSTALLED) $(BENCHMARKS_INSTALLED) ## print how fast the page without a server is, in Chromium on one core
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.browser $(ARGS)
 
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations

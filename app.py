@@ -24,7 +24,7 @@ from model.decoding.compilation import COMPILATION
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint
-from viz.about import about_models
+from viz.about import about_models, page_values
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
 from viz.server.component import picker, viewer
@@ -55,6 +55,7 @@ TOGGLE_THEME = "() => Headlight.toggleTheme()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.toggleExport()"
 EXPORT = "() => Headlight.exportRecord()"
+EXPORT_WITH_MODEL = "() => Headlight.exportWithModel()"
 TAKE_EXAMPLE = "(text) => text"
 
 # Without an icon in the page, the browser asks for one whenever the address changes.
@@ -82,6 +83,7 @@ class ExportMenu(NamedTuple):
 
     button: gr.Button
     files: list[gr.DownloadButton]
+    with_model: gr.Button
     calls: list[gr.Code]
 
 
@@ -157,8 +159,9 @@ def build(
             opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             _connect_translation(openings, inputs, [message, menu.button], translate, examples)
-            outputs = [message, *menu.files, *menu.calls]
+            outputs = [message, *menu.files, menu.with_model, *menu.calls]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
+            menu.with_model.click(None, None, message, js=EXPORT_WITH_MODEL, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
         menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
@@ -211,11 +214,12 @@ def _export_menu() -> ExportMenu:
             )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
+            with_model = gr.Button(size="sm")  # exportRecord names it, with the size of the model
             calls = [
                 gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
             ]
-    return ExportMenu(button, files, calls)
+    return ExportMenu(button, files, with_model, calls)
 
 
 def _examples(model: str) -> list[str]:
@@ -251,14 +255,7 @@ def _connect_translation(
 
 def _read_address(translators: Mapping[str, Translator], first: str) -> str:
     """The call that replaces the page's inputs by those of its link, as far as they are valid."""
-    site = {
-        "first": first,
-        "examples": {name: _examples(name) for name in translators},
-        "buttons": EXAMPLE_BUTTONS,
-        "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
-        "captions": {name: CAPTIONS[name] for name in translators if name in CAPTIONS},
-        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
-    }
+    site = page_values(translators, first, EXAMPLES, CAPTIONS)
     return f"() => Headlight.readAddress({json.dumps(site)})"
 
 

@@ -1,4 +1,4 @@
-"""What the page knows of its models besides their answers: studies of heads, training ranges, cards."""
+"""What the page knows of its models besides their answers: examples, studies, training ranges, cards."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ import numpy as np
 
 from model import Translator
 from model.analysis.study import Study
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.files import write_json
 from model.results import KINDS, Token
+from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
+from model.storage.probes import PROBES
+from model.storage.training_log import METRICS
 from model.tokenizer import Tokenizer
 
 CARD = "README.md"
+NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
+OF_TRAINING = (PROBES, METRICS)  # for the panel Training
+NO_TRAINING = "This model came without a record of its training."
+NO_CURVES = "The curves of this training are missing or cannot be read."
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 PERCENT = 99.9  # of the training sentences are within the range
@@ -29,6 +37,36 @@ class TrainedRange(NamedTuple):
     sentences: int
     tokens: int  # </s> included
     pieces: float  # tokens of a word, mean over the words of a sentence
+
+
+def page_values(
+    translators: Mapping[str, Translator],
+    first: str,
+    examples: Mapping[str, list[str]],
+    captions: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what viz/viewer/page.js knows of the models; `first` is the one that a new page opens."""
+    return {
+        "first": first,
+        "examples": {name: examples.get(name, []) for name in translators},
+        "buttons": max(map(len, examples.values()), default=0),
+        "languages": {name: each.checkpoint.info.source_language for name, each in translators.items()},
+        "captions": {name: captions[name] for name in translators if name in captions},
+        "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
+        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
+    }
+
+
+def model_files(translator: Translator) -> list[Path]:
+    """Return the files of a model that the page without a server reads. Raises UserError if it has none."""
+    directory = translator.directory
+    if directory is None:
+        raise UserError(f"The model {translator.name} was not read from files; save it first.")
+    return [path for name in (*NEEDED, *OF_TRAINING) if (path := directory / name).is_file()]
+
+
+def _size(translator: Translator) -> int:
+    return sum(path.stat().st_size for path in model_files(translator))
 
 
 def measure_range(tokenizer: Tokenizer, lines: Iterable[str]) -> TrainedRange:
@@ -51,13 +89,16 @@ def write_range(path: Path, model: str, found: TrainedRange) -> None:
     write_json(path, _read_ranges(path) | {model: found._asdict()})
 
 
-def about_models(translators: Mapping[str, Translator], assets: Path) -> dict[str, dict[str, Any]]:
-    """Return what is known of each model by its name: `study`, `trained` and `card`, as far as they exist."""
-    ranges = _read_ranges(assets / "trained.json")
+def about_models(translators: Mapping[str, Translator], assets: Path | None) -> dict[str, dict[str, Any]]:
+    """Return what is known of each model by its name: `study`, `trained` and `card`, as far as they exist.
+
+    The first two are read from the folder `assets`, if there is one.
+    """
+    ranges = _read_ranges(assets / "trained.json") if assets else {}
     known = {}
     for name, translator in translators.items():
-        about = {"study": _findings(assets / "study" / f"{name}.json"), "trained": ranges.get(name)}
-        about["card"] = _card(translator.directory)
+        study = _findings(assets / "study" / f"{name}.json") if assets else None
+        about = {"study": study, "trained": ranges.get(name), "card": _card(translator.directory)}
         known[name] = {key: value for key, value in about.items() if value}
     return known
 

@@ -196,6 +196,12 @@ class TrainingStepRequest(TrainingSentenceRequest):
     step: Annotated[int, _whole(0, MAX_STEP)]
 
 
+class PortableRequest(Request):
+    """Asks for a page with the model; `view` is the address of the view on which it opens."""
+
+    view: Address = ""
+
+
 class ExportRequest(PrefixRequest):
     """Asks for the files of a record.
 

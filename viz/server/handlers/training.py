@@ -12,15 +12,14 @@ from model import Translation, Translator
 from model.errors import UserError
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import METRICS, Row, TrainingLog
+from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import encode_measures
 from viz.server.handlers.records import payload_of
 from viz.server.handlers.registry import handler
 from viz.server.validation import Request, TrainingSentenceRequest, TrainingStepRequest
 
-NO_TRAINING = "This model came without a record of its training."
 BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
 MAX_POINTS = 1000  # of a curve, which has fewer pixels
-NO_CURVES = "The curves of this training are missing or cannot be read."
 
 logger = logging.getLogger("headlight")
 

@@ -2,6 +2,7 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
+import { NEEDS_SERVER, SERVER_ONLY } from '../engine/server_only.js';
 import { trainingStep } from './store.js';
 
 const DOING = {
@@ -57,6 +58,7 @@ export function createServer(store, ask) {
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
   if (!ask) return NO_SERVER;
+  if (ask.isLocal && SERVER_ONLY.includes(name)) return NEEDS_SERVER;
   return trainingStep(store.get()) && !OF_TRAINING.includes(name) ? IN_TRAINING : null;
 }
 

@@ -1,8 +1,10 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
+import { NEEDS_SERVER, SERVER_ONLY } from './server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
-import { createTraining, trainingStep } from './training.js';
+import { lens } from './lens.js';
+import { createTraining, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 
 const HANDLERS = {
@@ -15,7 +17,12 @@ const HANDLERS = {
   values,
   cell,
   beams,
+  lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   training,
+  training_heads: async (loaded, asked) => {
+    const { settings, translator } = loaded;
+    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, settings.thresholds) };
+  },
   training_step: async (loaded, asked) =>
     payload(loaded, asked, trainingStep(await trainingOf(loaded), loaded.translator.tokenizers, asked)),
 };
@@ -23,6 +30,7 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 export function answer(loaded, asked, pause) {
+  if (SERVER_ONLY.includes(asked.do)) throw new Error(NEEDS_SERVER);
   if (!Object.hasOwn(HANDLERS, asked.do)) throw new Error(`“do” must be one of: ${Object.keys(HANDLERS).join(', ')}.`);
   return HANDLERS[asked.do](loaded, asked, pause);
 }

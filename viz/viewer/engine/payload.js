@@ -31,6 +31,7 @@ export function payloadOf(translation, identity, asked, settings) {
     definitions: settings.definitions,
     measures,
     roles,
+    taught: translation.taught ?? null,
     attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),
   };
 }

@@ -7,10 +7,10 @@ import { BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/to
 
 const NOTHING = 'There is nothing to translate; type a sentence.';
 
-// `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py, `language` the name of the
-// language that the model reads.
-export function createTranslator(model, tokenizers, limits, language) {
-  return { model, tokenizers, limits, language };
+// `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py. The identity has `language`, the
+// name of the language that the model reads, and `codes`, one of which must begin each sentence; most models have none.
+export function createTranslator(model, tokenizers, limits, { language, codes }) {
+  return { model, tokenizers, limits, language, codes };
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
@@ -146,17 +146,20 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
     ...{ sourceText: normalise(source.text), text, tokens, trace, logProbabilities, notices, prefixLength },
     alternatives: steps.map(alternativesOf),
     hypotheses: [{ ...own, logProbabilities }],
+    taught: translator.model.config.model.taught_head,
   };
 }
 
 // Warnings about a translation that the model chose.
-function noticesOf({ limits, language }, source, { ids, logProbability }) {
+function noticesOf({ limits, language, codes }, source, { ids, logProbability }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
     const listed = [...new Set(unknown)].map((text) => `“${text}”`).join(', ');
     notices.push(`The model does not know ${listed} and reads it as <unk>.`);
   }
+  if (codes.length > 0 && !codes.includes(source[0].piece))
+    notices.push(`Begin the sentence with the code of a target language, such as ${codes[0]}.`);
   if (logProbability / ids.length < limits.unsure)
     notices.push(`The model is unsure of this translation; it reads ${language}.`);
   if (ids.at(-1) !== EOS_ID) notices.push('The translation was cut at the length limit.');

@@ -51,7 +51,7 @@ export function createOverview(store) {
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
-  const parts = { store, kinds, sort, grid, meaning, scale, roles, tint, cells: [] };
+  const parts = { store, kinds, sort, grid, meaning, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));
   listenOverview(parts);
   return node;
@@ -144,8 +144,11 @@ function everyHead() {
   return createButton('hl-line', null, { tabindex: '-1', 'aria-label': label, title: label, 'data-all': '' }, 'avg');
 }
 
+// A canvas is used again for the head of that place in the next record: a new one takes longer than the picture in it.
 function drawHead(parts, { record, kind, theme }, layer, head) {
-  const canvas = element('canvas', { 'aria-hidden': 'true' });
+  const place = `${layer}.${head}`;
+  const canvas = parts.canvases.get(place) ?? element('canvas', { 'aria-hidden': 'true' });
+  parts.canvases.set(place, canvas);
   drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, head), theme);
   const mark = element('span', { class: 'hl-mark' });
   const role = head === null ? null : record.roles[kind][layer][head];

@@ -82,6 +82,7 @@ const ask = async (request) => {
   if (error) throw new Error(error);
   return answer;
 };
+window.refuse = (names) => { ask.refuses = names; };
 window.viewer = Headlight.mount(document.querySelector('.headlight'), { address: true, ask });
 </script>"""
 Show = Callable[..., Page]

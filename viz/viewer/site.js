@@ -2,6 +2,7 @@
 
 import { element } from './core/dom.js';
 import { taskOfAddress } from './core/permalink.js';
+import { QUESTIONS } from './core/questions.js';
 import { waitingText, workerAsker } from './core/requests.js';
 import { mount } from './viewer.js';
 
@@ -37,17 +38,18 @@ function createAnswerer({ settings, models }, { engine, embedded }, onLoading) {
     worker.addEventListener('message', ({ data }) => data.loading && onLoading(data.loading));
     return { worker, ask: workerAsker(worker) };
   };
-  return async (request, showPosition, signal) => {
+  const ask = async (request, showPosition, signal) => {
     starting ??= start().catch((error) => {
       starting = null;
       throw error;
     });
-    const { worker, ask } = await starting;
+    const { worker, ask: askWorker } = await starting;
     const { model: name } = request;
     if (!given.has(name) && embedded(name)) worker.postMessage({ embedded: { name, files: embedded(name) } });
     given.add(name);
-    return ask(request, showPosition, signal);
+    return askWorker(request, showPosition, signal);
   };
+  return Object.assign(ask, { refuses: QUESTIONS }); // until the engine has them
 }
 
 // The widgets

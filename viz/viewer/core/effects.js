@@ -4,7 +4,8 @@ import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { plural } from './labels.js';
 import { SERVER_MODES } from './modes.js';
-import { request, whyNot } from './requests.js';
+import { isAnswered, openQuestions, questionOf } from './questions.js';
+import { isRequested, request, whyNot } from './requests.js';
 import {
   changeView,
   chooseKind,
@@ -14,6 +15,7 @@ import {
   isExplained,
   openView,
   pinnedCell,
+  sameSpot,
   sourceView,
 } from './store.js';
 
@@ -28,6 +30,7 @@ export function startEffects(server) {
     followMode(server, state, before);
     followPin(server, state, before);
     followTraining(server, state, before);
+    followQuestions(server, state, before);
   });
 }
 
@@ -85,6 +88,29 @@ export async function askCell(server) {
   const question = { do: 'cell', ids: targetIds(store.get().record), ...place };
   const answer = await request(server, 'cell', question);
   if (answer) store.change({ cell: { ...answer, ...place } });
+}
+
+// The open questions are asked again when what they are about changes, but not for every row that the pointer crosses.
+const OF_QUESTIONS = ['questions', 'panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other'];
+
+function followQuestions(server, state, before) {
+  if ((state.hover && !sameSpot(state.hover, state.pin)) || !differs(state, before, ['hover', ...OF_QUESTIONS])) return;
+  for (const name of openQuestions(state)) {
+    const question = questionOf(state, name);
+    const isDue = question && !isAnswered(state, name, question) && !isRequested(server, name, question);
+    if (isDue && !whyNot(server, name)) askQuestion(server, name);
+  }
+}
+
+// Asks an instrument about the view on screen. A request that fails or is cancelled is kept as one without an answer.
+export async function askQuestion(server, name) {
+  const { store } = server;
+  const { record } = store.get();
+  const question = questionOf(store.get(), name);
+  const answer = await request(server, name, question);
+  const now = store.get();
+  if (answer === undefined || now.record !== record) return;
+  store.change({ answers: { ...now.answers, [name]: { question, answer } } });
 }
 
 // The training of a model is read when its panel is open.

@@ -4,6 +4,7 @@
 
 import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
+import { QUESTIONS } from './questions.js';
 import { CHOICES, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
@@ -34,6 +35,8 @@ export function toAddress(state) {
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
   if (!state.fit) parameters.size = 'scroll';
+  if (state.questions.length > 0) parameters.ask = state.questions.join(',');
+  if (state.other !== null) parameters.other = state.other;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
 }
@@ -107,6 +110,8 @@ export function fromAddress(address, record) {
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
+    questions: questionsOf(parameters.get('ask') ?? ''),
+    other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
   };
   const sorts = sortsOf(record).map(({ name }) => name);
   const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS };
@@ -133,6 +138,12 @@ export function viewOfAddress(address) {
     comparesOwn: parameters.get('compared') === 'own',
     sortsByImportance: parameters.get('sort') === 'importance',
   };
+}
+
+function questionsOf(text) {
+  const names = text.split(',');
+  const asked = QUESTIONS.filter((name) => names.includes(name));
+  return asked.length > 0 ? asked : CHOICES.questions;
 }
 
 function idsOf(text) {

@@ -2,13 +2,16 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
+import { sameQuestion } from './questions.js';
 import { trainingStep } from './store.js';
 
 const DOING = {
   beams: 'Searching with a beam',
   cell: 'Explaining the cell',
+  contributions: 'Adding up what wrote this word',
   force: 'Translating from the forced word',
   importance: 'Muting each head in turn',
+  lens: 'Reading the model after each layer',
   mute: 'Translating with heads muted',
   score: 'Scoring your translation',
   target: 'Reading this hypothesis',
@@ -19,13 +22,15 @@ const DOING = {
   values: 'Computing these values',
 };
 const OF_TRAINING = ['training', 'training_heads', 'training_step'];
+const NO_INSTRUMENT = 'The model in this page cannot answer this. Open Headlight with a server to ask it.';
 const NO_SERVER = 'This file has no model. The line at its top says how to do this in Headlight.';
 const IN_TRAINING =
   'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';
 
 // Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
-// the position in the queue, or the progress as text; `signal` cancels the work.
+// the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every
+// request names those in its property `refuses`.
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
@@ -57,6 +62,7 @@ export function createServer(store, ask) {
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
   if (!ask) return NO_SERVER;
+  if (ask.refuses?.includes(name)) return NO_INSTRUMENT;
   return trainingStep(store.get()) && !OF_TRAINING.includes(name) ? IN_TRAINING : null;
 }
 
@@ -68,7 +74,7 @@ export async function request(server, name, question, read = (answer) => answer)
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
   const { model, source_text: text, options } = store.get().record;
-  const mine = openRequest(server, name);
+  const mine = openRequest(server, name, question);
   let answer = null;
   try {
     answer = await read(
@@ -89,11 +95,18 @@ export function waitingText(position) {
   return position ? `number ${position} in the queue` : '';
 }
 
-function openRequest({ store, requests }, name) {
+// Whether this is being asked now.
+export function isRequested({ requests }, name, question) {
+  const open = requests.get(name);
+  return Boolean(open?.isOpen) && sameQuestion(open.question, question);
+}
+
+function openRequest({ store, requests }, name, question) {
   const aborting = new AbortController();
   const mine = {
     signal: aborting.signal,
     what: DOING[name],
+    question,
     record: store.get().record,
     isOpen: true,
     cancel() {

@@ -30,6 +30,8 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
+  questions: Object.freeze([]), // the instruments that are open, by the names of core/questions.js
+  other: null, // the id of a word: why was the word of the step said, and not this one?
 });
 
 // A view is one record and what the server said about it. The state has two of them: `home` is the model's own
@@ -44,6 +46,7 @@ const EMPTY_VIEW = Object.freeze({
   cell: null,
   beams: null,
   scored: null, // the record of a translation that the person typed
+  answers: Object.freeze({}), // of the instruments by name, { question, answer } each; without an answer, null
 });
 const VIEW_FIELDS = Object.keys(EMPTY_VIEW);
 
@@ -66,7 +69,7 @@ export const EMPTY = Object.freeze({
 
 // What closing a view restores.
 const RESTORED = [
-  ...Object.keys(CHOICES).filter((name) => name !== 'mutes' && name !== 'panel'),
+  ...Object.keys(CHOICES).filter((name) => !['mutes', 'panel', 'questions'].includes(name)),
   'caption',
   'lastHead',
   'step',

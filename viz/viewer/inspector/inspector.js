@@ -11,6 +11,8 @@ import { createBeams } from './beams.js';
 import { createOwnTranslation } from './own_translation.js';
 import { createMute } from './mute.js';
 import { createTraining } from './training.js';
+import { createContributions } from './instruments/contributions.js';
+import { createLayers } from './instruments/layers.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
@@ -46,9 +48,11 @@ export function createInspector(server) {
   );
 }
 
-// The step: its likeliest tokens, the hypotheses, and a translation by the person.
+// The step: its likeliest tokens, why they are likely, the hypotheses, and a translation by the person.
 function createStep(server) {
-  const parts = [createNextTokens, createBeams, createOwnTranslation].map((create) => create(server));
+  const parts = [createNextTokens, createContributions, createLayers, createBeams, createOwnTranslation].map((create) =>
+    create(server),
+  );
   const draw = (state, before) => parts.forEach((part) => part.draw(state, before));
   return { node: element('div', {}, ...parts.map(({ node }) => node)), draw };
 }

@@ -9,7 +9,7 @@ import { whyNot } from '../core/requests.js';
 import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
-import { drawHeadMap } from './head_map.js';
+import { headList, headMap } from './head_map.js';
 
 const NOTHING = 'No head is muted. Mute one to see what changes in the translation.';
 
@@ -104,7 +104,13 @@ function showButton(server, state, muted) {
 function drawImportance(server, node, state) {
   const { importance, record } = sourceView(state);
   const reason = whyNot(server, 'importance');
-  if (importance) return drawHeadMap(server.store, node, state, importance);
+  if (importance)
+    return node.replaceChildren(
+      note('Change of the log-probability of this translation, in nats, if one head is muted.'),
+      ...headMap(server.store, state, importance),
+      element('h4', {}, 'The most important heads for this translation'),
+      headList(server.store, importance),
+    );
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
   node.replaceChildren(

@@ -1,0 +1,48 @@
+// The instruments as questions: what each of them asks about a state. Its answer is kept in the view that it is about.
+
+import { targetIds } from './payload.js';
+
+// By name, which is that of the request too: the panel with the question, and what is asked about a state; null if the
+// state has nothing that it could be about.
+const ASKED = {
+  lens: { panel: 'step', of: ({ record }) => ({ ids: targetIds(record) }) },
+  contributions: { panel: 'step', of: contributionsOf },
+};
+export const QUESTIONS = Object.keys(ASKED);
+
+function contributionsOf(state) {
+  const { record, step } = state;
+  const ids = targetIds(record);
+  const other = otherWord(state);
+  return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
+}
+
+// The id of the other word, if it is an alternative at this step.
+export function otherWord({ record, step, other }) {
+  const { id: word } = record.tokens.predicted[step];
+  return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
+}
+
+export function questionOf(state, name) {
+  const asked = ASKED[name].of(state);
+  return asked && { do: name, ...asked };
+}
+
+// The questions of the open panel that the person has opened.
+export function openQuestions({ questions, panel }) {
+  return questions.filter((name) => ASKED[name].panel === panel);
+}
+
+// Whether the last answer is about what is asked now.
+export function isAnswered({ answers }, name, question) {
+  return Boolean(answers[name]) && sameQuestion(answers[name].question, question);
+}
+
+export function sameQuestion(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+// Opens a question or closes it; for `store.change`.
+export function toggleQuestion({ questions }, name) {
+  return { questions: questions.includes(name) ? questions.filter((one) => one !== name) : [...questions, name] };
+}

@@ -131,9 +131,7 @@ def build(
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(first)
             options = gr.Button("Options", elem_id="hl-options-button")
-            translate = gr.Button(
-                "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(names)
-            )
+            translate = _translate_button(interactive=bool(names))
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
             gr.HTML(
                 html_template='<div role="status"></div>',
@@ -168,6 +166,10 @@ def build(
 
 
 # Widgets
+
+
+def _translate_button(interactive: bool) -> gr.Button:
+    return gr.Button("Translate ⏎", variant="primary", elem_id="hl-translate", interactive=interactive)
 
 
 def _sentence_box(first: str) -> gr.Textbox:

@@ -9,7 +9,7 @@ from model.decoding.compiled import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.translator import UNSURE
 from viz.payload import DEFINITIONS, MASKS, VERSION
-from viz.server.handlers import NO_CURVES, NO_TRAINING
+from viz.server.handlers.training import NO_CURVES, NO_TRAINING
 
 
 def settings() -> dict[str, Any]:

@@ -25,21 +25,10 @@ from model.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
-from viz.server.handlers import BROKEN_TRAINING, HANDLERS, MAX_POINTS, NO_CURVES, NO_TRAINING, _curves
+from viz.server.handlers import HANDLERS
+from viz.server.handlers.training import BROKEN_TRAINING, MAX_POINTS, NO_CURVES, NO_TRAINING, _curves
 
 BACKEND = Backend({"tiny": TRANSLATOR})
-
-
-INSTRUMENTS = {
-    "lens",
-    "contributions",
-    "score_split",
-    "writing",
-    "intervene",
-    "removal",
-    "links",
-    "examples",
-}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,4 +1,4 @@
-// Answers the viewer's requests in the protocol of viz/server/handlers.py: one function for each value of `do`.
+// Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';

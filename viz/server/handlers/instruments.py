@@ -1,7 +1,4 @@
-"""Answers the instruments: lens, contributions, QK, OV, intervene, removal, links, examples.
-
-Registered next to those of `viz.server.handlers`.
-"""
+"""Answers the instruments: lens, contributions, QK, OV, intervene, removal, links, examples."""
 
 from __future__ import annotations
 
@@ -19,7 +16,8 @@ from viz.instruments import (
     survey_values,
     writing_values,
 )
-from viz.server.handlers import ablation_values, handler
+from viz.server.handlers.records import ablation_values
+from viz.server.handlers.registry import handler
 from viz.server.validation import (
     CellRequest,
     ContributionRequest,

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show
-from tests.browser.inspector import FAIL, HOLD, RELEASE, TEXT, number, open_panel, signed, status, tiny
+from tests.browser.inspector import FAIL, HOLD, RELEASE, TEXT, ask, number, open_panel, signed, status, tiny
 from viz.instruments import contribution_values, lens_values
 
 pytestmark = pytest.mark.browser
@@ -26,14 +26,6 @@ def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def page(show: Show) -> Page:
     return show(RESULT, model="tiny")
-
-
-def ask(page: Page, panel: str, question: str) -> Locator:
-    """Open a question; return its element."""
-    found = open_panel(page, panel).locator(".hl-question").filter(has_text=question)
-    found.locator("summary").click()
-    expect(found.locator(".hl-answer:not(.hl-stale) > :not(p)").first).to_be_visible()
-    return found
 
 
 def test_nothing_is_asked_before_a_question_is_opened(page: Page, asked: list):

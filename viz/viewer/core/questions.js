@@ -1,12 +1,15 @@
 // The instruments as questions: what each of them asks about a state. Its answer is kept in the view that it is about.
 
 import { targetIds } from './payload.js';
+import { pinnedCell } from './store.js';
 
 // By name, which is that of the request too: the panel with the question, and what is asked about a state; null if the
 // state has nothing that it could be about.
 const ASKED = {
   lens: { panel: 'step', of: ({ record }) => ({ ids: targetIds(record) }) },
   contributions: { panel: 'step', of: contributionsOf },
+  score_split: { panel: 'cell', of: ofCell },
+  writing: { panel: 'cell', of: ofCell },
 };
 export const QUESTIONS = Object.keys(ASKED);
 
@@ -15,6 +18,11 @@ function contributionsOf(state) {
   const ids = targetIds(record);
   const other = otherWord(state);
   return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
+}
+
+function ofCell(state) {
+  const cell = pinnedCell(state);
+  return cell && { ids: targetIds(state.record), ...cell };
 }
 
 // The id of the other word, if it is an alternative at this step.

@@ -14,12 +14,14 @@ const DOING = {
   lens: 'Reading the model after each layer',
   mute: 'Translating with heads muted',
   score: 'Scoring your translation',
+  score_split: 'Splitting the score',
   target: 'Reading this hypothesis',
   training: 'Reading the training record',
   training_heads: 'Measuring the heads at each step',
   training_step: 'Reading this step of the training',
   tour: 'Opening the model that reverses words',
   values: 'Computing these values',
+  writing: 'Reading what the head writes',
 };
 const OF_TRAINING = ['training', 'training_heads', 'training_step'];
 const NO_INSTRUMENT = 'The model in this page cannot answer this. Open Headlight with a server to ask it.';

@@ -14,6 +14,7 @@ from model import Translator
 from model.analysis.study import Study
 from model.errors import UserError
 from model.files import write_json
+from model.instruments import MAX_SAMPLE
 from model.results import KINDS, Token
 from model.tokenizer import Tokenizer
 
@@ -48,21 +49,26 @@ def _pieces_per_word(tokens: Iterable[Token]) -> float:
 
 def write_range(path: Path, model: str, found: TrainedRange) -> None:
     """Add the range of a model to the file of all ranges."""
-    write_json(path, _read_ranges(path) | {model: found._asdict()})
+    write_json(path, _read_table(path) | {model: found._asdict()})
 
 
 def about_models(translators: Mapping[str, Translator], assets: Path) -> dict[str, dict[str, Any]]:
-    """Return what is known of each model by its name: `study`, `trained` and `card`, as far as they exist."""
-    ranges = _read_ranges(assets / "trained.json")
+    """Return what is known of each model by its name, as far as it exists.
+
+    `study`, `trained` and `card`, and `everyday`: sentences of the project for means and examples.
+    """
+    ranges = _read_table(assets / "trained.json")
+    everyday = _read_table(assets / "everyday.json")
     known = {}
     for name, translator in translators.items():
         about = {"study": _findings(assets / "study" / f"{name}.json"), "trained": ranges.get(name)}
         about["card"] = _card(translator.directory)
+        about["everyday"] = everyday.get(name, [])[:MAX_SAMPLE]
         known[name] = {key: value for key, value in about.items() if value}
     return known
 
 
-def _read_ranges(path: Path) -> dict[str, Any]:
+def _read_table(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
 
 

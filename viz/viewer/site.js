@@ -2,7 +2,7 @@
 
 import { element } from './core/dom.js';
 import { taskOfAddress } from './core/permalink.js';
-import { QUESTIONS } from './core/questions.js';
+import { INSTRUMENTS } from './core/questions.js';
 import { waitingText, workerAsker } from './core/requests.js';
 import { mount } from './viewer.js';
 
@@ -49,7 +49,7 @@ function createAnswerer({ settings, models }, { engine, embedded }, onLoading) {
     given.add(name);
     return askWorker(request, showPosition, signal);
   };
-  return Object.assign(ask, { refuses: QUESTIONS }); // until the engine has them
+  return Object.assign(ask, { refuses: INSTRUMENTS }); // until the engine has them
 }
 
 // The widgets

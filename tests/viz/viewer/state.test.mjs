@@ -86,6 +86,9 @@ const ADDRESSED = {
   fit: false,
   sort: 'entropy',
   panel: 'mute',
+  instead: { baseline: 'sentence', sentence: 'Guten Tag & mehr', row: 1 },
+  questions: ['lens', 'writing'],
+  other: 17,
 };
 
 test('the address contains every choice and the task', () => {

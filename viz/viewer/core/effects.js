@@ -2,9 +2,9 @@
 
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
-import { plural } from './labels.js';
+import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './modes.js';
-import { isAnswered, openQuestions, questionOf } from './questions.js';
+import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './questions.js';
 import { isRequested, request, whyNot } from './requests.js';
 import {
   changeView,
@@ -37,14 +37,16 @@ export function startEffects(server) {
 // Asks what the muted heads change, again for each new record. If the translation with muted heads is on screen and
 // the muted heads change, the model's own translation is shown again.
 function followMutes(server, state, before) {
-  if (!differs(state, before, ['record', 'mutes'])) return;
+  if (!differs(state, before, ['record', 'mutes', 'instead'])) return;
   const { store } = server;
   if (state.shown?.type === 'muted') {
-    if (state.mutes !== sourceView(state).mutes) store.change({ ...closeView(state), mutes: state.mutes });
+    const isOther = state.mutes !== sourceView(state).mutes || state.instead !== before.instead;
+    if (isOther) store.change({ ...closeView(state), mutes: state.mutes });
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
-  } else if (state.muted?.heads !== state.mutes && !whyNot(server, 'mute')) {
-    askMuted(server);
+  } else if (!isOutcome(state)) {
+    const question = muteQuestion(state);
+    if (question && !whyNot(server, question.do)) askMuted(server);
   }
 }
 
@@ -52,14 +54,19 @@ function followMutes(server, state, before) {
 // restores the muted heads of the last answer, so that the marks on the heads agree with it.
 export async function askMuted(server) {
   const { store } = server;
-  const { mutes, record } = store.get();
-  const read = async (answer) => ({ ...answer, heads: mutes, record: await decode(answer.payload) });
+  const { mutes, instead, record } = store.get();
+  const read = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
   const prefix = givenIds(record);
   const given = prefix.length > 0 ? { prefix } : {};
-  const muted = await request(server, 'mute', { do: 'mute', ids: targetIds(record), ...given, heads: mutes }, read);
+  const asked = muteQuestion(store.get());
+  if (!asked) return;
+  const question = { ...asked, ids: targetIds(record), ...given, heads: mutes };
+  const muted = await request(server, 'mute', question, read);
   const state = store.get();
-  if (muted === undefined || state.mutes !== mutes || state.record !== record) return;
-  store.change(muted ? { muted } : { mutes: state.muted?.heads ?? [] });
+  if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
+  if (muted) store.change({ muted });
+  else if (state.muted) store.change({ mutes: state.muted.heads, instead: state.muted.instead });
+  else store.change({ mutes: [] });
 }
 
 // Norms and rollouts: asked once per record; without an answer, the mode goes back to weights.
@@ -167,9 +174,9 @@ export async function askImportance(server) {
 }
 
 // The translation with muted heads is part of the answer that says what they change.
-export function showMuted({ store }, { record, heads }) {
+export function showMuted({ store }, { record, heads, instead }) {
   const { shown } = store.get();
-  const label = `${shown ? `${shown.label}, ` : ''}with ${plural(heads.length, 'head')} muted`;
+  const label = `${shown ? `${shown.label}, ` : ''}with ${changedHeads(heads, instead)}`;
   open(store, record, { type: 'muted', label });
 }
 

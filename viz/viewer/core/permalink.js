@@ -5,7 +5,7 @@
 import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
 import { QUESTIONS } from './questions.js';
-import { CHOICES, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
+import { BASELINES, CHOICES, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
@@ -27,6 +27,7 @@ export function toAddress(state) {
     parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
+  Object.assign(parameters, insteadParameters(state.instead));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
   if (state.mode === 'difference') {
     delete parameters.mode;
@@ -49,6 +50,21 @@ function taskParameters(record) {
   if (beam > 1) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
   return parameters;
+}
+
+// What muted heads give instead of their own output.
+function insteadParameters({ baseline, sentence, row }) {
+  const parameters = baseline === CHOICES.instead.baseline ? {} : { instead: baseline };
+  if (baseline === 'sentence' && sentence.length <= LONGEST_TEXT) parameters.by = sentence;
+  return row === null ? parameters : { ...parameters, only: row + 1 };
+}
+
+function insteadOf(parameters) {
+  const baseline = parameters.get('instead') ?? CHOICES.instead.baseline;
+  const row = index(parameters, 'only');
+  if (!BASELINES.includes(baseline) || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
+  const text = parameters.get('by') ?? '';
+  return { baseline, sentence: baseline === 'sentence' && text.length <= LONGEST_TEXT ? text : '', row };
 }
 
 // The person's own sentence. The word of the tour takes its place while the tour is on screen.
@@ -105,6 +121,7 @@ export function fromAddress(address, record) {
     head,
     selection: headsOf((parameters.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
     mutes: headsOf((parameters.get('mute') ?? '').split(',')),
+    instead: insteadOf(parameters),
     pin: pinOf(parameters),
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',

@@ -1,7 +1,7 @@
 // The instruments as questions: what each of them asks about a state. Its answer is kept in the view that it is about.
 
 import { targetIds } from './payload.js';
-import { pinnedCell } from './store.js';
+import { aboutModel, pinnedCell, sourceView } from './store.js';
 
 // By name, which is that of the request too: the panel with the question, and what is asked about a state; null if the
 // state has nothing that it could be about.
@@ -12,6 +12,17 @@ const ASKED = {
   writing: { panel: 'cell', of: ofCell },
 };
 export const QUESTIONS = Object.keys(ASKED);
+// Every request of an instrument.
+export const INSTRUMENTS = [...QUESTIONS, 'intervene'];
+
+// What muting heads asks of the model, and what giving them another output asks; null while that is not chosen yet.
+export function muteQuestion(state) {
+  const { baseline, sentence, row } = state.instead;
+  if (baseline === 'zero' && row === null) return { do: 'mute' };
+  if (baseline === 'sentence' && sentence === '') return null;
+  const given = { mean: { sample: aboutModel(state).everyday }, sentence: { other: sentence } }[baseline];
+  return { do: 'intervene', baseline, ...given, ...(row === null ? {} : { row }) };
+}
 
 function contributionsOf(state) {
   const { record, step } = state;
@@ -23,6 +34,12 @@ function contributionsOf(state) {
 function ofCell(state) {
   const cell = pinnedCell(state);
   return cell && { ids: targetIds(state.record), ...cell };
+}
+
+// Whether the outcome on screen is that of the muted heads and of what they give instead.
+export function isOutcome(state) {
+  const { muted, mutes } = sourceView(state);
+  return muted?.heads === mutes && muted.instead === state.instead;
 }
 
 // The id of the other word, if it is an alternative at this step.

@@ -11,7 +11,10 @@ export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['head', 'cell', 'step', 'mute', 'training'];
 
+export const BASELINES = ['zero', 'mean', 'sentence'];
 const NO_HEADS = Object.freeze([]);
+// Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
 // What the person chose. A link carries these choices; a choice that is not in the link has the value below.
 export const CHOICES = Object.freeze({
@@ -23,6 +26,7 @@ export const CHOICES = Object.freeze({
   mode: 'weight', // which value of a cell is shown
   pin: null, // a spot { row, column, token }; `token` means a token's row and column instead of a cell
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
+  instead: ZERO, // what these heads give instead of their own output
   hideSpecials: false,
   words: false, // sub-words are merged to words
   threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
@@ -40,7 +44,7 @@ export const CHOICES = Object.freeze({
 const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
-  muted: null, // what muting `heads` changes; its `record` is the translation with these heads muted
+  muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ norm: null, rollout: null }),
   importance: null,
   cell: null,
@@ -69,7 +73,7 @@ export const EMPTY = Object.freeze({
 
 // What closing a view restores.
 const RESTORED = [
-  ...Object.keys(CHOICES).filter((name) => !['mutes', 'panel', 'questions'].includes(name)),
+  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions'].includes(name)),
   'caption',
   'lastHead',
   'step',

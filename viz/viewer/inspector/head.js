@@ -1,10 +1,11 @@
 // The panel Head: the role and the measures of the chosen head, the next words, and what muting changes.
 
 import { element, tokenText } from '../core/dom.js';
-import { fixed, plural } from '../core/labels.js';
+import { changedHeads, fixed, plural } from '../core/labels.js';
 import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
+import { isOutcome } from '../core/questions.js';
 import { whyNot } from '../core/requests.js';
 import {
   aboutModel,
@@ -35,7 +36,7 @@ export function createHeadCard(server) {
       if (moved || state.importance !== before.importance)
         card.replaceChildren(...captionOf(server.store, state), ...cardOf(state, openNames(card)));
       next.draw(state, before);
-      if (moved || differs(state, before, ['mutes', 'muted', 'shown']))
+      if (moved || differs(state, before, ['mutes', 'muted', 'instead', 'shown']))
         muting.replaceChildren(...mutingOf(server, state));
     },
   };
@@ -72,14 +73,14 @@ function mutingOf(server, state) {
   const { store } = server;
   const { muted, mutes, record } = sourceView(state);
   const reason = whyNot(server, 'mute');
-  const title = mutes.length === 0 ? 'With heads muted' : `With ${plural(mutes.length, 'head')} muted`;
+  const title = mutes.length === 0 ? 'With heads muted' : `With ${changedHeads(mutes, state.instead)}`;
   if (reason) return [element('h3', {}, title), note(reason)];
   const allMuted = chosenHeads(state).every((head) => isMuted(state, head));
   const button = actionButton(allMuted ? 'Unmute' : 'Mute', () => store.change(toggleMute(store.get())), {
     'aria-pressed': String(allMuted),
   });
   button.append(' ', element('kbd', {}, 'M'));
-  const outcome = muted && muted.heads === mutes ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
+  const outcome = isOutcome(state) ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
   return [element('h3', {}, title), ...outcome, actions(button)];
 }
 

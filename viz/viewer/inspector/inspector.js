@@ -16,7 +16,7 @@ import { createLayers } from './instruments/layers.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
-const TAB_NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'Mute', training: 'Training' };
+const TAB_NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'What if', training: 'Training' };
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {

@@ -8,8 +8,8 @@ import { createQuestion } from './question.js';
 
 const LIMIT = {
   encoder:
-    'A head of the encoder does not write words. These are the words of the source language whose embeddings are nearest: a hint at best.',
-  other: 'The change of each word’s logit, against the mean of all words, if the whole row went to this token.',
+    'a head of the encoder does not write words. These are the words of the source language whose embeddings are nearest: a hint at best.',
+  other: 'the change of each word’s logit, against the mean of all words, if the whole row went to this token.',
 };
 
 export function createWriting(server) {

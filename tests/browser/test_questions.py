@@ -1,4 +1,4 @@
-"""The instruments of the panel Step: every number on screen is the tensor's."""
+"""The instruments of the panels Step and Head: every number on screen is the tensor's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import FAIL, HOLD, RELEASE, TEXT, ask, number, open_panel, signed, status, tiny
-from viz.instruments import contribution_values, lens_values
+from tests.browser.screen import choose
+from viz.instruments import contribution_values, lens_values, removal_values
 
 pytestmark = pytest.mark.browser
 
@@ -110,6 +111,34 @@ def test_a_question_follows_the_step_but_not_the_pointer(page: Page, asked: list
     page.get_by_role("button", name="step after").click()
     expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares")).to_be_visible()
     assert [one["step"] for one in asked] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["Cross", "Encoder"])
+def test_the_curves_of_removed_cells(page: Page, kind: str):
+    choose(page, kind, 2, 3)
+    page.locator(".hl-row-label").nth(1).click()
+    chart = ask(page, "Head", "Do the weights tell the truth?")
+    step = 0 if kind == "Encoder" else 1
+    found = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 2, 1, step)["curves"]
+    key = chart.locator(".hl-chart-key .hl-number")
+    expect(chart.locator("figcaption")).to_contain_text("1 removed")
+    expect(key).to_have_text([number(curve["probabilities"][1]) for curve in found])
+    box = chart.locator(".hl-chart").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 40)
+    expect(key).to_have_text([number(curve["probabilities"][-1]) for curve in found])
+    page.keyboard.press("a")
+    whole = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, None, 1, step)["curves"]
+    expect(chart).to_contain_text("of all heads of this layer")
+    page.mouse.move(0, 0)
+    expect(key).to_have_text([number(curve["probabilities"][1]) for curve in whole])
+
+
+def test_an_encoder_row_must_be_chosen(page: Page, asked: list):
+    choose(page, "Encoder", 1, 1)
+    question = open_panel(page, "Head").locator("[data-question=removal]")
+    question.locator("summary").click()
+    expect(question).to_contain_text("Click a source token")
+    assert asked == []
 
 
 @pytest.mark.parametrize("cancelled", [True, False])

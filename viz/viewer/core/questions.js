@@ -10,6 +10,7 @@ const ASKED = {
   contributions: { panel: 'step', of: contributionsOf },
   score_split: { panel: 'cell', of: ofCell },
   writing: { panel: 'cell', of: ofCell },
+  removal: { panel: 'head', of: removalOf },
 };
 export const QUESTIONS = Object.keys(ASKED);
 // Every request of an instrument.
@@ -40,6 +41,13 @@ function ofCell(state) {
 export function isOutcome(state) {
   const { muted, mutes } = sourceView(state);
   return muted?.heads === mutes && muted.instead === state.instead;
+}
+
+// The row of the matrix that loses its cells: that of the step, or of the pinned source token.
+function removalOf({ record, kind, layer, head, selection, pin, step }) {
+  const row = kind === 'encoder' ? (pin?.row ?? null) : step;
+  if (row === null || selection.length > 0) return null;
+  return { ids: targetIds(record), kind, layer, ...(head === null ? {} : { head }), row, step };
 }
 
 // The id of the other word, if it is an alternative at this step.

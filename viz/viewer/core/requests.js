@@ -13,6 +13,7 @@ const DOING = {
   importance: 'Muting each head in turn',
   lens: 'Reading the model after each layer',
   mute: 'Translating with heads muted',
+  removal: 'Removing cells of this row',
   score: 'Scoring your translation',
   score_split: 'Splitting the score',
   target: 'Reading this hypothesis',

@@ -19,6 +19,7 @@ import {
   toggleMute,
 } from '../core/store.js';
 import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
+import { createRemoval } from './instruments/removal.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
 
@@ -26,15 +27,16 @@ const MOST_READ = 3; // columns that are listed
 const TAUGHT = 'Taught to align: in training it learned word links; no other head did.';
 
 export function createHeadCard(server) {
-  const card = element('div');
+  const card = { role: element('div'), rest: element('div') };
+  const removal = createRemoval(server);
   const next = createNextTokens(server);
   const muting = element('section', { class: 'hl-part' });
   return {
-    node: element('div', {}, card, next.node, muting),
+    node: element('div', {}, card.role, removal.node, card.rest, next.node, muting),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.importance !== before.importance)
-        card.replaceChildren(...captionOf(server.store, state), ...cardOf(state, openNames(card)));
+      if (moved || state.importance !== before.importance) drawCard(server.store, card, state);
+      removal.draw(state, before);
       next.draw(state, before);
       if (moved || differs(state, before, ['mutes', 'muted', 'instead', 'shown']))
         muting.replaceChildren(...mutingOf(server, state));
@@ -89,12 +91,17 @@ function openNames(node) {
   return new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
 }
 
-function cardOf(state, open) {
+function drawCard(store, { role, rest }, state) {
+  const about = element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state)));
+  role.replaceChildren(...captionOf(store, state), about);
+  rest.replaceChildren(...measuresOfHeads(state, openNames(rest)));
+}
+
+function measuresOfHeads(state, open) {
   const heads = chosenHeads(state);
   const { rows } = axes(state.record, state.kind);
   const known = measuresOf(state.record).filter(({ name }) => meanOf(state, name, heads) !== null);
   return [
-    element('section', { class: 'hl-part' }, ...roleOf(state, heads)),
     section(
       cardTitle(state, heads),
       note(`Over the ${plural(rows.length, 'row')} of this sentence. Each tick is one head of this kind.`),

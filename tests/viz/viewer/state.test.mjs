@@ -89,6 +89,8 @@ const ADDRESSED = {
   instead: { baseline: 'sentence', sentence: 'Guten Tag & mehr', row: 1 },
   questions: ['lens', 'writing'],
   other: 17,
+  linkedBy: 'own',
+  gold: '0-0 2p1',
 };
 
 test('the address contains every choice and the task', () => {

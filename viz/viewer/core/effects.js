@@ -98,7 +98,19 @@ export async function askCell(server) {
 }
 
 // The open questions are asked again when what they are about changes, but not for every row that the pointer crosses.
-const OF_QUESTIONS = ['questions', 'panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other'];
+const OF_QUESTIONS = [
+  'questions',
+  'panel',
+  'record',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'pin',
+  'step',
+  'other',
+  'gold',
+];
 
 function followQuestions(server, state, before) {
   if ((state.hover && !sameSpot(state.hover, state.pin)) || !differs(state, before, ['hover', ...OF_QUESTIONS])) return;

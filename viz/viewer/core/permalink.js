@@ -5,7 +5,7 @@
 import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
 import { QUESTIONS } from './questions.js';
-import { BASELINES, CHOICES, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
+import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
@@ -16,7 +16,7 @@ const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const MOST_TOKENS = 1000;
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
-const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel']; // choices whose value is one of a list
+const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
@@ -38,6 +38,7 @@ export function toAddress(state) {
   if (!state.fit) parameters.size = 'scroll';
   if (state.questions.length > 0) parameters.ask = state.questions.join(',');
   if (state.other !== null) parameters.other = state.other;
+  if (state.gold !== '') parameters.gold = state.gold;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
 }
@@ -129,9 +130,10 @@ export function fromAddress(address, record) {
     threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
+    gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
   };
   const sorts = sortsOf(record).map(({ name }) => name);
-  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS };
+  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
   for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
 }

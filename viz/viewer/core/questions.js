@@ -3,14 +3,15 @@
 import { targetIds } from './payload.js';
 import { aboutModel, pinnedCell, sourceView } from './store.js';
 
-// By name, which is that of the request too: the panel with the question, and what is asked about a state; null if the
-// state has nothing that it could be about.
+// By name, which is that of the request too: the panel that shows the answer (null: every panel), and what is asked about
+// a state; null if the state has nothing that it could be about.
 const ASKED = {
   lens: { panel: 'step', of: ({ record }) => ({ ids: targetIds(record) }) },
   contributions: { panel: 'step', of: contributionsOf },
   score_split: { panel: 'cell', of: ofCell },
   writing: { panel: 'cell', of: ofCell },
   removal: { panel: 'head', of: removalOf },
+  links: { panel: null, of: linksOf }, // of the strip, which is always in sight
 };
 export const QUESTIONS = Object.keys(ASKED);
 // Every request of an instrument.
@@ -43,6 +44,11 @@ export function isOutcome(state) {
   return muted?.heads === mutes && muted.instead === state.instead;
 }
 
+function linksOf({ record, gold }) {
+  const taught = record.taught ? { head: ['cross', ...record.taught] } : {};
+  return { ids: targetIds(record), ...taught, ...(gold === '' ? {} : { gold }) };
+}
+
 // The row of the matrix that loses its cells: that of the step, or of the pinned source token.
 function removalOf({ record, kind, layer, head, selection, pin, step }) {
   const row = kind === 'encoder' ? (pin?.row ?? null) : step;
@@ -61,9 +67,9 @@ export function questionOf(state, name) {
   return asked && { do: name, ...asked };
 }
 
-// The questions of the open panel that the person has opened.
+// The questions that the person has opened and that are in sight.
 export function openQuestions({ questions, panel }) {
-  return questions.filter((name) => ASKED[name].panel === panel);
+  return questions.filter((name) => [null, panel].includes(ASKED[name].panel));
 }
 
 // Whether the last answer is about what is asked now.

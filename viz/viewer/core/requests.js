@@ -12,6 +12,7 @@ const DOING = {
   force: 'Translating from the forced word',
   importance: 'Muting each head in turn',
   lens: 'Reading the model after each layer',
+  links: 'Linking the words',
   mute: 'Translating with heads muted',
   removal: 'Removing cells of this row',
   score: 'Scoring your translation',

@@ -12,6 +12,8 @@ export const SCALES = ['shared', 'row'];
 export const TABS = ['head', 'cell', 'step', 'mute', 'training'];
 
 export const BASELINES = ['zero', 'mean', 'sentence'];
+// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
+export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 const NO_HEADS = Object.freeze([]);
 // Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
 const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
@@ -35,6 +37,8 @@ export const CHOICES = Object.freeze({
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of core/questions.js
+  linkedBy: LINKED[0], // whose word links the strip shows while their question is open
+  gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
 });
 

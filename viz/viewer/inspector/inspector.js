@@ -13,6 +13,7 @@ import { createMute } from './mute.js';
 import { createTraining } from './training.js';
 import { createContributions } from './instruments/contributions.js';
 import { createLayers } from './instruments/layers.js';
+import { createLinks } from './instruments/links.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
@@ -50,9 +51,14 @@ export function createInspector(server) {
 
 // The step: its likeliest tokens, why they are likely, the hypotheses, and a translation by the person.
 function createStep(server) {
-  const parts = [createNextTokens, createContributions, createLayers, createBeams, createOwnTranslation].map((create) =>
-    create(server),
-  );
+  const parts = [
+    createNextTokens,
+    createContributions,
+    createLayers,
+    createLinks,
+    createBeams,
+    createOwnTranslation,
+  ].map((create) => create(server));
   const draw = (state, before) => parts.forEach((part) => part.draw(state, before));
   return { node: element('div', {}, ...parts.map(({ node }) => node)), draw };
 }

@@ -3,7 +3,7 @@
 import { element, shape } from '../core/dom.js';
 import { numberText } from '../core/widgets.js';
 
-const SIZE = { width: 296, height: 112, left: 40, right: 8, top: 8, bottom: 20 };
+const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
 // scale unless `isCount`. The values at `marked`, or those under the pointer, are written next to the title; with

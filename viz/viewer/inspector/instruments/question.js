@@ -7,15 +7,36 @@ import { whyNot } from '../../core/requests.js';
 import { differs } from '../../core/store.js';
 import { note } from '../../core/widgets.js';
 
-const INPUTS = ['record', 'questions', 'answers', 'busy', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other'];
+const INPUTS = [
+  'record',
+  'questions',
+  'answers',
+  'busy',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'pin',
+  'step',
+  'other',
+  'gold',
+  'linkedBy',
+];
 
 // `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
-// elements of an answer. The last answer stays, in pale colours, until the next one arrives.
-export function createQuestion(server, name, title, { nothing = () => '', draw }) {
+// elements of an answer. `controls`, { node, draw(state) }, are what the person can
+// enter. The last answer stays, in pale colours, until the next one arrives.
+export function createQuestion(server, name, title, { nothing = () => '', controls = null, draw }) {
   const { store } = server;
   const body = element('div', { class: 'hl-answer' });
   const summary = element('summary', {}, element('h3', {}, title));
-  const node = element('details', { class: 'hl-part hl-question', 'data-question': name }, summary, body);
+  const node = element(
+    'details',
+    { class: 'hl-part hl-question', 'data-question': name },
+    summary,
+    controls?.node,
+    body,
+  );
   summary.addEventListener('click', (event) => {
     event.preventDefault(); // the state says which questions are open
     store.change(toggleQuestion(store.get(), name));
@@ -26,6 +47,7 @@ export function createQuestion(server, name, title, { nothing = () => '', draw }
     draw(state, before) {
       if (!differs(state, before, INPUTS)) return;
       node.open = state.questions.includes(name);
+      controls?.draw(state);
       body.replaceChildren(...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
     },
   };

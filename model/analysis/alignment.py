@@ -167,7 +167,7 @@ def word_links(record: AttentionRecord, head: Head | None, shifted: bool) -> Wor
 
 
 def best_links(record: AttentionRecord) -> WordLinks:
-    """The links of the head with the highest source focus, of the rows that share more links with the average.
+    """The links of the head with the highest source focus, of the rows that share more with the average.
 
     A clear diagonal agrees with itself in both readings of its rows; the average of all heads tells which
     reading is one word off.

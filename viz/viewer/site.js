@@ -2,7 +2,7 @@
 
 import { element } from './core/dom.js';
 import { taskOfAddress } from './core/permalink.js';
-import { INSTRUMENTS } from './core/questions.js';
+import { INSTRUMENTS } from './core/instruments/questions.js';
 import { waitingText, workerAsker } from './core/requests.js';
 import { mount } from './viewer.js';
 

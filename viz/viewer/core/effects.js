@@ -4,8 +4,9 @@ import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './modes.js';
-import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './questions.js';
+import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
+import { addSurvey } from './instruments/survey.js';
 import {
   changeView,
   chooseKind,
@@ -20,6 +21,7 @@ import {
 } from './store.js';
 
 const OWN = 'your own translation';
+const PART = 20; // sentences of one request of the examples
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 
 // Requests that follow from a change of the state.
@@ -130,6 +132,22 @@ export async function askQuestion(server, name) {
   const now = store.get();
   if (answer === undefined || now.record !== record) return;
   store.change({ answers: { ...now.answers, [name]: { question, answer } } });
+}
+
+// Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.
+export async function askExamples(server, sentences) {
+  const { store } = server;
+  const { name } = store.get().record.model;
+  let survey = { sentences, done: 0, found: null };
+  const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
+  keep();
+  while (survey.done < sentences.length) {
+    const part = sentences.slice(survey.done, survey.done + PART);
+    const answer = await request(server, 'examples', { do: 'examples', sentences: part });
+    if (!answer) return;
+    survey = { sentences, done: survey.done + part.length, found: addSurvey(survey.found, answer, survey.done) };
+    keep();
+  }
 }
 
 // The training of a model is read when its panel is open.

@@ -4,7 +4,7 @@
 
 import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
-import { QUESTIONS } from './questions.js';
+import { QUESTIONS } from './instruments/questions.js';
 import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
@@ -66,6 +66,13 @@ function insteadOf(parameters) {
   if (!BASELINES.includes(baseline) || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
   const text = parameters.get('by') ?? '';
   return { baseline, sentence: baseline === 'sentence' && text.length <= LONGEST_TEXT ? text : '', row };
+}
+
+// The address of one cell in the translation of another sentence by the model on screen.
+export function addressOfCell({ record, panel }, text, { kind, layer, head, row, column }) {
+  const task = taskParameters({ ...record, source_text: text });
+  const place = { kind, layer: layer + 1, head: head + 1, row: row + 1, column: column + 1 };
+  return `#${new URLSearchParams({ v: VERSION, ...task, ...place, panel })}`;
 }
 
 // The person's own sentence. The word of the tour takes its place while the tour is on screen.

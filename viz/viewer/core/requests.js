@@ -2,13 +2,14 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
-import { sameQuestion } from './questions.js';
+import { sameQuestion } from './instruments/questions.js';
 import { trainingStep } from './store.js';
 
 const DOING = {
   beams: 'Searching with a beam',
   cell: 'Explaining the cell',
   contributions: 'Adding up what wrote this word',
+  examples: 'Reading sentences',
   force: 'Translating from the forced word',
   importance: 'Muting each head in turn',
   lens: 'Reading the model after each layer',

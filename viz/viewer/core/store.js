@@ -9,7 +9,7 @@ import { KINDS, isAllowed } from './payload.js';
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const TABS = ['head', 'cell', 'step', 'mute', 'training'];
+export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 
 export const BASELINES = ['zero', 'mean', 'sentence'];
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
@@ -36,7 +36,7 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
-  questions: Object.freeze([]), // the instruments that are open, by the names of core/questions.js
+  questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
@@ -70,6 +70,7 @@ export const EMPTY = Object.freeze({
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
   busy: null, // { what, cancel, waiting } while the server works
   error: null, // one sentence
   theme: 'light',

@@ -5,7 +5,7 @@ import { changedHeads, fixed, plural } from '../core/labels.js';
 import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
-import { isOutcome } from '../core/questions.js';
+import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
 import {
   aboutModel,

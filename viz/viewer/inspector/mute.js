@@ -6,7 +6,7 @@ import { askImportance, showMuted } from '../core/effects.js';
 import { changedHeads, kindName, listOf, plural, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { givenIds } from '../core/payload.js';
-import { isOutcome } from '../core/questions.js';
+import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
 import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';

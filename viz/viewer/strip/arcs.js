@@ -4,7 +4,7 @@ import { shape } from '../core/dom.js';
 import { strongest } from '../core/math.js';
 import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/store.js';
 import { gridFocus, hasValue } from '../core/grid.js';
-import { hasLink } from '../core/links.js';
+import { hasLink } from '../core/instruments/links.js';
 
 const LEAST_SHARE = 0.1; // of the scale for an arc; the strongest cell of a row always has one
 

@@ -17,8 +17,8 @@ import {
   togglePin,
 } from '../core/store.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
-import { shownLinks } from '../core/links.js';
-import { toggleQuestion } from '../core/questions.js';
+import { shownLinks } from '../core/instruments/links.js';
+import { toggleQuestion } from '../core/instruments/questions.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 
 const LINKS_TITLE = 'link the words of the sentence and of its translation, in place of the arcs';

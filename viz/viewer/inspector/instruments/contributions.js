@@ -3,7 +3,7 @@
 import { element, visible } from '../../core/dom.js';
 import { fixed, signed } from '../../core/labels.js';
 import { largest, sum } from '../../core/math.js';
-import { otherWord } from '../../core/questions.js';
+import { otherWord } from '../../core/instruments/questions.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../../core/widgets.js';
 import { headMap } from '../head_map.js';
 import { createQuestion } from './question.js';

@@ -2,7 +2,7 @@
 
 import { createButton, element } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';
-import { wayOf, waysOf } from '../../core/links.js';
+import { wayOf, waysOf } from '../../core/instruments/links.js';
 import { note, numberText, shareBar } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
 

@@ -2,7 +2,7 @@
 
 import { createButton, element } from '../../core/dom.js';
 import { askQuestion } from '../../core/effects.js';
-import { isAnswered, questionOf, toggleQuestion } from '../../core/questions.js';
+import { isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
 import { whyNot } from '../../core/requests.js';
 import { differs } from '../../core/store.js';
 import { note } from '../../core/widgets.js';

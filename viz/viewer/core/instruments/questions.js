@@ -1,7 +1,7 @@
 // The instruments as questions: what each of them asks about a state. Its answer is kept in the view that it is about.
 
-import { targetIds } from './payload.js';
-import { aboutModel, pinnedCell, sourceView } from './store.js';
+import { targetIds } from '../payload.js';
+import { aboutModel, pinnedCell, sourceView } from '../store.js';
 
 // By name, which is that of the request too: the panel that shows the answer (null: every panel), and what is asked about
 // a state; null if the state has nothing that it could be about.
@@ -15,7 +15,7 @@ const ASKED = {
 };
 export const QUESTIONS = Object.keys(ASKED);
 // Every request of an instrument.
-export const INSTRUMENTS = [...QUESTIONS, 'intervene'];
+export const INSTRUMENTS = [...QUESTIONS, 'intervene', 'examples'];
 
 // What muting heads asks of the model, and what giving them another output asks; null while that is not chosen yet.
 export function muteQuestion(state) {

@@ -15,6 +15,7 @@ from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.files import write_json
+from model.instruments import MAX_SAMPLE
 from model.results import KINDS, Token
 from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
 from model.storage.probes import PROBES
@@ -86,24 +87,31 @@ def _pieces_per_word(tokens: Iterable[Token]) -> float:
 
 def write_range(path: Path, model: str, found: TrainedRange) -> None:
     """Add the range of a model to the file of all ranges."""
-    write_json(path, _read_ranges(path) | {model: found._asdict()})
+    write_json(path, _read_table(path) | {model: found._asdict()})
 
 
 def about_models(translators: Mapping[str, Translator], assets: Path | None) -> dict[str, dict[str, Any]]:
-    """Return what is known of each model by its name: `study`, `trained` and `card`, as far as they exist.
+    """Return what is known of each model by its name, as far as it exists.
 
-    The first two are read from the folder `assets`, if there is one.
+    `study`, `trained`, `card`, and `everyday`: sentences of the project for means and examples. All but the
+    card are read from the folder `assets`, if there is one.
     """
-    ranges = _read_ranges(assets / "trained.json") if assets else {}
+    ranges, everyday = (
+        _read_table(assets / name) if assets else {} for name in ("trained.json", "everyday.json")
+    )
     known = {}
     for name, translator in translators.items():
-        study = _findings(assets / "study" / f"{name}.json") if assets else None
-        about = {"study": study, "trained": ranges.get(name), "card": _card(translator.directory)}
+        about = {
+            "study": _findings(assets / "study" / f"{name}.json") if assets else None,
+            "trained": ranges.get(name),
+            "card": _card(translator.directory),
+            "everyday": everyday.get(name, [])[:MAX_SAMPLE],
+        }
         known[name] = {key: value for key, value in about.items() if value}
     return known
 
 
-def _read_ranges(path: Path) -> dict[str, Any]:
+def _read_table(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
 
 

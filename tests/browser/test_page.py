@@ -210,7 +210,7 @@ def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
 
 def test_a_server_out_of_reach_is_one_sentence(opened: Page):
     opened.route("**/component_server**", lambda route: route.abort())
-    opened.get_by_role("tab", name="Mute").click()
+    opened.get_by_role("tab", name="What if").click()
     opened.get_by_role("button", name="All of layer").click()
     expect(opened.locator(".hl-status")).to_contain_text("The server does not answer.")
 
@@ -259,7 +259,7 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
     assert link == opened.evaluate("location.href")
     expect(file.get_by_role("button", name="Norm")).to_have_attribute("title", NO_MODEL)
-    file.get_by_role("tab", name="Mute").click()
+    file.get_by_role("tab", name="What if").click()
     expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)
     assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
     file.screenshot(path=ARTIFACTS / "exported.png")

@@ -183,7 +183,7 @@ def test_nothing_else_can_be_asked_of_a_model_in_training(page: Page, asked: lis
     open_panel(page, "Training")
     to_step(page, 1)
     expect(status(page)).to_contain_text("training, step 1")
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     expect(panel).to_contain_text("a model in training")
     expect(panel.get_by_role("button", name="All of layer")).to_be_disabled()
     page.keyboard.press("m")

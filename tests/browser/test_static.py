@@ -126,7 +126,7 @@ def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_pat
     page = visitor.visit((tmp_path / "single" / "headlight.html").as_uri() + "#kind=cross&layer=1&head=1")
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
-    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="All of layer 1").click()
     muted = models["reverse"].mute(WORD, [("cross", 0, head) for head in range(4)])
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")

@@ -1,6 +1,7 @@
 // The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
 
 import { createButton, element } from './core/dom.js';
+import { SERVER_ONLY } from './engine/server_only.js';
 import { workerAsker } from './core/requests.js';
 import {
   cancel,
@@ -58,7 +59,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     const answer = isStored(site, request) ? await stored(request.model).catch(() => null) : null;
     return answer ?? askWorker(request, ...rest);
   };
-  return Object.assign(ask, { isLocal: true });
+  return Object.assign(ask, { refuses: SERVER_ONLY });
 }
 
 async function startWorker({ settings, models }, engine, onLoading) {

@@ -15,6 +15,7 @@ const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const MOST_TOKENS = 1000;
+const MOST_CHAPTERS = 6;
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel']; // choices whose value is one of a list
 
@@ -39,7 +40,13 @@ export function toAddress(state) {
   if (state.questions.length > 0) parameters.ask = state.questions.join(',');
   if (state.other !== null) parameters.other = state.other;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
+  if (state.learn !== null) parameters.learn = state.learn;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
+}
+
+// The address of the translation of a record, with further parameters.
+export function addressOf(record, parameters) {
+  return `#${new URLSearchParams({ v: VERSION, ...taskParameters(record), ...parameters })}`;
 }
 
 function taskParameters(record) {
@@ -111,7 +118,8 @@ function pinParameters(pin) {
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
 export function fromAddress(address, record) {
   const parameters = parse(address);
-  if (!KINDS.includes(parameters.get('kind'))) return {};
+  const learn = chapterOf(parameters);
+  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : { learn };
   const kind = parameters.get('kind');
   const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
@@ -129,6 +137,7 @@ export function fromAddress(address, record) {
     threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
+    learn,
   };
   const sorts = sortsOf(record).map(({ name }) => name);
   const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS };
@@ -161,6 +170,11 @@ function questionsOf(text) {
   const names = text.split(',');
   const asked = QUESTIONS.filter((name) => names.includes(name));
   return asked.length > 0 ? asked : CHOICES.questions;
+}
+
+function chapterOf(parameters) {
+  const place = index(parameters, 'learn');
+  return place !== null && place < MOST_CHAPTERS ? place + 1 : CHOICES.learn;
 }
 
 function idsOf(text) {

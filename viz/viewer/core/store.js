@@ -36,6 +36,7 @@ export const CHOICES = Object.freeze({
   panel: 'head', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of core/questions.js
   other: null, // the id of a word: why was the word of the step said, and not this one?
+  learn: null, // the open chapter of Learn, from 1
 });
 
 // A view is one record and what the server said about it. The state has two of them: `home` is the model's own
@@ -73,7 +74,7 @@ export const EMPTY = Object.freeze({
 
 // What closing a view restores.
 const RESTORED = [
-  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions'].includes(name)),
+  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions', 'learn'].includes(name)),
   'caption',
   'lastHead',
   'step',

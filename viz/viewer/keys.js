@@ -103,10 +103,15 @@ function clear({ pin, selection }) {
   return selection.length > 0 ? { selection: [] } : null;
 }
 
-export function createKeyHints(openHelp) {
+export function createKeyHints(openHelp, learn = null) {
   const hints = HINTS.map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
   const button = createButton('hl-tab', openHelp, {}, 'How to read this');
-  return element('footer', { class: 'hl-keys hl-soft' }, ...hints, button);
+  return element(
+    'footer',
+    { class: 'hl-keys hl-soft' },
+    ...hints,
+    element('span', { class: 'hl-keys-more' }, learn, button),
+  );
 }
 
 function hintOf([keys, meaning]) {

@@ -226,6 +226,9 @@ export function restoreTheme() {
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
   document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
+  // Gradio's boxes of code scroll, but the keyboard does not reach them.
+  for (const box of document.querySelectorAll('#hl-export-menu :is(.cm-scroller, .codemirror-wrapper)'))
+    box.tabIndex = 0;
   togglePopover('hl-export', 'hl-export-menu');
 }
 

@@ -15,6 +15,7 @@ const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const MOST_TOKENS = 1000;
+const MOST_CHAPTERS = 6;
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
@@ -40,7 +41,13 @@ export function toAddress(state) {
   if (state.other !== null) parameters.other = state.other;
   if (state.gold !== '') parameters.gold = state.gold;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
+  if (state.learn !== null) parameters.learn = state.learn;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
+}
+
+// The address of the translation of a record, with further parameters.
+export function addressOf(record, parameters) {
+  return `#${new URLSearchParams({ v: VERSION, ...taskParameters(record), ...parameters })}`;
 }
 
 function taskParameters(record) {
@@ -119,7 +126,8 @@ function pinParameters(pin) {
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
 export function fromAddress(address, record) {
   const parameters = parse(address);
-  if (!KINDS.includes(parameters.get('kind'))) return {};
+  const learn = chapterOf(parameters);
+  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : { learn };
   const kind = parameters.get('kind');
   const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
@@ -138,6 +146,7 @@ export function fromAddress(address, record) {
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
+    learn,
   };
   const sorts = sortsOf(record).map(({ name }) => name);
   const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
@@ -170,6 +179,11 @@ function questionsOf(text) {
   const names = text.split(',');
   const asked = QUESTIONS.filter((name) => names.includes(name));
   return asked.length > 0 ? asked : CHOICES.questions;
+}
+
+function chapterOf(parameters) {
+  const place = index(parameters, 'learn');
+  return place !== null && place < MOST_CHAPTERS ? place + 1 : CHOICES.learn;
 }
 
 function idsOf(text) {

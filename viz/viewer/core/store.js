@@ -40,6 +40,7 @@ export const CHOICES = Object.freeze({
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
+  learn: null, // the open chapter of Learn, from 1
 });
 
 // A view is one record and what the server said about it. The state has two of them: `home` is the model's own
@@ -78,7 +79,7 @@ export const EMPTY = Object.freeze({
 
 // What closing a view restores.
 const RESTORED = [
-  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions'].includes(name)),
+  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions', 'learn'].includes(name)),
   'caption',
   'lastHead',
   'step',

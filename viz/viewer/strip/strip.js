@@ -47,7 +47,7 @@ export function createStrip(store) {
     element(
       'div',
       { class: 'hl-result' },
-      element('div', {}, analysed, text),
+      element('div', { tabindex: 0 }, analysed, text), // a long translation scrolls
       element('div', { class: 'hl-result-side' }, element('div', { class: 'hl-result-line' }, facts, toggle), notices),
     ),
     scroll,

@@ -4,7 +4,7 @@ PYTHON_BIN ?= python3
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(if $(CI),--quiet --progress-bar off)
-APP_INSTALLED := $(VENV)/.app-installed
+APP_INSTALLED := $(VENV)/.app-installed$(if $(LOCKED),-locked)
 TESTS_INSTALLED := $(VENV)/.tests-installed
 BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 # The previous release, which benchmarks measure beside the present code.
@@ -12,13 +12,13 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack licences study cards screenshots docs kernels static space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs kernels static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="..." passes more arguments on; PYTHON_BIN=python3.12 chooses the Python for .venv.'
 
-app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860
+app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860; LOCKED=1 installs the files of requirements.lock alone
 	$(PYTHON) app.py $(ARGS)
 
 test: lint ## lint, types and all tests but the slow ones, with a real browser; ARGS="tests/viz" runs a part
@@ -66,14 +66,18 @@ bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for eac
 bench-imported: $(TESTS_INSTALLED) ## print what an imported model of OPUS-MT's size takes; ARGS="--layers 12 --heads 16"
 	$(PYTHON) -m tests.benchmarks.imported $(ARGS)
 
-bench-browser: $(TESTS_INSTALLED) ## print how fast the model runs in the page without a server, in Chromium on one core
+bench-browser: $(TESTS_INSTALLED) $(BENCHMARKS_INSTALLED) ## print how fast the page without a server is, in Chromium on one core
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.browser $(ARGS)
 
 load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 10,000 translations
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.load --previous $(PREVIOUS) $(ARGS)
 
 attack: $(TESTS_INSTALLED) ## attack a server of its own on 127.0.0.1, and print what that does to others
-	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack
+	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack --previous $(PREVIOUS) $(ARGS)
+
+lock: $(TESTS_INSTALLED) ## write requirements.lock: every package, with the hashes of its files for every machine
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command "make lock" requirements.txt --output-file requirements.lock $(ARGS)
 
 licences: $(APP_INSTALLED) ## list every installed package with its version and licence
 	@$(PYTHON) -m tests.licences
@@ -134,9 +138,9 @@ $(VENV)/bin/pip:
 	  "(on Debian and Ubuntu: apt-get install python3-venv), then run make again." >&2; exit 1; }
 	$(PYTHON_BIN) -m venv $(VENV)
 
-$(APP_INSTALLED): requirements.txt | $(VENV)/bin/pip
+$(APP_INSTALLED): $(if $(LOCKED),requirements.lock,requirements.txt) | $(VENV)/bin/pip
 	@echo "Installing what Headlight needs into $(VENV); the first time takes some minutes."
-	@$(PIP_INSTALL) -r requirements.txt
+	@$(PIP_INSTALL) $(if $(LOCKED),--require-hashes) -r $<
 	@touch $@
 
 $(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED)

@@ -20,14 +20,15 @@ import gradio as gr
 import tyro
 from gradio.events import api
 
+from model.decoding.compilation import COMPILATION
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
-from model.inputs import language
-from viz.about import about_models, examples_of_models, is_imported, target_choices
+from model.storage.checkpoint import load as read_checkpoint
+from viz.about import about_models, examples_of_models, page_values
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import Choices, picker, target_picker, viewer
-from viz.server.lifecycle import Service, check_address
+from viz.server.component import picker, target_picker, viewer
+from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
 from viz.server.middleware import check_origins
 from viz.server.scheduler import Scheduler
@@ -39,7 +40,6 @@ ASSETS = HERE / "assets"
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
 CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
-EXAMPLE_BUTTONS = max(len(sentences) for sentences in EXAMPLES.values())
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
@@ -54,6 +54,7 @@ TOGGLE_THEME = "() => Headlight.toggleTheme()"
 TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
 TOGGLE_EXPORT = "() => Headlight.toggleExport()"
 EXPORT = "() => Headlight.exportRecord()"
+EXPORT_WITH_MODEL = "() => Headlight.exportWithModel()"
 TAKE_EXAMPLE = "(text) => text"
 
 # Without an icon in the page, the browser asks for one whenever the address changes.
@@ -81,6 +82,7 @@ class ExportMenu(NamedTuple):
 
     button: gr.Button
     files: list[gr.DownloadButton]
+    with_model: gr.Button
     calls: list[gr.Code]
 
 
@@ -94,7 +96,7 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
             problems.append(f"{name} is left out; rename its directory without invisible characters.")
             continue
         try:
-            translators[path.name] = Translator.load(path)
+            translators[path.name] = Translator(read_checkpoint(path), path.name, directory=path)
         except UserError as error:
             # Every visitor sees this sentence, so it must not contain the path on this machine.
             problems.append(f"{path.name} is left out: {str(error).replace(str(path), path.name)}")
@@ -121,11 +123,12 @@ def build(
 ) -> gr.Blocks:
     """Return the page."""
     first = "de-en" if "de-en" in translators else next(iter(translators), "")
-    offered = examples_of_models(translators, EXAMPLES).get(first, [])
+    site = page_values(translators, first, examples_of_models(translators, EXAMPLES), CAPTIONS)
+    offered = site["examples"].get(first, [])
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
             gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
-            model = picker(_groups(translators), first, elem_id="hl-model")
+            model = picker(site["groups"], first, elem_id="hl-model")
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
             _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
@@ -133,9 +136,7 @@ def build(
             sentence = _sentence_box(offered)
             language = target_picker(elem_id="hl-target")
             options = gr.Button("Options", elem_id="hl-options-button")
-            translate = gr.Button(
-                "Translate ⏎", variant="primary", elem_id="hl-translate", interactive=bool(translators)
-            )
+            translate = _translate_button(interactive=bool(translators))
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
             gr.HTML(
                 html_template='<div role="status"></div>',
@@ -150,16 +151,16 @@ def build(
             elem_id="hl-message",
             apply_default_css=False,
         )
-        with gr.Row(elem_id="hl-examples"):
-            examples = [gr.Button(**button, size="sm") for button in _example_buttons(offered)]
+        examples = _example_buttons(offered, site["buttons"])
         view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
         if translators:
-            opened = {"outputs": [*inputs, *examples], "js": _read_address(translators, first)} | PRIVATE
+            opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             triggers = [translate.click, sentence.submit, language.input]
             _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
-            outputs = [message, *menu.files, *menu.calls]
+            outputs = [message, *menu.files, menu.with_model, *menu.calls]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
+            menu.with_model.click(None, None, message, js=EXPORT_WITH_MODEL, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
         menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
@@ -171,20 +172,14 @@ def build(
 # Widgets
 
 
-def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
-    """The models in the groups of the list; without imported ones, there is one group without a heading."""
-    ours, imported = (
-        [(name, each.title) for name, each in translators.items() if is_imported(each) == other]
-        for other in (False, True)
-    )
-    groups = [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
-    return [(heading, models) for heading, models in groups if models]
-
-
 def _problems(problems: Sequence[str]) -> None:
     if problems:
         paragraphs = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
         gr.HTML(paragraphs, elem_id="hl-problems", apply_default_css=False)
+
+
+def _translate_button(interactive: bool) -> gr.Button:
+    return gr.Button("Translate ⏎", variant="primary", elem_id="hl-translate", interactive=interactive)
 
 
 def _sentence_box(examples: Sequence[str]) -> gr.Textbox:
@@ -224,16 +219,18 @@ def _export_menu() -> ExportMenu:
             )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
+            with_model = gr.Button(size="sm")  # exportRecord names it, with the size of the model
             calls = [
                 gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
             ]
-    return ExportMenu(button, files, calls)
+    return ExportMenu(button, files, with_model, calls)
 
 
-def _example_buttons(examples: Sequence[str]) -> list[dict[str, Any]]:
-    padded = [*examples, *[""] * (EXAMPLE_BUTTONS - len(examples))]
-    return [{"value": sentence, "visible": sentence != ""} for sentence in padded]
+def _example_buttons(examples: Sequence[str], number: int) -> list[gr.Button]:
+    padded = [*examples, *[""] * (number - len(examples))]
+    with gr.Row(elem_id="hl-examples"):
+        return [gr.Button(sentence, visible=sentence != "", size="sm") for sentence in padded]
 
 
 # Callbacks
@@ -257,23 +254,9 @@ def _connect_translation(
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
 
 
-def _site(translators: Mapping[str, Translator], first: str) -> dict[str, Any]:
-    """What viz/viewer/page.js knows of the models."""
-    ours = [name for name, translator in translators.items() if not is_imported(translator)]
-    return {
-        "first": first,
-        "examples": examples_of_models(translators, EXAMPLES),
-        "buttons": EXAMPLE_BUTTONS,
-        "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
-        "targets": {name: target_choices(each) for name, each in translators.items()},
-        "captions": {name: CAPTIONS[name] for name in ours if name in CAPTIONS},
-        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
-    }
-
-
-def _read_address(translators: Mapping[str, Translator], first: str) -> str:
+def _read_address(site: Mapping[str, Any]) -> str:
     """The call that replaces the page's inputs by those of its link, as far as they are valid."""
-    return f"() => Headlight.readAddress({json.dumps(_site(translators, first))})"
+    return f"() => Headlight.readAddress({json.dumps(site)})"
 
 
 def main(
@@ -295,8 +278,8 @@ def main(
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     try:
         port = port_setting.port() if port is None else port
-        check_address(host, port)
         check_origins(allow_origin)
+        listener = listen(host, port)  # before the models, whose loading takes seconds
     except UserError as error:
         sys.exit(str(error))
     translators, problems = load(models)
@@ -304,8 +287,8 @@ def main(
         logger.warning(problem)
     service = create(translators, problems, allow_origin)
     service.install_signal_handlers()
-    service.launch(host, port)
-    configure_logging()  # again, for uvicorn, which has added its own handlers
+    service.launch(listener)
+    COMPILATION.begin()  # not before: to load the kernels would slow the launch
     print(f"Headlight: http://{host}:{port}", flush=True)
     service.run()
 

@@ -44,14 +44,15 @@ def mean_baseline(translator: Translator, sentences: Sequence[str]) -> Baseline:
 
 @lru_cache(maxsize=8)
 def _mean(translator: Translator, sentences: tuple[str, ...]) -> tuple[HeadOutputs, int]:
-    found = [
-        head_outputs(translator.checkpoint.model, *translator.pair(sentences[place], ids))
+    pairs = [
+        translator.pair(sentences[place], ids)
         for place, ids in _translations(translator, sentences, SearchOptions())
         if not isinstance(ids, UserError)
     ]
-    if not found:
+    if not pairs:
         raise UserError("The model can read none of these sentences; give others.")
-    return mean_outputs(found), len(found)
+    model = translator.checkpoint.model
+    return mean_outputs(head_outputs(model, *pair) for pair in pairs), len(pairs)
 
 
 def sentence_baseline(translator: Translator, other: str) -> Baseline:
@@ -59,7 +60,7 @@ def sentence_baseline(translator: Translator, other: str) -> Baseline:
     return _sentence(translator, other)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)  # of at most 31 MB each, for 12 layers with d_model 1024
 def _sentence(translator: Translator, other: str) -> Baseline:
     translation = translator.translate(other)
     outputs = head_outputs(translator.checkpoint.model, *translator.pair(other, translation.ids))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -17,12 +17,12 @@ from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
 from model.decoding.beam_tree import BeamTree
 from model.decoding.compilation import COMPILATION
-from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
-from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
-from model.decoding.step_decoder import product_dtype
+from model.decoding.compiled import Steps
+from model.decoding.engine import EncodedSource, Engine
+from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import TooLongError, UserError
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
-from model.network.transformer import Encoded, HeadGates, Transformer
+from model.network.transformer import HeadGates
 from model.results import (
     AblationResult,
     Alternative,
@@ -43,15 +43,6 @@ from model.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
 UNSURE = -0.85
 
 
-class EncodedSource(NamedTuple):
-    """A source sentence and the encoder's output for it."""
-
-    text: str
-    ids: Int[Tensor, "1 S"]
-    encoded: Encoded  # with its weights
-    compiled: CompiledModel | None  # reads the translation, as it has read the source; None: torch does both
-
-
 class Translator(OnHub):
     """Translates with a model and shows what its heads do."""
 
@@ -64,11 +55,10 @@ class Translator(OnHub):
         use_kernels: bool = True,
     ) -> None:
         self.checkpoint = checkpoint
-        self.use_kernels = use_kernels  # False for a model in training: fused optimizers hide their changes
+        self.engine = Engine(checkpoint.model, use_kernels)
         self.name = name
         self.directory = directory  # None for a model that was made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
-        self._packed: CompiledModel | None = None
         self._tokens: dict[int, Token] = {}  # those that were shown
 
     @classmethod
@@ -91,7 +81,7 @@ class Translator(OnHub):
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
-        return self.checkpoint.model.output.weight.device
+        return self.engine.device
 
     @property
     def title(self) -> str:
@@ -121,17 +111,17 @@ class Translator(OnHub):
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
         given = target_ids(self.checkpoint, prefix)
         started = time.perf_counter()
-        source = self._encode(text, gates)
+        source = self.engine.encode(self._source(text), gates)
         encoded = time.perf_counter()
         beam_tree = BeamTree(self._token) if tree else None
         candidates: list[Candidate] = []
         steps = None
         if given[-1:] != [EOS_ID] and len(given) < options.limit(source.ids.shape[1]):
-            candidates, steps = self._search(source, options, gates, given, beam_tree)
+            candidates, steps = self.engine.search(source, options, gates, given, beam_tree)
         searched = time.perf_counter()
         target = candidates[0].ids if candidates else given
-        steps = steps or self._read(source, target, gates)
-        result = self._translation(source, target, len(given), steps, length_penalty)
+        steps = steps or self.engine.read(source, target, gates)
+        result = self._translation(text, source, target, len(given), steps, length_penalty)
         hypotheses = tuple(map(self._hypothesis, candidates))
         timings = {
             "encode": 1000 * (encoded - started),
@@ -153,9 +143,9 @@ class Translator(OnHub):
         if not ids:
             raise UserError("There is no translation to score; give one.")
         started = time.perf_counter()
-        source = self._encode(text, gates)
+        source = self.engine.encode(self._source(text), gates)
         encoded = time.perf_counter()
-        result = self._translation(source, ids, len(ids), self._read(source, ids, gates))
+        result = self._translation(text, source, ids, len(ids), self.engine.read(source, ids, gates))
         timings = {"encode": 1000 * (encoded - started), "record": 1000 * (time.perf_counter() - encoded)}
         return replace(result, timings=timings)
 
@@ -207,19 +197,17 @@ class Translator(OnHub):
         The target is `target`, as `score` takes it, or else the model's own greedy translation.
         """
         result = self.translate(text) if target is None else self.score(text, target)
-        source, ids = self._source(text), torch.tensor([result.ids], device=self.device)
-        if compiled := self._compiled():
-            return compiled.importance(source, ids)
-        return importance(self._model, source, ids)
+        ids = torch.tensor([result.ids], device=self.device)
+        return importance(self.engine.model, self._source(text), ids)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
         source, read = self.pair(text, target)
-        return NormWeights(*(kind.cpu() for kind in norm_weights(self._model, source, read)))
+        return NormWeights(*(kind.cpu() for kind in norm_weights(self.engine.model, source, read)))
 
     def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
         """How one weight of one head is computed; rows and columns are those of the record."""
-        return explain_cell(self._model, *self.pair(text, target), head, row, column)
+        return explain_cell(self.engine.model, *self.pair(text, target), head, row, column)
 
     def pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
         """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
@@ -259,7 +247,7 @@ class Translator(OnHub):
         lengths = {place: len(row) for place, row in rows.items()}
         for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
             source = pad([rows[place] for place in places]).to(self.device)
-            batch = self._search_batch(source, options, gates)
+            batch = self.engine.search_batch(source, options, gates)
             for place, found in zip(places, batch, strict=True):
                 yield place, tuple(map(self._hypothesis, found))
 
@@ -281,90 +269,15 @@ class Translator(OnHub):
             found.append("The translation was cut at the length limit.")
         return tuple(found)
 
-    @property
-    def _model(self) -> Transformer:
-        model = self.checkpoint.model
-        return model.eval() if model.training else model  # eval() visits every module, which takes time
-
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
         (row,) = source_ids(self.checkpoint, [text], self.max_tokens)
         if isinstance(row, UserError):
             raise row
         return torch.tensor([row], device=self.device)
 
-    def _compiled(self, gates: HeadGates | None = None) -> CompiledModel | None:
-        """The model for the kernels; None where and as long as torch does the work.
-
-        Torch alone replaces the outputs of heads.
-        """
-        if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
-            return None
-        if gates is not None and gates.replacements:
-            return None
-        if not CompiledModel.supports(self.checkpoint.model.config):
-            return None
-        if self._packed is None or not self._packed.is_current():
-            self._packed = CompiledModel(self.checkpoint.model)
-        return self._packed
-
-    @torch.inference_mode()
-    def _encode(self, text: str, gates: HeadGates | None) -> EncodedSource:
-        ids, compiled = self._source(text), self._compiled(gates)
-        if compiled:
-            return EncodedSource(text, ids, compiled.encode(ids, gates), compiled)
-        return EncodedSource(text, ids, encode_source(self._model, ids, gates, explicit=True), None)
-
-    @torch.inference_mode()
-    def _search(
-        self,
-        source: EncodedSource,
-        options: SearchOptions,
-        gates: HeadGates | None,
-        prefix: Sequence[int] = (),
-        tree: BeamTree | None = None,
-    ) -> tuple[list[Candidate], Steps | None]:
-        """The translations found and the steps of the best, where the search kept them."""
-        ids = torch.tensor([list(prefix)], dtype=torch.long, device=self.device)
-        if source.compiled and options.beam_size <= MAX_ROWS:
-            (found,) = source.compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
-            return found.candidates, found.steps
-        context: dict[str, Any] = {"prefix": ids, "encoded": source.encoded, "tree": tree}
-        return search(self._model, source.ids, options, gates, **context)[0], None
-
-    @torch.inference_mode()
-    def _search_batch(
-        self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None
-    ) -> list[list[Candidate]]:
-        """Search without weights: many rows in bfloat16 where that is faster, others by the kernels."""
-        rows = len(source) * options.beam_size
-        dtype = product_dtype(rows, self.device)
-        exact = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
-        if exact and (compiled := self._compiled(gates)):
-            return compiled.search_batch(source, options, gates)
-        return search(self._model, source, options, gates, dtype=dtype)
-
-    @torch.inference_mode()
-    def _read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None) -> Steps:
-        """The steps of a given target."""
-        if source.compiled:
-            return source.compiled.read(source.encoded, torch.tensor([list(target)]), gates)
-        weights, scores = self._decode(source, target, gates)
-        chosen = scores[torch.arange(len(target)), torch.tensor(target)]
-        best = scores.topk(min(N_LIKELIEST, scores.shape[-1]), dim=-1)
-        return Steps(weights[0], weights[1], tuple(chosen.tolist()), best.indices, best.values)
-
-    @torch.inference_mode()
-    def _decode(
-        self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None
-    ) -> tuple[list[Tensor], Float[Tensor, "T V"]]:
-        """Self- and cross-attention weights and log-probabilities of one pass over a given target."""
-        read = torch.tensor([[BOS_ID, *target[:-1]]], device=self.device)
-        decoded = self._model.decode(read, source.encoded, gates, explicit=True)
-        weights = [cast(Tensor, kind)[0].cpu() for kind in (decoded.self_weights, decoded.cross_weights)]
-        return weights, self._model.output(decoded.hidden[0]).log_softmax(-1).cpu()
-
     def _record(
         self,
+        text: str,
         source: EncodedSource,
         target: Sequence[int],
         self_weights: Float[Tensor, "M H T T"],
@@ -374,17 +287,23 @@ class Translator(OnHub):
             encoder=cast(Tensor, source.encoded.weights)[0].cpu(),
             decoder=self_weights,
             cross=cross_weights,
-            source=self.checkpoint.source_tokenizer.source_tokens(source.text),
+            source=self.checkpoint.source_tokenizer.source_tokens(text),
             read=self.checkpoint.target_tokenizer.tokens((BOS_ID, *target[:-1])),
             predicted=self.checkpoint.target_tokenizer.tokens(target),
             taught=self.checkpoint.model.config.taught_head,
         )
 
     def _translation(
-        self, source: EncodedSource, target: Sequence[int], n_prefix: int, steps: Steps, alpha: float = 1.0
+        self,
+        text: str,
+        source: EncodedSource,
+        target: Sequence[int],
+        n_prefix: int,
+        steps: Steps,
+        alpha: float = 1.0,
     ) -> Translation:
         """The Translation of a target whose steps are known."""
-        record = self._record(source, target, steps.self_weights, steps.cross_weights)
+        record = self._record(text, source, target, steps.self_weights, steps.cross_weights)
         total = sum(steps.log_probabilities)
         score = total / length_penalty(len(target), alpha)
         own = self._hypothesis(Candidate(tuple(target), total, score, steps.log_probabilities))
@@ -393,7 +312,7 @@ class Translator(OnHub):
             notices += ("The given translation has characters that the model reads as <unk>.",)
         info = self.checkpoint.info
         return Translation(
-            source_text=normalise(source.text),
+            source_text=normalise(text),
             text=own.text,
             source_language=info.source_language,
             target_language=info.target_language,

@@ -20,18 +20,31 @@ def shared() -> Iterator[Server]:
 def test_results_that_nobody_reads_are_not_kept(shared: Server):
     asyncio.run(attack.unread_results(shared, calls=5))  # what any work takes the first time
     found = asyncio.run(attack.unread_results(shared, calls=100))
+    assert found["calls accepted"] == 100
     assert found["memory after, MB"] < found["memory before, MB"] + 60
 
 
 def test_work_that_nobody_waits_for_is_not_done(shared: Server):
+    """Seconds of computing, because those of waiting depend on the machine."""
+    before = attack.computed(shared)
+    asyncio.run(read_one(shared))
+    one = attack.computed(shared) - before
     found = asyncio.run(attack.unread_work(shared, calls=40))
-    assert shared.log()[-1]["status"] == 200
-    assert found["the next quick question, s"] < 10  # the calls alone would take 30 s on an idle machine
+    assert found["calls accepted"] == 40
+    assert found["computed until then, s"] < 5 * one
+
+
+async def read_one(server: Server) -> None:
+    """Read the answer to one of the long questions."""
+    async with attack.client_of(server) as client:
+        viewer = await attack.viewer_of(client)
+        assert "answer" in (await attack.ask(client, viewer, "person", attack.LONG, 8)).json()
 
 
 def test_a_short_question_does_not_wait_for_a_crowd_of_long_ones(shared: Server):
     found = asyncio.run(attack.crowd(shared, clients=100, persons=5, seconds=0.1))
-    assert found["long questions still waiting"] > 20  # when all short ones had been answered
+    assert found["long questions answered before the last short one"] <= 5
+    assert found["long questions still waiting"] > 20
     assert found["long questions refused with a sentence"] > 0
 
 
@@ -41,15 +54,16 @@ def test_a_short_question_takes_less_than_a_second_beside_a_crowd(shared: Server
 
 
 def test_a_stop_answers_every_question_and_exits(shared: Server):
-    """The last test: it stops the server."""
-    found = asyncio.run(attack.stop(shared))
+    """The last test with this server: it stops it."""
+    found = asyncio.run(attack.stop(shared, clients=60))
     assert found["500 or closed connection"] == found["tracebacks"] == 0
     assert found["503 with a sentence"] >= 25
-    assert found["seconds to exit"] < 20  # 7.5 s and what a busy machine adds
+    assert found["seconds to exit"] < 10
 
 
 @pytest.mark.slow
 def test_idle_sockets_lock_nobody_out():
     found = attack.idle_sockets()
-    assert found["a question after that, s"] < 30
+    assert found["a question after that, s"] < 10
+    assert found["all sockets closed after, s"] < 30  # 10 s for the header, and one for each full table
     assert found["log, kB"] < 100

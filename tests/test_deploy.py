@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -97,6 +98,29 @@ def test_space_gets_what_the_pages_show_and_nothing_that_only_developers_need(en
     tops = {name.partition("/")[0] for name in listed}
     assert not tops & {"tests", "training", ".ci", "Makefile", "pyproject.toml"}
     assert not [name for name in listed if name.startswith("assets/screenshots/") and name not in links]
+
+
+def test_a_static_space_gets_the_page_without_a_server(environment: Path) -> None:
+    python = environment / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    settings = ("SPACE=ada/headlight", "KIND=static", "MODELS=reverse")
+    run = make_space(environment, *settings)
+    assert run.returncode == 0, run.stderr
+    assert "Nothing was sent" in run.stdout
+    assert not (environment / "bin" / "asked").exists()
+    listed = sizes(run.stdout)
+    assert listed.pop("total") == sum(listed.values())
+    assert {name for name in listed if not name.startswith("models/reverse/")} == {
+        "README.md",
+        "engine.js",
+        "index.html",
+        "offline.js",
+    }
+    assert make_space(environment, *settings, "UPLOAD=1").returncode == 0
+    assert files(environment / "bin" / "sent") == listed
+    card = RepoCard.load(environment / "bin" / "sent" / "README.md").data.to_dict()
+    assert (card["sdk"], card["app_file"]) == ("static", "index.html")
 
 
 @pytest.mark.parametrize("space", ["", "headlight", "/headlight", "ada/"])

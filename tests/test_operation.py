@@ -18,7 +18,7 @@ import app
 from model.errors import UserError
 from tests.visitor import ROOT, TEXT, Server, Visitor, completed, serving
 from viz.server import port as port_setting
-from viz.server.lifecycle import check_address
+from viz.server.lifecycle import listen
 from viz.server.middleware import CLIENT_GONE
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 6)
@@ -83,7 +83,7 @@ def test_an_invalid_port_in_the_environment_is_one_sentence():
 def test_an_invalid_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(port_setting, "PORT", port)
     with pytest.raises(UserError, match="from 1 to 65535"):
-        check_address("127.0.0.1", port_setting.port())
+        listen("127.0.0.1", port_setting.port())
 
 
 # Without a network, a disk or a steady clock
@@ -203,6 +203,17 @@ def resident_megabytes(process: int) -> float:
     if not status.exists():
         pytest.skip("this system does not report the memory of a process")
     return int(re.search(r"VmRSS:\s+(\d+) kB", status.read_text())[1]) / 1000
+
+
+@pytest.mark.slow
+def test_the_page_imports_nothing_that_would_slow_its_start():
+    script = (
+        "import sys, app; print({'altair', 'datasets', 'numba', 'plotly', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.slow

@@ -29,9 +29,10 @@ def free_port() -> int:
 class Visitor:
     """Sends the requests that Gradio's JavaScript sends."""
 
-    def __init__(self, port: int, session: str = "visitor") -> None:
+    def __init__(self, port: int, session: str = "visitor", source: str = "127.0.0.1") -> None:
         self.port = port
         self.session = session
+        self.source = source  # the address that it comes from
 
     def ask(self, path: str, body: object = None) -> tuple[int, Any]:
         """Status and content of the response; a GET unless there is a body."""
@@ -42,7 +43,7 @@ class Visitor:
     @contextmanager
     def open(self, path: str, body: object = None) -> Iterator[http.client.HTTPResponse]:
         """The response as a stream; after the block the connection is dropped."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, 60, (self.source, 0))
         try:
             method, sent = ("GET", None) if body is None else ("POST", json.dumps(body))
             connection.request(method, path, sent, {"Content-Type": "application/json"})

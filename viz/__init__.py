@@ -1,18 +1,23 @@
 """Drawing: the payload, the linked viewer, the exported file, and figures for notebooks."""
 
-from viz.charts.head_maps import head_map, importance_map, step_probabilities
-from viz.charts.heatmaps import head as head_figure
-from viz.charts.heatmaps import layer_grid
-from viz.charts.instruments import (
-    contributions,
-    examples,
-    lens,
-    removal,
-    score_split,
-    word_links,
-    writing,
-)
-from viz.notebook import compare, show
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what the next table imports at its first use
+    from viz.charts.head_maps import head_map, importance_map, step_probabilities
+    from viz.charts.heatmaps import head_figure, layer_grid
+    from viz.charts.instruments import (
+        contributions,
+        examples,
+        lens,
+        removal,
+        score_split,
+        word_links,
+        writing,
+    )
+    from viz.notebook import compare, show
 
 __all__ = [
     "compare",
@@ -30,3 +35,25 @@ __all__ = [
     "word_links",
     "writing",
 ]
+# Altair and Plotly take a quarter of a second to import, and the page does not draw with them.
+MODULES = {
+    "viz.charts.head_maps": ("head_map", "importance_map", "step_probabilities"),
+    "viz.charts.heatmaps": ("head_figure", "layer_grid"),
+    "viz.charts.instruments": (
+        "contributions",
+        "examples",
+        "lens",
+        "removal",
+        "score_split",
+        "word_links",
+        "writing",
+    ),
+    "viz.notebook": ("compare", "show"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

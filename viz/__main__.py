@@ -99,26 +99,22 @@ def static(
     names: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
     output: Path = Path("dist"),
     models: Path = Path("assets/models"),
-    examples: Path = Path("assets/examples.json"),
-    captions: Path = Path("assets/captions.json"),
+    assets: Path = Path("assets"),
     single: bool = False,
 ) -> None:
     """Write the page that needs no server, in which the models run in the browser.
 
     Args:
-        names: models of the models folder; all that were trained here by default.
+        names: models of the models folder; all of them by default.
         output: the folder to write; a former page in it is replaced.
         models: the folder that holds the model directories.
-        examples: the page's example sentences by model.
-        captions: captions of the examples.
+        assets: the folder of examples, captions and studies.
         single: write one file that also works without a web server.
     """
-    paths = [find_model(name, models) for name in names] or list_models(models)
-    found = [each for each in map(Translator.load, paths) if names or not is_imported(each)]
+    found = [find_model(name, models) for name in names] if names else list_models(models)
     if not found:
         raise UserError(f"There is no model in {models}; train one or name another folder.")
-    sentences, texts = (json.loads(path.read_text(encoding="utf-8")) for path in (examples, captions))
-    write_site(found, output, sentences, texts, single=single)
+    write_site([Translator.load(path) for path in found], output, assets, single=single)
     for path in sorted(path for path in output.rglob("*") if path.is_file()):
         print(f"{path}: {path.stat().st_size / 1000:,.0f} kB")
 

@@ -1,4 +1,4 @@
-"""What the page knows of its models besides their answers: studies of heads, training ranges, cards."""
+"""What the page knows of its models besides their answers: examples, studies, training ranges, cards."""
 
 from __future__ import annotations
 
@@ -12,14 +12,25 @@ import numpy as np
 
 from model import Translator
 from model.analysis.study import Study
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.files import write_json
 from model.inputs import language
+from model.instruments import MAX_SAMPLE
 from model.languages import language_name
 from model.results import KINDS, Token
+from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
+from model.storage.probes import PROBES
+from model.storage.training_log import METRICS
 from model.tokenizer import Tokenizer
 
 CARD = "README.md"
+Choices = list[tuple[str, str]]  # (value, text) each
+NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
+OF_TRAINING = (PROBES, METRICS)  # for the panel Training
+NO_TRAINING = "This model came without a record of its training."
+NOT_TRAINED_HERE = "This model was imported: this project did not train it and has no record of its training."
+NO_CURVES = "The curves of this training are missing or cannot be read."
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 PERCENT = 99.9  # of the training sentences are within the range
@@ -31,6 +42,42 @@ class TrainedRange(NamedTuple):
     sentences: int
     tokens: int  # </s> included
     pieces: float  # tokens of a word, mean over the words of a sentence
+
+
+def page_values(
+    translators: Mapping[str, Translator],
+    first: str,
+    examples: Mapping[str, list[str]],
+    captions: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what the page knows of the models; `first` is the one that a new page opens.
+
+    `examples` are the sentences of each model. The captions of them are about the models trained here.
+    """
+    ours = [name for name, translator in translators.items() if not is_imported(translator)]
+    return {
+        "first": first,
+        "groups": _groups(translators),
+        "examples": {name: examples.get(name, []) for name in translators},
+        "buttons": max(map(len, examples.values()), default=0),
+        "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
+        "targets": {name: target_choices(each) for name, each in translators.items()},
+        "captions": {name: captions[name] for name in ours if name in captions},
+        "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
+        "most": [PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY],
+    }
+
+
+def model_files(translator: Translator) -> list[Path]:
+    """Return the files of a model that the page without a server reads. Raises UserError if it has none."""
+    directory = translator.directory
+    if directory is None:
+        raise UserError(f"The model {translator.name} was not read from files; save it first.")
+    return [path for name in (*NEEDED, *OF_TRAINING) if (path := directory / name).is_file()]
+
+
+def _size(translator: Translator) -> int:
+    return sum(path.stat().st_size for path in model_files(translator))
 
 
 def measure_range(tokenizer: Tokenizer, lines: Iterable[str]) -> TrainedRange:
@@ -50,7 +97,7 @@ def _pieces_per_word(tokens: Iterable[Token]) -> float:
 
 def write_range(path: Path, model: str, found: TrainedRange) -> None:
     """Add the range of a model to the file of all ranges."""
-    write_json(path, _read_ranges(path) | {model: found._asdict()})
+    write_json(path, _read_table(path) | {model: found._asdict()})
 
 
 def is_imported(translator: Translator) -> bool:
@@ -58,20 +105,30 @@ def is_imported(translator: Translator) -> bool:
     return bool(translator.checkpoint.info.origin)
 
 
-def about_models(translators: Mapping[str, Translator], assets: Path) -> dict[str, dict[str, Any]]:
+def no_training(translator: Translator) -> str:
+    """Return what to say of a model without a record of its training."""
+    return NOT_TRAINED_HERE if is_imported(translator) else NO_TRAINING
+
+
+def about_models(translators: Mapping[str, Translator], assets: Path | None) -> dict[str, dict[str, Any]]:
     """Return what is known of each model by its name, as far as it exists.
 
-    `study`, `trained` and `card`; of an imported model its `origin`. An imported model may have the name of
-    a shipped one, so it gets neither its range nor its study.
+    `study`, `trained`, `card`, `everyday` (sentences of the project for means and examples), and the `origin`
+    of an imported model. All but card and origin are read from the folder `assets`, if there is one. An
+    imported model may have the name of a shipped one, so it gets neither its range nor its study.
     """
-    ranges = _read_ranges(assets / "trained.json")
+    ranges, everyday = (
+        _read_table(assets / name) if assets else {} for name in ("trained.json", "everyday.json")
+    )
+    sentences = examples_of_models(translators, everyday)
     known = {}
     for name, translator in translators.items():
         info = translator.checkpoint.info
         about = {
-            "study": _findings(assets / "study" / f"{name}.json", info.title),
+            "study": _findings(assets / "study" / f"{name}.json", info.title) if assets else None,
             "trained": None if info.origin else ranges.get(name),
             "card": _card(translator.directory),
+            "everyday": sentences[name][:MAX_SAMPLE],
             "origin": info.origin,
         }
         known[name] = {key: value for key, value in about.items() if value}
@@ -95,7 +152,7 @@ def examples_of_models(
     }
 
 
-def target_choices(translator: Translator) -> list[tuple[str, str]]:
+def target_choices(translator: Translator) -> Choices:
     """Return the codes of a model's target languages and their names, sorted by name."""
     choices = []
     for code in translator.checkpoint.info.target_languages:
@@ -105,7 +162,17 @@ def target_choices(translator: Translator) -> list[tuple[str, str]]:
     return sorted(choices, key=lambda choice: choice[1])
 
 
-def _read_ranges(path: Path) -> dict[str, Any]:
+def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
+    """The models in the groups of the list; without imported ones, there is one group without a heading."""
+    ours, imported = (
+        [(name, each.title) for name, each in translators.items() if is_imported(each) == other]
+        for other in (False, True)
+    )
+    groups = [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
+    return [(heading, models) for heading, models in groups if models]
+
+
+def _read_table(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
 
 

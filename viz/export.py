@@ -118,7 +118,7 @@ def files(
     translation: Translation, payload: Mapping[str, Any], view: str = "", origin: str = ""
 ) -> dict[str, bytes]:
     """Return the three files of a record by name; see `document` for `view` and `origin`."""
-    model, sentence = _slug(payload["model"]["name"]), _slug(payload["source_text"])
+    model, sentence = slug(payload["model"]["name"]), slug(payload["source_text"])
     return {
         f"headlight-{model}{_head(view)}-{sentence}.html": document(payload, view=view, origin=origin).encode(
             "utf-8"
@@ -137,7 +137,7 @@ def _head(view: str) -> str:
     )
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
     """The letters and digits of a text, with hyphens between the words."""
     words = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
     return words[:LONGEST_SLUG].rstrip("-") or "sentence"

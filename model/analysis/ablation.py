@@ -3,85 +3,105 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.config import ModelConfig
 from model.decoding.progress import report
 from model.network.attention import KeyValue
-from model.network.transformer import Encoded, HeadGates, Transformer, eval_mode
-from model.results import HeadValues, Word
+from model.network.layers import DecoderLayer
+from model.network.masks import causal_mask
+from model.network.transformer import HeadGates, Transformer, eval_mode
+from model.results import Head, HeadValues, Word
 from model.tokenizer import BOS_ID
 
-PASS_TOKENS = 2048  # target tokens scored together
-PASS_LOGITS = 2**25  # and their logits, which take most of the memory: at most 128 MB
+PASS_TOKENS = 4096  # read together
+PASS_LOGITS = 2**25  # computed together, a second of work or less: between passes, progress is reported
+BLOCK_WORDS = 1000  # scored together: their weights stay in a processor's cache
+EXPLICIT = True  # torch's fused attention is slower for many short rows
 
 
 @torch.inference_mode()
 def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
     """Change of the target's log-probability when one head is ablated, for each head.
 
-    In nats, summed over the target; negative if the head helps. The decoder runs all ablations as one
-    batch. Ablating a decoder head does not change the encoder's output, so these rows share one.
+    In nats, summed over the target; negative if the head helps.
     """
-    config = model.config
-    encoder_heads = config.n_encoder_layers * config.n_heads
-    decoder_heads = config.n_decoder_layers * config.n_heads
-    rows = encoder_heads + 2 * decoder_heads + 1  # in the last row no head is ablated
-    gates = HeadGates(
-        *(gate.expand(rows, -1, -1).clone().to(source.device) for gate in HeadGates.open(config))
-    )
-    row = 0
-    for gate in gates:
-        heads = gate[0].numel()
-        gate[row : row + heads].flatten(1).fill_diagonal_(0.0)
-        row += heads
-    totals = _log_probabilities(model, source, target, gates, encoder_heads)
-    sizes = [encoder_heads, decoder_heads, decoder_heads]
-    encoder, decoder, cross = torch.split((totals[:-1] - totals[-1]).cpu(), sizes)
-    shape = (-1, config.n_heads)
-    return HeadValues(encoder.view(shape), decoder.view(shape), cross.view(shape))
+    config, values = model.config, HeadValues(*map(torch.zeros_like, HeadGates.open(model.config)))
+    heads = [Head("encoder", *place) for place in np.ndindex(config.n_encoder_layers, config.n_heads)]
+    for layer in range(config.n_decoder_layers):
+        heads += [Head(kind, layer, head) for kind in ("decoder", "cross") for head in range(config.n_heads)]
+    tokens = min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary)
+    size = max(1, tokens // max(source.shape[1], target.shape[1]))
+    for start in range(0, len(heads), size):
+        report(f"{start} of {len(heads)} heads")
+        part = heads[start : start + size]
+        for (kind, layer, head), value in zip(part, _changes(model, source, target, part), strict=True):
+            getattr(values, kind)[layer, head] = value
+    return values
+
+
+def _changes(
+    model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"], heads: Sequence[Head]
+) -> list[float]:
+    """Change of the target's log-probability without each of these heads, which are in the model's order.
+
+    Row 0 is the intact model. The row of a head begins in the head's layer, as a copy of row 0: nothing
+    before that layer is different.
+    """
+    x = model.source_embedding(source)
+    for layer, module in enumerate(model.encoder):
+        x, gates = _begin_rows(x, model.config, [h for h in heads if h[:2] == ("encoder", layer)])
+        x = module(x, None, gates.of_layer("encoder", layer), EXPLICIT).x
+    memory = model.encoder_norm(x)
+    read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
+    causal = causal_mask(read.shape[1], read.shape[1], read.device)
+    x = model.target_embedding(read).expand(len(memory), -1, -1)
+    for layer, module in enumerate(model.decoder):
+        x, gates = _begin_rows(x, model.config, [h for h in heads if h.kind != "encoder" and h[1] == layer])
+        block = cast(DecoderLayer, module)
+        key, value = block.cross_attention.keys_values(memory)
+        cross_kv = KeyValue(_with_copies(key, len(x)), _with_copies(value, len(x)))
+        own, cross = (gates.of_layer(kind, layer) for kind in ("decoder", "cross"))
+        x = block(x, causal, cross_kv, None, own, cross, EXPLICIT).x
+    totals = _log_probabilities(model, model.decoder_norm(x), target)
+    return (totals[1:] - totals[0]).tolist()
+
+
+def _begin_rows(
+    x: Float[Tensor, "R P D"], config: ModelConfig, heads: Sequence[Head]
+) -> tuple[Float[Tensor, "Q P D"], HeadGates]:
+    """Add a copy of row 0 for each of these heads, and the gates that close it in that row."""
+    rows = len(x) + len(heads)
+    gates = HeadGates(*(gate.repeat(rows, 1, 1) for gate in HeadGates.open(config))).to(x.device)
+    for row, (kind, layer, head) in enumerate(heads, start=len(x)):
+        getattr(gates, kind)[row, layer, head] = 0.0
+    return _with_copies(x, rows), gates
+
+
+def _with_copies(x: Float[Tensor, "R *shape"], rows: int) -> Float[Tensor, "Q *shape"]:
+    """Append copies of row 0 until there are so many rows."""
+    return torch.cat((x, x[:1].expand(rows - len(x), *x.shape[1:])))
 
 
 def _log_probabilities(
-    model: Transformer,
-    source: Int[Tensor, "1 S"],
-    target: Int[Tensor, "1 T"],
-    gates: HeadGates,
-    encoder_heads: int,
+    model: Transformer, hidden: Float[Tensor, "R T D"], target: Int[Tensor, "1 T"]
 ) -> Float[Tensor, " R"]:
-    """Log-probability of the target for each row of gates; the first rows ablate the encoder's heads."""
-    read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
-    size = max(1, min(PASS_TOKENS, PASS_LOGITS // model.config.target_vocabulary) // target.shape[1])
-    heads = len(gates.encoder) - 1
-    intact = model.encode(source)
-    totals = []
-    for start in range(0, heads + 1, size):
-        report(f"{min(start, heads)} of {heads} heads")
-        some = HeadGates(*(gate[start : start + size] for gate in gates))
-        rows = len(some.encoder)
-        encoded = _encode(model, source, intact, some, max(0, min(rows, encoder_heads - start)))
-        hidden = model.decode(read.expand(rows, -1), encoded, some).hidden
-        logits = cast(Tensor, model.output(hidden))
-        chosen = logits.gather(2, target.expand(rows, -1)[..., None])[..., 0]
-        totals.append((chosen - logits.logsumexp(-1)).sum(-1))
-    return torch.cat(totals)
-
-
-def _encode(
-    model: Transformer, source: Int[Tensor, "1 S"], intact: Encoded, gates: HeadGates, ablated: int
-) -> Encoded:
-    """The source for each row of gates; only the first `ablated` rows change what the encoder gives."""
-    rest = len(gates.encoder) - ablated
-    shared = [KeyValue(*(x.expand(rest, -1, -1, -1) for x in pair)) for pair in intact.cross_kv]
-    if not ablated:
-        return Encoded(shared)
-    changed = model.encode(source.expand(ablated, -1), None, HeadGates(*(gate[:ablated] for gate in gates)))
-    pairs = zip(changed.cross_kv, shared, strict=True)
-    return Encoded([KeyValue(*map(torch.cat, zip(*pair, strict=True))) for pair in pairs])
+    """Log-probability of the target for each row."""
+    weight, bias = model.output.weight, cast(Tensor | None, model.output.bias)
+    if bias is None:
+        bias = weight.new_zeros(len(weight))
+    normaliser = hidden.new_full(hidden.shape[:2], -torch.inf)
+    for block in zip(torch.split(weight, BLOCK_WORDS), torch.split(bias, BLOCK_WORDS), strict=True):
+        normaliser = torch.logaddexp(normaliser, F.linear(hidden, *block).logsumexp(-1))
+    chosen = torch.einsum("rtd,td->rt", hidden, weight[target[0]]) + bias[target[0]]
+    return (chosen - normaliser).sum(-1)
 
 
 def gradient_importance(

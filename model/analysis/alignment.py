@@ -167,12 +167,17 @@ def word_links(record: AttentionRecord, head: Head | None, shifted: bool) -> Wor
 
 
 def best_links(record: AttentionRecord) -> WordLinks:
-    """The links of the head with the highest source focus, of the rows whose directions agree better."""
+    """The links of the head with the highest source focus, of the rows that share more with the average.
+
+    A clear diagonal agrees with itself in both readings of its rows; the average of all heads tells which
+    reading is one word off.
+    """
     words = torch.tensor([token.word is not None for token in record.source])
     focus = source_focus(record.cross, words)
     layer, head = divmod(int(focus.argmax()), focus.shape[1])
     both = (word_links(record, Head("cross", layer, head), shifted) for shifted in (False, True))
-    return max(both, key=lambda one: one.agreement)
+    average = word_links(record, None, False).forward
+    return max(both, key=lambda one: (len(one.forward & average), one.agreement))
 
 
 def coverage(record: AttentionRecord) -> Float[Tensor, " U"]:

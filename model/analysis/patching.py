@@ -7,7 +7,7 @@ P positions, K head width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 import torch
@@ -56,10 +56,17 @@ def _stacked(stack: Stack, kind: str) -> Float[Tensor, "L H P K"]:
     return torch.stack([cast(Attending, one.heads).outputs for one in stack.sublayers if one.kind == kind])
 
 
-def mean_outputs(outputs: Sequence[HeadOutputs]) -> HeadOutputs:
-    """The mean of each head's output over all positions of all sentences; one position, P = 1."""
-    kinds = (torch.cat(kind, dim=2) for kind in zip(*outputs, strict=True))
-    return HeadOutputs(*(kind.mean(2, keepdim=True) for kind in kinds))
+def mean_outputs(outputs: Iterable[HeadOutputs]) -> HeadOutputs:
+    """The mean of each head's output over all positions of all sentences; one position, P = 1.
+
+    The sentences are read one after the other, so that the outputs of one alone are in memory.
+    """
+    sums: list[Tensor | float] = [0.0] * len(KINDS)
+    positions = [0] * len(KINDS)
+    for each in outputs:
+        sums = [total + kind.sum(2, keepdim=True) for total, kind in zip(sums, each, strict=True)]
+        positions = [number + kind.shape[2] for number, kind in zip(positions, each, strict=True)]
+    return HeadOutputs(*(cast(Tensor, total) / number for total, number in zip(sums, positions, strict=True)))
 
 
 def intervention(

@@ -33,7 +33,10 @@ LOG = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 # All that decides the result.
-SOURCES = [HERE / name for name in ("compilation.py", "kernels.py", "kernel_search.py", "packed.py")]
+SOURCES = [
+    HERE / name
+    for name in ("compilation.py", "kernel_layers.py", "kernels.py", "kernel_search.py", "packed.py")
+]
 COMPLETE = "complete"  # a file that is there when all kernels are
 LOCK_SECONDS = 60.0  # to wait for another process that compiles
 

@@ -5,7 +5,6 @@ Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
 from model.decoding.packed import (
     Floats,
@@ -26,11 +24,10 @@ from model.decoding.packed import (
     pack_encoder,
     pack_positions,
 )
-from model.decoding.progress import report
-from model.decoding.search import Candidate, SearchOptions, length_penalty
+from model.decoding.search import Candidate, SearchOptions, length_penalty, trim_padding
+from model.decoding.threads import map_in_threads
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
@@ -66,11 +63,6 @@ class CompiledModel:
         self._versions = _versions(self._parameters)
         self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
         self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
-
-    @staticmethod
-    def supports(config: ModelConfig) -> bool:
-        """Whether the kernels have all parts of such a network."""
-        return config.activation == "relu" and not config.output_bias
 
     def is_current(self) -> bool:
         """Whether the model still has these weights, as far as torch counts their changes."""
@@ -169,37 +161,11 @@ class CompiledModel:
         """The translations of any number of padded sentences, some sentences on each thread."""
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
-            part = part[:, : int((part != PAD_ID).sum(-1).max())]
+            part = trim_padding(part)
             return [each.candidates for each in self.search(self.encode(part, gates), options, gates)]
 
         parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
-        if len(parts) == 1:
-            return found(source)
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # the kernels release the GIL
-            return [each for part in threads.map(found, parts) for each in part]
-
-    def importance(self, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
-        """Change of the target's log-probability without each head: `model.analysis.ablation.importance`."""
-
-        def total(head: Head | None) -> float:
-            gates = None if head is None else HeadGates.ablating(self.config, [head])
-            changed = intact if head is None or head.kind != "encoder" else self.encode(source, gates)
-            return sum(self.read(changed, target, gates).log_probabilities)
-
-        intact, gates = self.encode(source), HeadGates.open(self.config)
-        heads = [
-            Head(kind, *place)
-            for kind, gate in zip(KINDS, gates, strict=True)
-            for place in np.ndindex(*gate.shape)
-        ]
-        found: list[float] = []
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-            for done, each in enumerate(threads.map(total, [None, *heads])):
-                report(f"{done} of {len(heads)} heads")
-                found.append(each)
-        totals = torch.tensor(found, dtype=torch.float64)
-        changes = torch.split((totals[1:] - totals[0]).float(), [gate.numel() for gate in gates])
-        return HeadValues(*(part.view(gate.shape) for part, gate in zip(changes, gates, strict=True)))
+        return [each for part in map_in_threads(found, parts) for each in part]
 
     def _lengthen(self, steps: int) -> None:
         """Have at least this many positions."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.decoding.kernels import START, ZERO, compiled, decode, entry, exp
+from model.decoding.kernel_layers import START, ZERO, compiled, entry, exp
+from model.decoding.kernels import decode
 from model.decoding.packed import (
     DecoderWeights,
     Doubles,

@@ -24,6 +24,8 @@ Integers = NDArray[np.int64]
 
 
 FIRST_POSITIONS = 512  # more are packed when a sentence asks for them
+RELU, SILU, GELU = range(3)
+ACTIVATIONS = {"relu": RELU, "silu": SILU, "gelu": GELU}
 
 
 class Matrix(NamedTuple):
@@ -55,6 +57,7 @@ class EncoderWeights(NamedTuple):
     output: Matrix
     inner: Matrix
     outer: Matrix
+    activation: int  # RELU, SILU or GELU
     norms: Norms
     cross_key_value: Matrix
 
@@ -70,6 +73,7 @@ class DecoderWeights(NamedTuple):
     cross_output: Matrix
     inner: Matrix
     outer: Matrix
+    activation: int  # RELU, SILU or GELU
     norms: Norms
     vocabulary: Matrix
 
@@ -137,6 +141,7 @@ def pack_encoder(model: Transformer) -> EncoderWeights:
         _linear([layer.self_attention.output for layer in layers]),
         _linear([layer.feed_forward.inner for layer in layers]),
         _linear([layer.feed_forward.outer for layer in layers]),
+        ACTIVATIONS[model.config.activation],
         _norms([(layer.self_residual, layer.feed_forward_residual) for layer in layers], model.encoder_norm),
         _linear(
             [cast(DecoderLayer, layer).cross_attention.project for layer in model.decoder], slice(d, None)
@@ -151,6 +156,9 @@ def pack_decoder(model: Transformer) -> DecoderWeights:
     residuals = [(layer.self_residual, layer.cross_residual, layer.feed_forward_residual) for layer in layers]
     embedding = _pack([model.target_embedding.tokens.weight])
     tied = model.output.weight is model.target_embedding.tokens.weight
+    vocabulary = embedding if tied else _pack([model.output.weight])
+    if model.output.bias is not None:
+        vocabulary = vocabulary._replace(bias=_array(model.output.bias[None]))
     return DecoderWeights(
         embedding,
         pack_positions(model.target_embedding, FIRST_POSITIONS),
@@ -160,8 +168,9 @@ def pack_decoder(model: Transformer) -> DecoderWeights:
         _linear([layer.cross_attention.output for layer in layers]),
         _linear([layer.feed_forward.inner for layer in layers]),
         _linear([layer.feed_forward.outer for layer in layers]),
+        ACTIVATIONS[model.config.activation],
         _norms(residuals, model.decoder_norm),
-        embedding if tied else _pack([model.output.weight]),
+        vocabulary,
     )
 
 

@@ -123,6 +123,11 @@ def encode_source(
     return model.encode(source, None if bool(mask.all()) else mask, gates, explicit)
 
 
+def trim_padding(source: Int[Tensor, "B S"]) -> Int[Tensor, "B s"]:
+    """The sentences without the columns that all of them pad."""
+    return source[:, : int((source != PAD_ID).sum(-1).max())]
+
+
 class _Beam:
     """The hypotheses of the unfinished sentences: row i * k + j is hypothesis j of sentence i."""
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from model.charsmap import Charsmap
 from model.errors import UserError
-from model.files import check_file
+from model.files import read_bytes
 from model.sentencepiece import Algorithm, SentencePiece, check_scores
 
 MAX_BYTES = 16 << 20  # those of OPUS-MT have 0.8 MB
@@ -24,14 +24,14 @@ ALGORITHMS: dict[int, Algorithm] = {1: "unigram", 2: "bpe"}
 
 def read_spm(path: Path) -> SentencePiece:
     """The segmenter of a .spm file. Raises UserError for a broken file and for what `SentencePiece` lacks."""
-    check_file(path, MAX_BYTES)
+    data = read_bytes(path, MAX_BYTES)
     try:
-        message = _message(memoryview(path.read_bytes()))
+        message = _message(memoryview(data))
         trainer, normalizer = (_message(_last(message, name, b"")) for name in (TRAINER, NORMALIZER))
         denormalizer = _message(_last(message, DENORMALIZER, b""))
         pieces = [_piece(_message(data)) for data in message.get(PIECES, ())]
         charsmap = Charsmap(bytes(_last(normalizer, TABLE, b"")))
-    except (ValueError, IndexError, struct.error, OSError) as error:
+    except (ValueError, IndexError, struct.error) as error:
         raise UserError(f"{path} is not a SentencePiece model, or it is cut short; copy it again.") from error
     algorithm = ALGORITHMS.get(_last(trainer, MODEL_TYPE, 1))
     types = {piece.type for piece in pieces}

@@ -1,44 +1,58 @@
 """Attacks a server of its own on 127.0.0.1 and prints what it does to others: `make attack`.
 
-Each attack is bounded in count and time. docs/operations.md has the figures of the release before.
+Each attack is bounded in count and time. --previous names the commit of the previous release, which is
+attacked in the same way first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
-import re
 import signal
 import socket
 import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
+import tyro
 
-from tests.visitor import Server, serving
+from tests.benchmarks.previous import release
+from tests.visitor import ROOT, Server, Visitor, serving
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
 SHORT = "Der Hund schläft."
 COMPLETE = [183] * 255
+NEIGHBOUR = "127.0.0.2"  # on Linux the whole of 127.0.0.0/8 is this machine
 Figures = dict[str, float]
 
 
 def client_of(server: Server) -> httpx.AsyncClient:
     """Return a client that opens as many connections as it needs."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    transport = httpx.AsyncHTTPTransport(limits=limits, local_address=server.visitor.source)
     address = f"http://127.0.0.1:{server.visitor.port}"
-    return httpx.AsyncClient(base_url=address, limits=limits, timeout=120)
+    return httpx.AsyncClient(base_url=address, transport=transport, timeout=120)
 
 
 def megabytes(server: Server) -> float:
     """Return the resident memory of the server."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text("utf-8")
-    return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
+    return float(psutil.Process(server.process.pid).memory_info().rss) / 1e6
+
+
+def computed(server: Server) -> float:
+    """Return how many seconds the server has computed, on all cores together."""
+    times = psutil.Process(server.process.pid).cpu_times()
+    return float(times.user + times.system)
 
 
 async def viewer_of(client: httpx.AsyncClient) -> int:
@@ -65,74 +79,115 @@ async def wait_of(work: Awaitable[Any]) -> float:
 async def unread_results(server: Server, calls: int = 200) -> Figures:
     """D1: start large calls, and read none."""
     async with client_of(server) as client:
-        before = megabytes(server)
+        before, accepted = megabytes(server), 0
         for number in range(calls):
             arguments = [f"{number} {LONG}", "de-en", 1, 1, COMPLETE]
             body = {"data": arguments, "session_hash": "one session"}
-            (await client.post("/gradio_api/call/attention", json=body)).raise_for_status()
+            accepted += (await client.post("/gradio_api/call/attention", json=body)).is_success
         await asyncio.sleep(3)
-        return {"memory before, MB": before, "memory after, MB": megabytes(server)}
+    return {
+        "calls accepted": accepted,
+        "memory before, MB": before,
+        "memory after, MB": megabytes(server),
+    }
 
 
 async def unread_work(server: Server, calls: int = 40) -> Figures:
     """D4: start calls with the largest beam, read none, then ask a quick question."""
     async with client_of(server) as client:
-        viewer = await viewer_of(client)
+        viewer, before, accepted = await viewer_of(client), computed(server), 0
         for number in range(calls):
             body = {"data": [f"{number} {LONG}", "de-en", 8]}
-            (await client.post("/gradio_api/call/translate", json=body)).raise_for_status()
+            accepted += (await client.post("/gradio_api/call/translate", json=body)).is_success
         wait = await wait_of(ask(client, viewer, "person", SHORT))
-        return {"the next quick question, s": wait}
+    return {
+        "calls accepted": accepted,
+        "the next quick question, s": wait,
+        "computed until then, s": computed(server) - before,
+    }
 
 
 async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: float = 30) -> Figures:
     """D5: many clients with long sentences and the largest beam, and a person with short sentences."""
     async with client_of(server) as client:
         viewer = await viewer_of(client)
-        crowd = [
-            asyncio.create_task(ask(client, viewer, f"{number}", f"{number} {LONG}", 8))
-            for number in range(clients)
-        ]
-        await asyncio.sleep(1)
-        waits = [
-            await wait_of(ask(client, viewer, "person", f"Der Hund {number} schläft."))
-            for number in range(persons)
-        ]
-        done, pending = await asyncio.wait(crowd, timeout=seconds)
-        refused = sum("error" in task.result().json() for task in done)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        return {
-            "short question, median s": statistics.median(waits),
-            "short question, longest s": max(waits),
-            "long questions answered": len(done) - refused,
-            "long questions refused with a sentence": refused,
-            "long questions still waiting": len(pending),
-        }
+        questions = (ask(client, viewer, f"{number}", f"{number} {LONG}", 8) for number in range(clients))
+        crowd = [asyncio.create_task(question) for question in questions]
+        try:
+            await asyncio.sleep(1)
+            end, waits = time.monotonic() + seconds, []
+            for number in range(persons):
+                waits.append(await wait_of(ask(client, viewer, "person", f"Der Hund {number} schläft.")))
+                if time.monotonic() > end:
+                    break
+            sooner = Counter(map(fate, crowd))
+            await asyncio.wait(crowd, timeout=seconds)
+            later = Counter(map(fate, crowd))
+        finally:
+            for task in crowd:
+                task.cancel()
+            await asyncio.gather(*crowd, return_exceptions=True)
+    return {
+        "short question, median s": statistics.median(waits),
+        "short question, longest s": max(waits),
+        "long questions answered before the last short one": sooner["answer"],
+        "long questions answered": later["answer"],
+        "long questions refused with a sentence": later["error"],
+        "long questions still waiting": later["waiting"],
+    }
 
 
-def idle_sockets(sockets: int = 120) -> Figures:
-    """D3: more idle sockets than the server may open files, then a question. A server of its own."""
+def fate(question: asyncio.Task[Any]) -> str:
+    """Return what has become of a question: waiting, answer, error (one sentence) or closed."""
+    if not question.done():
+        return "waiting"
+    if question.exception():
+        return "closed"
+    return "answer" if "answer" in question.result().json() else "error"
+
+
+def idle_sockets(root: Path = ROOT, sockets: int = 120, seconds: float = 60) -> Figures:
+    """D3: more idle and half-sent sockets than the server may open files, then a question."""
     limit = ["-c", "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "]
     limit[1] += "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-    with serving(*limit) as server:
-        opened = [socket.create_connection(("127.0.0.1", server.visitor.port)) for _ in range(sockets)]
-        time.sleep(2)
-        started = time.monotonic()
-        while True:
-            try:
-                assert server.visitor.ask("/healthz")[0] == 200
+    with serving(*limit, root=root) as server, ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.visitor.port)))
+            for _ in range(sockets)
+        ]
+        for half_sent in opened[::2]:
+            with suppress(OSError):  # it may be closed already
+                half_sent.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
+        answered = seconds_until(lambda: server.visitor.ask("/healthz")[0] == 200, seconds)
+        closed = seconds_until(lambda: not any(map(is_open, opened)), seconds)
+        logged = len(server.errors.encode()) / 1000
+    return {
+        "a question after that, s": answered,
+        "all sockets closed after, s": answered + closed,
+        "log, kB": logged,
+    }
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Return whether the server has not closed the connection; nothing else was sent."""
+    try:
+        connection.recv(1, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def seconds_until(condition: Callable[[], bool], limit: float) -> float:
+    """Return how long it takes until the condition holds, at most about the limit."""
+    started = time.monotonic()
+    while time.monotonic() - started < limit:
+        with suppress(OSError):  # the server does not answer
+            if condition():
                 break
-            except OSError:
-                time.sleep(0.2)
-                if time.monotonic() - started > 60:
-                    break
-        waited = time.monotonic() - started
-        for each in opened:
-            each.close()
-        logged = len(server.errors.encode())
-    return {"a question after that, s": waited, "log, kB": logged / 1000}
+        time.sleep(0.2)
+    return time.monotonic() - started
 
 
 async def stop(server: Server, clients: int = 30) -> Figures:
@@ -162,7 +217,7 @@ async def stop(server: Server, clients: int = 30) -> Figures:
 async def hostile_neighbour(server: Server, seconds: float) -> None:
     """D1, D3, D4 and D5 at once, again and again until the time is over."""
     sockets: list[socket.socket] = []
-    port = server.visitor.port
+    server_at, source = ("127.0.0.1", server.visitor.port), (server.visitor.source, 0)
 
     async def again(attack: Callable[[], Awaitable[object]]) -> None:
         while True:
@@ -172,7 +227,7 @@ async def hostile_neighbour(server: Server, seconds: float) -> None:
                 await asyncio.sleep(1)  # it was refused
 
     async def open_sockets() -> None:
-        sockets.extend(socket.create_connection(("127.0.0.1", port)) for _ in range(40))
+        sockets.extend(socket.create_connection(server_at, None, source) for _ in range(40))
         await asyncio.sleep(5)
         while len(sockets) > 300:
             sockets.pop(0).close()
@@ -192,6 +247,21 @@ async def hostile_neighbour(server: Server, seconds: float) -> None:
         each.close()
 
 
+def start_hostile_neighbour(server: Server, seconds: float) -> BaseProcess:
+    """Start the neighbour in a process of its own, so that it does not slow the others' clients down.
+
+    It has one address, as one client has, and the people have another one.
+    """
+    arguments = server.visitor.port, server.process.pid, seconds
+    process = multiprocessing.get_context("spawn").Process(target=_be_hostile, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def _be_hostile(port: int, process: int, seconds: float) -> None:
+    asyncio.run(hostile_neighbour(Server(psutil.Process(process), Visitor(port, source=NEIGHBOUR)), seconds))
+
+
 ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,
@@ -200,33 +270,38 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
 }
 
 
-def main() -> None:
-    """Run every attack and print its figures."""
-    for name, figures in [("D3 idle sockets, 64 files", idle_sockets()), *_on_one_server()]:
-        print(name)
+# The rows of issue 21 that need no attack: D2, D6 to D8 and D10 to D12.
+OTHERS = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned or same_folder"
+OTHERS += " or foreign or missing_fields or policy"
+
+
+def attacked(root: Path = ROOT) -> dict[str, Figures]:
+    """Return the figures of every attack on the release in this folder."""
+    found = {"D3 idle sockets, 64 files": idle_sockets(root)}
+    with serving(root=root) as server:
+        for name, attack in ATTACKS.items():
+            found[name] = asyncio.run(attack(server))  # type: ignore[arg-type]
+    return found
+
+
+def main(previous: str = "") -> None:
+    """Run every attack and print its figures, then run the tests of the rest.
+
+    Args:
+        previous: Commit of the previous release, which is attacked first.
+    """
+    before: dict[str, Figures] = {}
+    with ExitStack() as stack:
+        if previous and (folder := stack.enter_context(release(previous))) is not None:
+            before = attacked(folder)
+    for name, figures in attacked().items():
+        print(f"{name:50}" + f"{'before':>10}{'now':>10}" * bool(before))
         for what, value in figures.items():
-            print(f"  {what:44}{value:10.1f}")
-    # The other rows of the table need no server and are tests: D2, D6 to D8, D10 to D12.
-    tests = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned"
-    tests += " or same_folder or foreign or missing_fields or policy"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-k",
-        tests,
-        "tests/model",
-        "tests/training",
-        "tests/viz",
-    ]
-    sys.exit(subprocess.run(command, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode)
-
-
-def _on_one_server() -> list[tuple[str, Figures]]:
-    with serving() as server:
-        return [(name, asyncio.run(attack(server))) for name, attack in ATTACKS.items()]  # type: ignore[arg-type]
+            print(f"  {what:48}" + (f"{before[name][what]:10.1f}" if before else "") + f"{value:10.1f}")
+    command = ["-m", "pytest", "-q", "-k", OTHERS, "tests/model", "tests/training", "tests/viz"]
+    settings = os.environ | {"OMP_NUM_THREADS": "1"}
+    sys.exit(subprocess.run([sys.executable, *command], check=False, env=settings).returncode)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

@@ -41,6 +41,7 @@ from typing import NamedTuple
 import torch
 import tyro
 
+from model.analysis.ablation import importance
 from model.config import ModelConfig
 from model.decoding.compilation import COMPILATION
 from model.decoding.search import Candidate
@@ -150,23 +151,21 @@ def runtime(translator: Translator) -> Work:
 
 def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]:
     """Ours, greedy, without weights."""
-    return translator._search_batch(given.source, given.options, None)
+    return translator.engine.search_batch(given.source, given.options)
 
 
 def headlight_record(translator: Translator, given: Sentences) -> None:
     """Ours, greedy, as `Translator.translate` does it, but to the length that is asked for."""
     for text in given.texts:
-        source = translator._encode(text, None)
-        candidates, steps = translator._search(source, given.options, None)
+        source = translator.engine.encode(translator._source(text))
+        candidates, steps = translator.engine.search(source, given.options)
         ids = candidates[0].ids
-        translator._translation(source, ids, 0, steps or translator._read(source, ids, None))
+        translator._translation(text, source, ids, 0, steps or translator.engine.read(source, ids))
 
 
 def all_heads(translator: Translator, given: Sentences) -> None:
     """As `Translator.importance` does it, for a target that is the source."""
-    compiled = translator._compiled()
-    assert compiled is not None
-    compiled.importance(given.source, given.source)
+    importance(translator.engine.model, given.source, given.source)
 
 
 def work_of(name: str, translator: Translator) -> Work:

@@ -30,13 +30,14 @@ import psutil
 import tyro
 from playwright.async_api import async_playwright
 
-from tests.benchmarks.attack import hostile_neighbour
+from tests.benchmarks.attack import start_hostile_neighbour
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
 
 EXAMPLES = json.loads((ROOT / "assets" / "examples.json").read_text("utf-8"))
 MODEL = "de-en"
 WARM_UP = 20.0  # seconds after the start: kernels may be compiled, and models loaded
+ALONE = 45.0  # seconds of the people without the hostile neighbour
 NUMBERS = ["Zwei", "Drei", "Vier", "Fünf", "Sechs", "Acht", "Neun", "Zehn", "Elf", "Zwölf"]
 FIFTEEN_TOKENS = "{} Katzen schlafen heute auf dem warmen Dach, und der Hund spielt."
 PAUSE = (5.0, 15.0)  # seconds that a person looks at an answer
@@ -285,26 +286,32 @@ async def marathon(server: Server, translations: int) -> tuple[float, bool]:
 
 
 async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float) -> bool:
-    """Simulate people beside a hostile client; print what they notice. Returns whether all limits are met."""
+    """Simulate people beside a hostile client; print what they notice. Returns whether all limits are met.
+
+    The people come a while earlier and stay a minute longer than the neighbour, so that the server's memory
+    before and after is that with the same people.
+    """
     client, viewer = client_of(server), viewer_of(server)
+    end = time.monotonic() + ALONE + seconds + 60
     everybody = [Person(-(10**6) - number, client, viewer) for number in range(people)]
-    before, most = memory_of(server), 0.0
-    end = time.monotonic() + seconds
     lives = asyncio.gather(*(person.live(end) for person in everybody))
-    attacking = asyncio.create_task(hostile_neighbour(server, seconds))
-    while time.monotonic() < end:
+    await asyncio.sleep(ALONE)
+    before, most = memory_of(server), 0.0
+    for person in everybody:
+        person.waits.clear()
+    neighbour = start_hostile_neighbour(server, seconds)
+    while neighbour.is_alive():
         most = max(most, memory_of(server))
         await asyncio.sleep(1)
-    await asyncio.gather(lives, attacking)
-    await asyncio.sleep(60)
-    after = memory_of(server)
     waits = sorted(wait for person in everybody for each in person.waits.values() for wait in each)
     median, late = statistics.median(waits), waits[int(0.95 * (len(waits) - 1))]
-    errors = [error for person in everybody for error in person.errors]
     print(f"{people} people beside a hostile neighbour, {seconds:.0f} s, {len(waits):,} answers")
     fairness(everybody)
-    print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     print(f"wait: median {median:.2f} s, 95 % {late:.2f} s")
+    await lives
+    after = memory_of(server)
+    errors = [error for person in everybody for error in person.errors]
+    print(f"errors and lost answers: {len(errors)} {errors[:3]}")
     print(f"memory: {before:.0f} MB before, at most {most:.0f} MB, {after:.0f} MB a minute later")
     return not errors and median < 0.5 and late < 2 and most < 1200 and after < 1.1 * before
 

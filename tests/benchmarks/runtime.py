@@ -80,13 +80,9 @@ class Runtime:
         config = model.config
         self.positions = model.target_embedding.table(256).numpy()
         self.empty = np.zeros((2, config.n_decoder_layers, 1, config.n_heads, 0, config.d_head), np.float32)
-        past = torch.zeros(*self.empty.shape[:4], 3, config.d_head)
-        cross = torch.zeros(*self.empty.shape[1:4], 5, config.d_head)
         source = torch.ones(1, 5, dtype=torch.long)
         self.encoder = session(Encoder(model), (source,), {"source": {1: "s"}})
-        inputs = (source[:, :1], torch.zeros(1, 1, config.d_model), past, cross, cross)
-        axes = {"past": {4: "t"}, "key": {3: "s"}, "value": {3: "s"}}
-        self.step = session(Step(model), inputs, axes)
+        self.step = session(Step(model), step_inputs(model), STEP_AXES)
 
     def translate(self, source: Tensor, length: int) -> list[int]:
         """The ids of a translation of this length, with every weight computed on the way."""
@@ -102,13 +98,29 @@ class Runtime:
         return found
 
 
+STEP_AXES = {"past": {4: "t"}, "key": {3: "s"}, "value": {3: "s"}}
+
+
+def step_inputs(model: Transformer) -> tuple[Tensor, ...]:
+    """Inputs of one step, for a source of 5 tokens and 3 target tokens in the cache."""
+    config = model.config
+    heads = (config.n_decoder_layers, 1, config.n_heads)
+    past, cross = torch.zeros(2, *heads, 3, config.d_head), torch.zeros(*heads, 5, config.d_head)
+    return torch.ones(1, 1, dtype=torch.long), torch.zeros(1, 1, config.d_model), past, cross, cross
+
+
+def export(module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, str]], file: str) -> None:
+    """Write a module as an ONNX file."""
+    names = list(module.forward.__annotations__)[: len(inputs)]
+    torch.onnx.export(module.eval(), inputs, file, input_names=names, dynamic_axes=axes, dynamo=False)
+
+
 def session(module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, str]]) -> Any:
     """An exported module with as many threads as torch uses; idle threads sleep."""
-    names = list(module.forward.__annotations__)[: len(inputs)]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "model.onnx")
-        torch.onnx.export(module.eval(), inputs, file, input_names=names, dynamic_axes=axes, dynamo=False)
+        export(module, inputs, axes, file)
         return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +55,7 @@ def address() -> Iterator[str]:
     service = app.create(TRANSLATORS)
     url = service.launch()
     yield url
-    service.page.close()
+    service.stop()
 
 
 @pytest.fixture
@@ -82,7 +82,9 @@ const ask = async (request) => {
   if (error) throw new Error(error);
   return answer;
 };
-window.viewer = Headlight.mount(document.querySelector('.headlight'), { address: true, ask });
+window.refuse = (names) => { ask.refuses = names; };
+const { about } = window;
+window.viewer = Headlight.mount(document.querySelector('.headlight'), { address: true, ask, about });
 </script>"""
 Show = Callable[..., Page]
 
@@ -97,7 +99,8 @@ def asked() -> list[dict[str, Any]]:
 def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Iterator[Show]:
     """A function that shows a translation in the viewer alone, with a backend but without Gradio.
 
-    The test fails if a script fails or loads from elsewhere. `address` is what follows the # of the link.
+    The test fails if a script fails or loads from elsewhere. `address` is what follows the # of the link,
+    `about` what is known of the models.
     """
     trouble: list[str] = []
     pages: list[Page] = []
@@ -115,6 +118,7 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
         address: str = "",
         width: int = 1440,
         scheme: Literal["light", "dark"] = "light",
+        about: Mapping[str, Any] | None = None,
     ) -> Page:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         pages.append(page)
@@ -122,6 +126,7 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
         page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
+        page.add_init_script(f"window.about = {json.dumps(about or {})}")
         page.expose_function("askBackend", answer)
         page.goto(f"{file.as_uri()}#{address}")
         draw(page, translation, model)

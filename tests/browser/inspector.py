@@ -42,6 +42,14 @@ def open_panel(page: Page, name: str) -> Locator:
     return panel
 
 
+def ask(page: Page, panel: str, question: str) -> Locator:
+    """Open a question of a panel, wait for its answer; return its element."""
+    found = open_panel(page, panel).locator(".hl-question").filter(has_text=question)
+    found.locator("summary").click()
+    expect(found.locator(".hl-answer:not(.hl-stale) > :not(p)").first).to_be_visible()
+    return found
+
+
 def status(page: Page) -> Locator:
     """Return the status line: the open request, an error, or the record that is shown."""
     return page.locator(".hl-status")

@@ -36,7 +36,7 @@ def a_cell_explained(page: Page) -> None:
 
 
 def a_muted_layer(page: Page) -> None:
-    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="Try all").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Decoder", exact=True).click()
@@ -81,7 +81,7 @@ def main() -> None:
             view.screenshot(path=TARGET / f"{name}.png")
             print(TARGET / f"{name}.png")
         browser.close()
-    service.page.close()
+    service.stop()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
-from app import CAPTIONS, EXAMPLES, MODELS
+from app import ASSETS, MODELS
 from model import Translator
 from tests.browser.conftest import is_outside
 from viz.static.site import write_site
@@ -50,7 +50,7 @@ def translators(*names: str) -> dict[str, Translator]:
 
 
 def write(folder: Path, models: dict[str, Translator], single: bool = False) -> Path:
-    write_site(list(models.values()), folder, EXAMPLES, CAPTIONS, single=single)
+    write_site(list(models.values()), folder, ASSETS, single=single)
     return folder
 
 
@@ -63,10 +63,11 @@ def expect_translation(page: Page, text: str) -> None:
     expect(page.locator(".hl-translation")).to_have_text(text, timeout=30_000)
 
 
-# Codes of weights, as lists of numbers.
+# Codes of weights, in base64.
 ASK = """async (requests) => {
+  const textOf = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
   const plain = (value) => {
-    if (value instanceof ArrayBuffer) return Array.from(new Uint8Array(value));
+    if (value instanceof ArrayBuffer) return { base64: btoa(textOf(new Uint8Array(value))) };
     if (Array.isArray(value)) return value.map(plain);
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
@@ -84,8 +85,9 @@ ASK = """async (requests) => {
 
 
 def ask_page(page: Page, requests: list[dict[str, Any]]) -> list[Any]:
-    """The replies of the engine in the page's Worker."""
-    return list(json.loads(page.evaluate(ASK, requests)))
+    """The replies of the engine in the page's Worker, some at a time: Playwright has no room for hundreds."""
+    parts = [requests[start : start + 20] for start in range(0, len(requests), 20)]
+    return [reply for part in parts for reply in json.loads(page.evaluate(ASK, part))]
 
 
 class Visitor:

@@ -14,11 +14,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import app
+from model import Translator
 from model.decoding.progress import WorkCancelled, report
 from model.marian.importer import import_model
 from model.storage.checkpoint import CARD, CONFIG
 from tests.browser.conftest import TRANSLATORS, is_outside
 from tests.browser.screen import FIRST
+from tests.browser.static_site import Visitor, expect_translation, served, write
 from tests.model.marian.checkpoints import write_checkpoint
 from tests.viz.fakes import FakeTranslator
 
@@ -166,6 +168,25 @@ def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
     expect(page.locator(".hl-roles")).to_contain_text("layer 3, head 1: taught to align")
     page.get_by_role("button", name="Decoder", exact=True).click()
     expect(page.locator(".hl-roles")).not_to_contain_text("taught")
+
+
+def test_the_page_without_a_server_has_the_languages(browser: Browser, models: Path, tmp_path: Path) -> None:
+    imported = {name: Translator.load(models / name) for name in (NAME, HOSTILE)}
+    translated = {code: imported[NAME].translate(f"{code} {FIRST}").text for code in (">>fra<<", ">>ita<<")}
+    visitor = Visitor(browser)
+    with served(write(tmp_path / "site", imported)) as site:
+        page = visitor.visit(site)
+        expect_translation(page, translated[">>fra<<"])
+        groups = page.locator("#hl-model optgroup").evaluate_all("all => all.map(({ label }) => label)")
+        assert groups == ["Imported"]
+        assert MARKUP in page.locator("#hl-model option").all_text_contents()
+        page.get_by_label("Target language").select_option(">>ita<<")
+        expect_translation(page, translated[">>ita<<"])
+        expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
+        expect(page.get_by_label("Sentence", exact=True)).to_have_value(FIRST)
+        assert "to=ita" in page.url
+    visitor.close()
+    assert not visitor.trouble
 
 
 def test_work_over_all_heads_says_how_far_it_is_and_can_be_cancelled(page: Page) -> None:

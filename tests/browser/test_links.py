@@ -142,7 +142,7 @@ def test_a_link_holds_forced_tokens_and_what_is_muted_then(show: Show):
     expect(status(page)).to_contain_text("forced “perhaps” at step 1")
     choose(page, "Cross", 2, 3)
     page.keyboard.press("m")
-    open_panel(page, "Mute").get_by_role("button", name="Show its attention").click()
+    open_panel(page, "What if").get_by_role("button", name="Show its attention").click()
     expect(status(page)).to_contain_text("forced “perhaps” at step 1, with 1 head muted")
     again = reopened(page, show)
     again.get_by_role("button", name="Show it without muting").first.click()

@@ -210,7 +210,7 @@ def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
 
 def test_a_server_out_of_reach_is_one_sentence(opened: Page):
     opened.route("**/component_server**", lambda route: route.abort())
-    opened.get_by_role("tab", name="Mute").click()
+    opened.get_by_role("tab", name="What if").click()
     opened.get_by_role("button", name="All of layer").click()
     expect(opened.locator(".hl-status")).to_contain_text("The server does not answer.")
 
@@ -259,7 +259,7 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
     assert link == opened.evaluate("location.href")
     expect(file.get_by_role("button", name="Norm")).to_have_attribute("title", NO_MODEL)
-    file.get_by_role("tab", name="Mute").click()
+    file.get_by_role("tab", name="What if").click()
     expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)
     assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
     file.screenshot(path=ARTIFACTS / "exported.png")
@@ -332,7 +332,7 @@ def test_without_a_model_the_page_says_how_to_train_one(browser: Browser):
     expect(view.get_by_role("alert").filter(visible=True)).to_contain_text("python -m training train")
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
-    service.page.close()
+    service.stop()
 
 
 def test_a_broken_model_stays_named_after_another_one_translates(browser: Browser):
@@ -343,7 +343,7 @@ def test_a_broken_model_stays_named_after_another_one_translates(browser: Browse
     view.locator(".hl-thumbnail").first.wait_for()
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
     view.close()
-    service.page.close()
+    service.stop()
 
 
 @pytest.mark.parametrize(

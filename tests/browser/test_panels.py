@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 RESULT = TRANSLATORS["de-en"].translate(FIRST)
 MEASURES = measure_heads(RESULT.attention, torch.tensor([token.id for token in RESULT.attention.source]))
-PANELS = ("Head", "Cell", "Step", "Mute", "Training")
+PANELS = ("Head", "Cell", "Step", "What if", "Training")
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_several_heads_have_the_mean_of_their_measures(page: Page):
 
 
 def test_opening_panels_and_choosing_heads_sends_no_request(page: Page, asked: list):
-    for name in ("Head", "Step", "Mute"):
+    for name in ("Head", "Step", "What if"):
         open_panel(page, name)
         choose(page, "Encoder", 2, 3)
         page.locator(".hl-field").hover()
@@ -131,7 +131,7 @@ def test_opening_panels_and_choosing_heads_sends_no_request(page: Page, asked: l
 
 def test_an_open_request_is_shown_and_can_be_cancelled(page: Page):
     page.evaluate(HOLD)
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     page.keyboard.press("m")
     expect(status(page)).to_contain_text("Translating with heads muted")
     page.get_by_role("button", name="Cancel").click()
@@ -143,7 +143,7 @@ def test_an_open_request_is_shown_and_can_be_cancelled(page: Page):
 
 def test_a_late_answer_about_the_previous_sentence_is_ignored(page: Page):
     page.evaluate(HOLD)
-    open_panel(page, "Mute").get_by_role("button", name="Try all").click()
+    open_panel(page, "What if").get_by_role("button", name="Try all").click()
     draw(page, TRANSLATORS["de-en"].translate("Guten Tag."))
     expect(status(page)).to_have_text("the model’s own translation")
     page.evaluate(RELEASE)
@@ -152,7 +152,7 @@ def test_a_late_answer_about_the_previous_sentence_is_ignored(page: Page):
 
 def test_only_the_answer_to_the_newest_request_of_a_name_is_shown(page: Page):
     page.evaluate(HOLD)
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     page.keyboard.press("m")
     panel.get_by_role("button", name="All of layer").click()
     page.evaluate(RELEASE)
@@ -161,7 +161,7 @@ def test_only_the_answer_to_the_newest_request_of_a_name_is_shown(page: Page):
 
 
 def test_an_error_is_one_sentence_and_keeps_the_last_result(page: Page):
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     page.keyboard.press("m")
     expect(panel.locator("ins")).to_have_text("silent")
     page.evaluate(FAIL, "The model is asleep; wake it.")

@@ -7,8 +7,9 @@ from playwright.sync_api import Page, expect
 
 from model.results import Head
 from tests.browser.conftest import TRANSLATORS, Show
-from tests.browser.inspector import TEXT, number, open_panel, tiny
+from tests.browser.inspector import TEXT, ask, number, open_panel, signed, tiny
 from tests.browser.screen import cell, choose
+from viz.instruments import score_values, writing_values
 
 pytestmark = pytest.mark.browser
 
@@ -100,3 +101,50 @@ def test_a_cell_without_query_and_key_says_why(page: Page, asked: list):
     page.keyboard.press("a")
     expect(panel).to_contain_text("choose one head")
     assert asked == []
+
+
+CELLS = [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)]
+
+
+def group(part: dict) -> str:
+    """Return the line of the small matrix that a part is in."""
+    layer = (part["layer"] or 0) + 1
+    names = {"head": f"{part['kind'].capitalize()} {layer}", "feed forward": f"Feed-fwd {layer}"}
+    return {**names, "bias": "biases"}.get(part["name"], part["name"])
+
+
+@pytest.mark.parametrize(("kind", "layer", "head", "row", "column"), CELLS)
+def test_the_parts_of_a_score(page: Page, kind: str, layer: int, head: int, row: int, column: int):
+    choose(page, kind, layer, head)
+    pin(page, row, column)
+    why = ask(page, "Cell", "Why does it look there?")
+    asked = Head(kind.lower(), layer - 1, head - 1), row, column
+    found = score_values(tiny(), TEXT, RESULT.ids, *asked)
+    expect(why.locator(".hl-fact .hl-number")).to_have_text(number(found["score"]))
+    cells: dict[str, float] = {}
+    for query, values in zip(found["query_parts"], found["matrix"], strict=True):
+        for key, value in zip(found["key_parts"], values, strict=True):
+            name = f"{group(query)} × {group(key)}"
+            cells[name] = cells.get(name, 0) + value
+    names = [cell.get_attribute("aria-label") or "" for cell in why.locator(".hl-map-cell").all()]
+    assert [name.split(": ")[0] for name in names] == list(cells)
+    values = [float(name.split(": ")[1].replace("−", "-")) for name in names]
+    assert values == pytest.approx(list(cells.values()), abs=1.1e-4)  # a sum of rounded numbers
+    assert sum(cells.values()) == pytest.approx(found["score"], abs=1e-4)
+    largest = sorted((abs(value) for line in found["matrix"] for value in line), reverse=True)[:5]
+    pairs = why.get_by_label("Strongest pairs").locator(".hl-number").all_inner_texts()
+    assert [abs(float(text.replace("−", "-"))) for text in pairs] == pytest.approx(largest, abs=0.0051)
+
+
+@pytest.mark.parametrize(("kind", "layer", "head", "row", "column"), CELLS)
+def test_what_a_head_writes(page: Page, kind: str, layer: int, head: int, row: int, column: int):
+    choose(page, kind, layer, head)
+    pin(page, row, column)
+    what = ask(page, "Cell", "What does it write from there?")
+    asked = Head(kind.lower(), layer - 1, head - 1), row, column
+    found = writing_values(tiny(), TEXT, RESULT.ids, *asked)
+    for name in ("up", "down"):
+        numbers = what.get_by_label(f"Words pushed {name}").locator(".hl-number")
+        expect(numbers).to_have_text([signed(change, 2) for _, change in found[name]])
+    expect(what.locator(".hl-fact .hl-number")).to_have_text([number(found["norm"]), number(found["weight"])])
+    expect(what.get_by_text("source language")).to_have_count(int(kind == "Encoder"))

@@ -6,6 +6,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
+from model.instruments import intervene, mean_baseline, sentence_baseline
 from model.results import Head
 from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import (
@@ -55,7 +56,7 @@ def head_that_matters() -> Head:
 def test_a_muted_head_is_struck_out_and_the_translation_changes(page: Page):
     head = head_that_matters()
     choose(page, head.kind.capitalize(), head.layer + 1, head.head + 1)
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     page.evaluate(KEEP)
     panel.get_by_role("button", name=f"Head {head.head + 1}", exact=True).click()
     expected = tiny().mute(TEXT, [head])
@@ -76,7 +77,7 @@ def test_a_muted_head_is_struck_out_and_the_translation_changes(page: Page):
 
 def test_a_layer_a_column_and_a_selection_at_once(page: Page):
     choose(page, "Cross", 2, 3)
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     panel.get_by_role("button", name="All of layer 2").click()
     assert mutes(page) == [["cross", 1, 0], ["cross", 1, 1], ["cross", 1, 2]]
     expect(panel.get_by_role("button", name="All of layer 2")).to_have_attribute("aria-pressed", "true")
@@ -111,7 +112,7 @@ def test_the_head_card_shows_what_muting_changes(page: Page):
 def test_the_muted_translation_shows_its_own_attention(page: Page):
     head = head_that_matters()
     choose(page, head.kind.capitalize(), head.layer + 1, head.head + 1)
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     page.keyboard.press("m")
     expect(panel.locator("ins").first).to_be_visible()
     page.evaluate(KEEP)
@@ -138,7 +139,7 @@ def test_given_tokens_stay_in_force_when_a_head_is_muted(page: Page, asked: list
     expect(status(page)).to_contain_text("forced")
     forced = tiny().translate(TEXT, prefix=[other.id])
     page.keyboard.press("m")
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     expected = tiny().mute(TEXT, [head], target=forced.ids, prefix=[other.id])
     assert expected.ablated.ids[0] == other.id
     expect(panel.locator("ins")).to_have_text([text for text, changed in expected.ablated_words if changed])
@@ -154,14 +155,14 @@ def test_given_tokens_stay_in_force_when_a_head_is_muted(page: Page, asked: list
     page.get_by_role("button", name="Show its attention").click()
     own = tiny().score(TEXT, "door")
     page.keyboard.press("m")
-    expect(open_panel(page, "Mute").locator(".hl-outcome")).to_contain_text("All tokens are given")
+    expect(open_panel(page, "What if").locator(".hl-outcome")).to_contain_text("All tokens are given")
     assert asked[-1]["prefix"] == list(own.ids)
 
 
 def test_a_mute_that_fails_is_undone(page: Page):
     sentence = "The server does not answer. Is the page still running?"
     choose(page, "Cross", 1, 1)
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     page.keyboard.press("m")
     expect(panel.locator(".hl-outcome strong")).to_be_visible()
     page.evaluate(FAIL, sentence)
@@ -179,7 +180,7 @@ def test_a_mute_that_fails_is_undone(page: Page):
 
 
 def test_a_mute_that_is_cancelled_is_undone(page: Page):
-    open_panel(page, "Mute")
+    open_panel(page, "What if")
     page.evaluate(HOLD)
     page.keyboard.press("m")
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
@@ -190,7 +191,7 @@ def test_a_mute_that_is_cancelled_is_undone(page: Page):
 
 
 def test_a_new_sentence_is_muted_too(page: Page, asked: list):
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     choose(page, "Cross", 1, 1)
     page.keyboard.press("m")
     expect(panel.locator(".hl-outcome strong")).to_be_visible()
@@ -202,7 +203,7 @@ def test_a_new_sentence_is_muted_too(page: Page, asked: list):
 
 
 def test_the_head_map_has_a_value_for_each_head(page: Page):
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     panel.get_by_role("button", name="Try all 30 heads").click()
     values = tiny().importance(TEXT, RESULT.ids)
     for kind in ("encoder", "decoder", "cross"):
@@ -219,7 +220,7 @@ def test_the_head_map_has_a_value_for_each_head(page: Page):
 
 
 def test_the_head_map_chooses_a_head(page: Page):
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     panel.get_by_role("button", name="Try all 30 heads").click()
     cell = panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell").nth(4)
     cell.hover()
@@ -230,3 +231,59 @@ def test_the_head_map_chooses_a_head(page: Page):
         panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)
     ).to_have_count(1)
     expect(open_panel(page, "Head")).to_contain_text("rank by importance")
+
+
+EVERYDAY = ["Ein Hund läuft.", "Die Äpfel kosten 2,50 Euro"]
+
+
+@pytest.fixture
+def with_sample(show: Show) -> Page:
+    return show(RESULT, model="tiny", about={"tiny": {"everyday": EVERYDAY}})
+
+
+def test_a_head_gives_its_mean_instead(with_sample: Page, asked: list):
+    page = with_sample
+    choose(page, "Cross", 1, 2)
+    panel = open_panel(page, "What if")
+    page.keyboard.press("m")
+    panel.get_by_label("What they give").select_option("mean")
+    expected = intervene(tiny(), TEXT, [Head("cross", 0, 1)], mean_baseline(tiny(), EVERYDAY))
+    outcome = panel.locator(".hl-outcome:not(.hl-stale)")
+    expect(outcome.locator("h3")).to_have_text("With 1 head set to the mean")
+    expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
+    expect(outcome).to_contain_text("the mean of each head over 2 sentences of the project")
+    assert [each["do"] for each in asked] == ["mute", "intervene"]
+    panel.get_by_label("What they give").select_option("zero")
+    zero = sum(tiny().mute(TEXT, [Head("cross", 0, 1)]).differences)
+    expect(outcome.locator("strong")).to_have_text(signed(zero))
+    expect(outcome).to_contain_text("Baseline: nothing, in all rows.")
+
+
+def test_a_head_gives_what_it_gives_for_another_sentence_in_one_row(with_sample: Page):
+    page, other = with_sample, "Ein Hund."
+    choose(page, "Decoder", 2, 1)
+    panel = open_panel(page, "What if")
+    page.locator(".hl-row-label").nth(1).click()
+    page.keyboard.press("m")
+    panel.get_by_label("What they give").select_option("sentence")
+    expect(panel.locator(".hl-outcome")).to_contain_text("Type another sentence above.")
+    panel.get_by_label("Text to patch from").fill(other)
+    page.keyboard.press("Enter")
+    baseline, head = sentence_baseline(tiny(), other), Head("decoder", 1, 0)
+    outcome = panel.locator(".hl-outcome:not(.hl-stale)")
+    for row in (None, 1):
+        expected = intervene(tiny(), TEXT, [head], baseline, row)
+        expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
+        expect(outcome).to_contain_text(f"“{other}” (“{baseline.translation}”)")
+        panel.get_by_role("button", name="Only in row").click()
+    expect(outcome).to_contain_text("in all rows")
+
+
+def test_a_link_opens_what_heads_give_instead(show: Show):
+    link = "v=2&model=tiny&kind=cross&layer=1&head=2&panel=mute&mute=cross.1.2"
+    link += "&instead=sentence&by=Ein+Hund.&only=2"
+    page = show(RESULT, "tiny", link)
+    expected = intervene(tiny(), TEXT, [Head("cross", 0, 1)], sentence_baseline(tiny(), "Ein Hund."), 1)
+    outcome = page.locator(".hl-outcome:not(.hl-stale)")
+    expect(outcome.locator("strong")).to_have_text(signed(sum(expected.differences)))
+    assert page.evaluate("location.hash").endswith("only=2&panel=mute")

@@ -13,8 +13,11 @@ from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
 from tests.browser.screen import FIRST, choose, point
 from tests.viz.fakes import FakeTranslator, random_translation
+from viz.about import NO_TRAINING
 from viz.payload import encode_measures
-from viz.server import handlers
+from viz.server.handlers import HANDLERS
+from viz.server.handlers.records import payload_of
+from viz.server.handlers.registry import Work
 from viz.server.validation import TrainingSentenceRequest, TrainingStepRequest
 
 pytestmark = pytest.mark.browser
@@ -40,7 +43,7 @@ def training(*_: Any) -> dict[str, Any]:
 
 
 def training_step(translator: FakeTranslator, request: TrainingStepRequest) -> dict[str, Any]:
-    return handlers.payload_of(translator, request, recorded(request.step, request.sentence))
+    return payload_of(translator, request, recorded(request.step, request.sentence))
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +52,8 @@ def _with_training(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, "training_step", training_step)
 
 
-def answer_with(monkeypatch: pytest.MonkeyPatch, name: str, work: handlers.Work) -> None:
-    monkeypatch.setitem(handlers.HANDLERS, name, replace(handlers.HANDLERS[name], work=work))
+def answer_with(monkeypatch: pytest.MonkeyPatch, name: str, work: Work) -> None:
+    monkeypatch.setitem(HANDLERS, name, replace(HANDLERS[name], work=work))
 
 
 @pytest.fixture
@@ -180,7 +183,7 @@ def test_nothing_else_can_be_asked_of_a_model_in_training(page: Page, asked: lis
     open_panel(page, "Training")
     to_step(page, 1)
     expect(status(page)).to_contain_text("training, step 1")
-    panel = open_panel(page, "Mute")
+    panel = open_panel(page, "What if")
     expect(panel).to_contain_text("a model in training")
     expect(panel.get_by_role("button", name="All of layer")).to_be_disabled()
     page.keyboard.press("m")
@@ -215,7 +218,7 @@ def test_a_notice_below_the_curves_says_what_is_missing(page: Page, monkeypatch:
 def test_a_missing_training_record_is_reported_and_not_requested_again(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
-    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": handlers.NO_TRAINING}
+    nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "notice": NO_TRAINING}
     answer_with(monkeypatch, "training", lambda *_: nothing)
     panel = open_panel(page, "Training")
     expect(panel).to_have_text("This model came without a record of its training.")

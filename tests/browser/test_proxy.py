@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 from gradio_client import Client
@@ -64,14 +65,13 @@ class Proxy(BaseHTTPRequestHandler):
 def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("GRADIO_ROOT_PATH", PATH)
     service = app.create(TRANSLATORS)
-    service.launch()
-    Proxy.port, Proxy.passed_by = service.page.server_port, []
+    Proxy.port, Proxy.passed_by = urlsplit(service.launch()).port, []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}{PATH}/"
     server.shutdown()
     server.server_close()
-    service.page.close()
+    service.stop()
 
 
 def test_page_and_api_work_under_a_path(browser: Browser, proxied: str):

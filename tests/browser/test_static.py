@@ -17,6 +17,7 @@ from viz.static.site import portable
 pytestmark = pytest.mark.browser
 
 FIRST_PICTURE = 400_000  # bytes
+ENGINE = "**/engine.js"
 WEIGHTS = "**/reverse/model.safetensors*"
 WORD, SENTENCE = "headlight", "Der alte Mann kauft morgen einen neuen Hut."
 BROKEN = {
@@ -51,21 +52,24 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
     assert not visitor.trouble
 
 
-def test_the_first_picture_needs_no_model_and_the_model_comes_with_a_bar(visitor, address, models):
+def test_the_first_picture_needs_no_engine_and_the_model_comes_with_a_bar(visitor, address, models):
     arrived: list[int] = []
     held: list[Route] = []
     page = visitor.page()
     page.on("response", lambda response: arrived.append(int(response.headers.get("content-length", 0))))
-    page.route(WEIGHTS, lambda route: held.extend([route]))
+    for file in (ENGINE, WEIGHTS):
+        page.route(file, lambda route: held.extend([route]))
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()
     expect_translation(page, models["reverse"].translate(app.EXAMPLES["reverse"][0]).text)
     assert 0 < sum(arrived) < FIRST_PICTURE
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    held.pop().continue_()
     expect(page.get_by_role("status").filter(has_text="reverse: 0.0 of 1.9 MB")).to_be_visible()
-    held[0].continue_()
+    held.pop().continue_()
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
-    expect(page.locator("#hl-site-progress")).to_be_hidden()
+    expect(page.locator("#hl-progress")).to_be_hidden()
 
 
 def test_a_model_is_fetched_when_it_is_chosen(visitor, address, models):
@@ -122,12 +126,12 @@ def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_pat
     page = visitor.visit((tmp_path / "single" / "headlight.html").as_uri() + "#kind=cross&layer=1&head=1")
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
-    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="All of layer 1").click()
     muted = models["reverse"].mute(WORD, [("cross", 0, head) for head in range(4)])
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.get_by_role("button", name="Show its attention").click()
     expect_translation(page, muted.ablated.text)
-    page.get_by_role("button", name="Show the model’s translation").click()
+    page.get_by_role("button", name="Show it without muting").click()
     page.get_by_role("button", name="Try all 24 heads").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible()

@@ -17,7 +17,15 @@ from playwright.sync_api import Browser, Page, expect
 import app
 from model import Translator, list_models
 from tests import hostile
-from tests.browser.static_site import Visitor, ask_page, served, translators, write
+from tests.browser.static_site import (
+    Visitor,
+    ask_page,
+    expect_translation,
+    served,
+    submit,
+    translators,
+    write,
+)
 from tests.viz.engine.engine import differences, unpacked
 from viz.payload import to_json
 from viz.server.backend import Backend
@@ -33,10 +41,11 @@ QUESTIONS: list[dict[str, Any]] = [
     {"do": "score", "target": "A dog."},
     {"do": "training"},
     {"do": "training_step", "step": 0, "sentence": 0},
+    {"do": "training_heads", "sentence": 0},
 ]
 LINK = {"model": "reverse", "text": "umbrella", "kind": "cross", "layer": 2, "head": 3, "row": 2, "column": 4}
 MUTED = {"mute": "cross.1.1", "panel": "mute"}
-TYPE = "text => { document.getElementById('hl-site-sentence').value = JSON.parse(text); }"
+TYPE = "text => { document.querySelector('#hl-sentence input').value = JSON.parse(text); }"
 RAN = f"window.{hostile.CANARY} !== undefined"
 
 
@@ -53,10 +62,9 @@ def address(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def gradio(models: dict[str, Translator]) -> Iterator[str]:
-    page = app.build(models)
-    _, url, _ = page.launch(server_name="127.0.0.1", prevent_thread_lock=True, **app.launch_options())
-    yield url
-    page.close()
+    service = app.create(models)
+    yield service.launch()
+    service.stop()
 
 
 @pytest.fixture
@@ -91,7 +99,7 @@ def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, a
     page.goto(f"{address}?again#{link}")
     expect(page.locator(".hl-translation")).to_be_visible()
     assert not page.evaluate(f"() => {RAN}")
-    assert page.locator(".headlight").locator("img, script, iframe").count() == 0
+    assert page.locator("#hl-viewer").locator("img, script, iframe").count() == 0
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (380, "light")])
@@ -106,8 +114,43 @@ def picture(page: Page, url: str) -> np.ndarray:
     page.goto(f"{url}#{urlencode(LINK | MUTED)}")
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
-    shot = page.locator(".headlight").screenshot(animations="disabled")
+    shot = page.locator("#hl-viewer .headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
+
+
+def test_the_page_with_a_server_gives_a_file_that_translates_on(visitor, gradio, models, tmp_path):
+    page = visitor.visit(f"{gradio}#{urlencode(LINK | {'beam': 3})}")
+    translation = models["reverse"].translate(LINK["text"], beam_size=3)
+    expect_translation(page, translation.text)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Page that translates on, offline (HTML, 4 MB)").click()
+    path = tmp_path / download.value.suggested_filename
+    assert path.name == "headlight-reverse-umbrella-with-model.html"
+    download.value.save_as(path)
+    assert 3e6 < path.stat().st_size < 4e6
+    page = visitor.visit(path.as_uri())
+    expect_translation(page, translation.text)
+    assert "layer=2&head=3" in page.evaluate("location.hash")
+    submit(page, "lantern")
+    expect_translation(page, models["reverse"].translate("lantern", beam_size=3).text)
+
+
+def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, address, models):
+    """The forced beginning, the options and the panel, also when the link is opened in the page itself."""
+    ids = list(models["reverse"].translate("lantern").ids)
+    forced = {"model": "reverse", "text": "umbrella", "beam": 2, "forced": ".".join(map(str, ids[:2]))}
+    expected = models["reverse"].translate("umbrella", 2, prefix=ids[:2]).text
+    page = visitor.visit(f"{address}#{urlencode(forced | {'kind': 'cross', 'layer': 2, 'head': 3})}")
+    expect_translation(page, expected)
+    expect(page.get_by_label("Beam size")).to_have_value("2")
+    assert f"forced={forced['forced']}" in page.evaluate("location.hash")
+    link = urlencode({"model": "de-en", "text": "Guten Tag!", "kind": "encoder", "layer": 1, "head": 1})
+    page.evaluate("link => { location.hash = link; }", link)
+    expect_translation(page, models["de-en"].translate("Guten Tag!").text)
+    expect(page.get_by_label("Model")).to_have_value("de-en")
+    page.go_back()
+    expect_translation(page, expected)
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_values_and_bars_say_what_they_are(show: Show):
         re.compile(r"The longest bar is [\d.]+; other heads have other scales\.")
     )
     page.keyboard.press("m")
-    muted = open_panel(page, "Mute")
+    muted = open_panel(page, "What if")
     expect(muted).to_contain_text("The longest bar is 0.50 nats; other heads have other scales.")
     expect(open_panel(page, "Step")).to_contain_text("in nats: 1 nat is a factor of 2.72. The score")
     measure = open_panel(page, "Head").locator(".hl-measure summary").first
@@ -84,7 +84,7 @@ def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
     page.locator(".hl-thumbnail").first.wait_for()
     expect(page.locator(".hl-readout")).to_contain_text("Tap a cell")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for name in ("Cell", "Step", "Mute"):
+    for name in ("Cell", "Step", "What if"):
         open_panel(page, name)
     page.get_by_role("button", name="How to read this").click()
     said = page.locator(".headlight").last.evaluate("node => node.textContent")

@@ -110,7 +110,7 @@ def test_a_muted_head_is_struck_out_until_it_is_unmuted(show: Show):
 def test_importance_colours_heads_and_sorts_them(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 1, 1)
-    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="Try all 96 heads").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible()
     colour = "one => getComputedStyle(one.querySelector('.hl-mark')).backgroundColor"

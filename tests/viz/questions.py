@@ -29,6 +29,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "cell": {"ids": IDS, "kind": "decoder", "layer": 2, "head": 1, "row": 2, "column": 1},
     "beams": {"beam_size": 3},
     "export": {"prefix": IDS[:2], "heads": [], "address": "http://127.0.0.1:7860/"},
+    "portable": {"view": "#kind=cross&layer=1&head=2"},
     "lens": {"ids": IDS},
     "contributions": {"ids": IDS, "step": 1, "word": IDS[1], "other": 5},
     "score_split": {"ids": IDS, "kind": "cross", "layer": 2, "head": 1, "row": 2, "column": 1},

@@ -18,7 +18,7 @@ from model.results import AttentionRecord, Token
 from viz.charts.head_maps import FONT, INK, LAMP
 
 
-def head(record: AttentionRecord, kind: str, layer: int, head: int) -> go.Figure:
+def head_figure(record: AttentionRecord, kind: str, layer: int, head: int) -> go.Figure:
     """Return one head's matrix with its tokens on both axes."""
     rows, columns = labels(record, kind)
     figure = go.Figure(_heatmap(record, kind, layer, head))

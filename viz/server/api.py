@@ -1,7 +1,8 @@
-"""The named endpoints of the page's HTTP API; each sends one of the viewer's requests.
+"""What the viewer asks the server, and the named endpoints of the HTTP API, which ask the same.
 
-Clients call them by Gradio's protocol, but not through Gradio's queue, which computes and keeps results that
-nobody reads: a call is computed when its client reads it, and cancelled when the client disconnects.
+Both keep Gradio's protocol and bypass Gradio. Its queue computes and keeps results that nobody reads: here a
+call is computed when its client reads it, and cancelled when the client disconnects. Its threads, through
+which each request would pass, wait for Python's lock while models compute.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from model.errors import UserError, quote_untrusted
-from viz.server.scheduler import BUSY, Scheduler
+from viz.server.scheduler import BUSY, RefusedError, Scheduler
 
 MAX_UNREAD = 64  # calls that no client reads yet; a further one replaces the oldest
 UNREAD_SECONDS = 20
@@ -101,6 +102,25 @@ class Api:
         return answer
 
 
+def viewer_functions(scheduler: Scheduler) -> list[Callable[[Any], Awaitable[Response]]]:
+    """Return the functions that the viewer calls by their names."""
+
+    async def ask(request: Any) -> Response:
+        try:
+            return Response(await scheduler.ask(request), media_type="application/json")
+        except RefusedError as refusal:
+            return JSONResponse({"error": str(refusal)}, 503 if scheduler.is_stopping else 200)
+
+    async def queue_position(request: Any) -> Response:
+        return JSONResponse(scheduler.queue_position(request))
+
+    async def cancel(request: Any) -> Response:
+        scheduler.cancel(request)
+        return JSONResponse(None)
+
+    return [ask, queue_position, cancel]
+
+
 @dataclass
 class Call:
     """A call of an endpoint, which waits for its client to read the result."""
@@ -112,10 +132,11 @@ class Call:
 
 
 class Calls:
-    """Gradio's protocol of calls, of which all routes are served here."""
+    """The routes of Gradio's protocol that cause work."""
 
     def __init__(self, api: Api, functions: Mapping[int, str]) -> None:
         self.endpoints = {endpoint.__name__: endpoint for endpoint in api.endpoints}
+        self.viewer = {function.__name__: function for function in viewer_functions(api.scheduler)}
         self.functions = functions  # the numbers under which Gradio's clients know the endpoints
         self.unread: OrderedDict[str, Call] = OrderedDict()
         self.reading: dict[str, list[Call]] = {}  # by session: its further calls
@@ -126,9 +147,20 @@ class Calls:
         return [
             *(Route(f"{root}/call/{v2}{{name}}", self.start, methods=["POST"]) for v2 in ("v2/", "")),
             *(Route(f"{root}/call/{v2}{{name}}/{{call}}", self.read, methods=["GET"]) for v2 in ("v2/", "")),
+            Route(f"{root}/component_server", self.ask, methods=["POST"]),
             Route(f"{root}/queue/join", self.join, methods=["POST"]),
             Route(f"{root}/queue/data", self.read_session, methods=["GET"]),
         ]
+
+    async def ask(self, request: Request) -> Response:
+        """Answer the viewer."""
+        body = await request.json()
+        body = body if isinstance(body, dict) else {}
+        name = body.get("fn_name")
+        if not isinstance(name, str) or name not in self.viewer:
+            known = ", ".join(self.viewer)
+            raise HTTPException(404, f"The viewer has no function {quote_untrusted(name)}; it has: {known}.")
+        return await self.viewer[name](body.get("data"))
 
     async def start(self, request: Request) -> Response:
         """Note a call whose result is read on its own: a list of arguments, or for v2 an object."""

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-import viz.server.instruments  # noqa: F401 - registers its handlers
 from model import Translator
 from model.errors import UserError, quote_untrusted
 from viz.server import validation

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
-from starlette.responses import JSONResponse, Response
 
-from viz.server.scheduler import RefusedError, Scheduler
+from viz.about import Choices
+from viz.server.api import viewer_functions
+from viz.server.scheduler import Scheduler
 from viz.viewer import head
-
-Choices = Sequence[tuple[str, str]]
 
 MOUNT = """
 const ask = Headlight.asker(server);
@@ -85,25 +84,12 @@ def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> 
     `about` has what is known of each model, by its name; see `viz.about`.
     Its `submit` event says that the page's address asks for another translation.
     """
-
-    async def ask(request: Any) -> Response:
-        try:
-            return Response(await scheduler.ask(request), media_type="application/json")
-        except RefusedError as refusal:
-            return JSONResponse({"error": str(refusal)}, 503 if scheduler.is_stopping else 200)
-
-    async def queue_position(request: Any) -> int | str | None:
-        return scheduler.queue_position(request)
-
-    async def cancel(request: Any) -> None:
-        scheduler.cancel(request)
-
     return gr.HTML(
         html_template='<div class="headlight"></div>',
         head=head(),  # without the style sheets, which the page loads first so that nothing is drawn unstyled
         js_on_load=MOUNT,
         apply_default_css=False,
-        server_functions=[ask, queue_position, cancel],
+        server_functions=viewer_functions(scheduler),
         about=about,
         **arguments,
     )

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MAX_CONNECTIONS = 1000
 # Sixty people behind one router have one address, and a browser opens up to six connections.
 MAX_PER_ADDRESS = 400
+AT_ONCE = 128  # connections that the event loop accepts before it counts them
 HEADER_SECONDS = 10  # from the connection, or the end of the last response, to the end of a request's header
 STALL_SECONDS = 20  # in which a client takes nothing of what is being sent to it
 
@@ -106,9 +107,6 @@ class LimitedConnection(H11Protocol):
         elif self.is_idle and self._waiting is None:
             self._waiting = self.loop.call_later(HEADER_SECONDS, self.drop, "no request within the time")
             self.idle_since = time.monotonic()
-
-    def _should_upgrade(self) -> bool:
-        return False  # the page has no web sockets
 
 
 def _close_idle(connections: list[Any], newest: LimitedConnection, why: str) -> None:

@@ -1,33 +1,37 @@
-"""Port check, health endpoint, graceful shutdown."""
+"""Listening, health endpoint, graceful shutdown."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from threading import Event, Thread
 from typing import Any
 
 import gradio as gr
+import uvicorn
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from model.errors import UserError
 from viz.server.api import Calls
-from viz.server.connections import LimitedConnection, raise_file_limit
+from viz.server.connections import AT_ONCE, LimitedConnection, raise_file_limit
 from viz.server.middleware import RequestFilter, Workload
 from viz.server.scheduler import Scheduler
 
-FINISH_SECONDS = 5  # for requests in progress when the server is stopped
-CLOSE_SECONDS = 1  # for connections that are still open then, such as the heartbeat of an open page
-EXIT_SECONDS = 7.5  # the process ends after this in any case: service managers kill it after 10
+FINISH_SECONDS = 3  # for running work when the server is stopped
+CLOSE_SECONDS = 1  # for responses after that
+EXIT_SECONDS = 8  # after which the process ends in any case: service managers kill it after 10
 
 # A thread asks for Python's lock at each of the hundreds of operations of a translation, and waits this long
 # while another computes; with the 5 ms of Python a short request would take seconds beside a long one.
@@ -53,14 +57,26 @@ class Service:
         self.workload = Workload()
         self._calls, self._models, self._look, self._origins = calls, models, look, origins
         self._started = time.monotonic()
-        self._stop_requested = threading.Event()
+        self._stop_requested = Event()
 
-    def app_kwargs(self) -> dict[str, Any]:
-        """Return what `launch` passes on to FastAPI."""
-        return {
-            "routes": [Route("/healthz", self.health), *self._calls.routes()],
-            "middleware": [Middleware(RequestFilter, workload=self.workload, origins=self._origins)],
-        }
+    def app(self) -> Starlette:
+        """Return the page, its API and the health endpoint, behind the request filter."""
+        # Gradio would let every site read unless the outer application says which ones may.
+        readers = Middleware(CORSMiddleware, allow_origins=self._origins, allow_methods=["GET", "POST"])
+        return gr.mount_gradio_app(
+            Starlette(middleware=[readers]),
+            self.page,
+            "/",
+            app_kwargs={
+                "routes": [Route("/healthz", self.health), *self._calls.routes()],
+                "middleware": [Middleware(RequestFilter, workload=self.workload, origins=self._origins)],
+            },
+            root_path=os.environ.get("GRADIO_ROOT_PATH"),
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            **self._look,
+        )
 
     async def health(self, _: Request) -> JSONResponse:
         """Report the status without running a model."""
@@ -77,75 +93,87 @@ class Service:
         return JSONResponse(report, 200 if status == "ok" else 503, {"Cache-Control": "no-store"})
 
     def install_signal_handlers(self) -> None:
-        """Note SIGTERM and Ctrl-C. Call this before `launch`, which serves before it returns."""
+        """Note SIGTERM and Ctrl-C."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop_requested.set())
 
-    def launch(self, host: str = "127.0.0.1", port: int | None = None) -> str:
+    def launch(self, listener: socket.socket | None = None) -> str:
         """Serve the page in a thread of its own, and return its address."""
-        os.environ["no_proxy"] = "*"  # at launch Gradio sends requests to this server
-        _, address, _ = self.page.launch(
-            server_name=host,
-            server_port=port,
-            app_kwargs=self.app_kwargs(),
-            **self._look,
-            footer_links=[],
-            run_history=False,
-            ssr_mode=False,
-            share=False,
-            quiet=True,
-            prevent_thread_lock=True,
-            state_session_capacity=200,  # Gradio keeps 75 kB for each of the latest sessions
-            _frontend=False,  # sends no request to itself, which a busy machine answers too late
-        )
+        listener = listener or socket.create_server(("127.0.0.1", 0))
         raise_file_limit()
         sys.setswitchinterval(SWITCH_SECONDS)
-        # uvicorn looks this up for each new connection.
-        self.page.server.config.http_protocol_class = LimitedConnection
-        return str(address)
+        self._server = _Server(self.app(), self.workload, self.scheduler)
+        self._thread = Thread(target=self._server.run, args=([listener],), daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.01)
+        if not self._server.started:
+            raise RuntimeError("The server did not start; its log says why.")
+        host, port = listener.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
     def run(self) -> None:
-        """Serve a launched page until a signal, then shut down within ten seconds.
+        """Serve a launched page until a signal, then end the process within ten seconds.
 
-        Running work is finished, all other is refused. A second Ctrl-C ends the process at once.
+        A second Ctrl-C ends it at once.
         """
         self._stop_requested.wait()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        deadline = threading.Timer(EXIT_SECONDS, os._exit, [0])  # in case a worker thread never ends
-        deadline.daemon = True
-        deadline.start()
         self.stop()
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)  # sys.exit would wait for worker threads, whose results nobody gets any more
 
     def stop(self) -> None:
         """Finish the work in progress and refuse all other, then close the page."""
+        self._server.should_exit = True
+        self._thread.join(EXIT_SECONDS)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn with limited connections and a shutdown that answers everybody."""
+
+    def __init__(self, app: Starlette, workload: Workload, scheduler: Scheduler) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=LimitedConnection,
+                ws="none",
+                backlog=AT_ONCE,
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=CLOSE_SECONDS,
+            )
+        )
+        self.workload = workload
+        self.scheduler = scheduler
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse waiting work at once, and running work that is not finished in time."""
         self.workload.stopping = True
         logger.info("The server stops; %d requests are in progress.", self.workload.running)
-        loop = self.page.server.servers[0].get_loop()
-        loop.call_soon_threadsafe(self.scheduler.stop)
-        self._wait_for_requests(FINISH_SECONDS)
-        loop.call_soon_threadsafe(self.scheduler.close)
-        self._wait_for_requests(CLOSE_SECONDS)
-        self.page.server.config.timeout_graceful_shutdown = CLOSE_SECONDS
-        self.page.close(verbose=False)
+        self.scheduler.stop()
+        await self._wait_for_requests(FINISH_SECONDS)
+        self.scheduler.close()
+        await self._wait_for_requests(CLOSE_SECONDS)
+        for connection in self.server_state.connections:
+            connection.transport.close()  # sends what is left; ends the heartbeats of open pages
+        await super().shutdown(sockets)
 
-    def _wait_for_requests(self, seconds: float) -> None:
+    async def _wait_for_requests(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while self.workload.running > 0 and time.monotonic() < deadline:
-            time.sleep(0.05)
+            await asyncio.sleep(0.05)
 
 
-def check_address(host: str, port: int) -> None:
-    """Raise UserError unless the page can listen there."""
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that accepts connections there. Raises UserError."""
     if not 0 < port < 1 << 16:
         raise UserError(f"There is no port {port}; choose one from 1 to 65535, as in --port 7860.")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
+        family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family, backlog=AT_ONCE)
     except OSError as error:
         raise UserError(_cannot_listen(host, port, error.errno)) from error
 

@@ -61,9 +61,6 @@ def configure_logging() -> None:
     handler.addFilter(RateLimit())
     logging.basicConfig(handlers=[handler], force=True)
     logger.setLevel(logging.INFO)
-    uvicorn = logging.getLogger("uvicorn")  # it adds its own handlers when it starts
-    uvicorn.handlers.clear()
-    uvicorn.propagate = True
     traceback.print_exc = _log_exception
 
 

@@ -14,11 +14,10 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
-import gradio.routes
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import UserError, quote_untrusted
@@ -43,7 +42,6 @@ PAGE_ROUTES = (
     "GET /gradio_api/app_id",
     "GET /gradio_api/info",
     "GET /gradio_api/openapi.json",
-    "GET /gradio_api/startup-events",
     "GET /gradio_api/heartbeat/*",
     "GET /gradio_api/queue/status",
     "POST /gradio_api/cancel",
@@ -81,9 +79,6 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; object-src 'none'; base-uri 'self'; "
     "form-action 'self'"
 )
-
-# Gradio's would allow every site to read responses; the request filter allows those that are configured.
-gradio.routes.CustomCORSMiddleware = lambda app, **_: app  # type: ignore[attr-defined, assignment]
 
 NOT_FOUND = "There is nothing here; the page is at /."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
@@ -131,21 +126,15 @@ class RequestFilter:
     def __init__(self, app: ASGIApp, workload: Workload, origins: Iterable[str] = ()) -> None:
         self.app = app
         self.workload = workload
-        self.origins = frozenset(origins)
-        self.headers = _security_headers(self.origins)
+        self.headers = _security_headers(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        origin = Headers(scope=scope).get("origin")
-        headers = self.headers | (_cross_origin_headers(origin) if origin in self.origins else {})
-        context = RequestContext(scope, receive, send, self.workload, headers)
+        context = RequestContext(scope, receive, send, self.workload, self.headers)
         try:
-            if scope["method"] == "OPTIONS" and origin in self.origins:
-                await Response(status_code=204)(scope, receive, context.send)
-                return
             await self._check(context)
             asking.set(context.client)
             with self.workload.counted() if context.is_work else nullcontext():
@@ -275,14 +264,6 @@ def _security_headers(origins: Iterable[str]) -> dict[str, str]:
         "Content-Security-Policy": f"{POLICY}; frame-ancestors {' '.join((SELF, *space, *sorted(origins)))}",
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
-    }
-
-
-def _cross_origin_headers(origin: str | None) -> dict[str, str]:
-    return {
-        "Access-Control-Allow-Origin": str(origin),
-        "Access-Control-Allow-Headers": "content-type",
-        "Vary": "Origin",
     }
 
 

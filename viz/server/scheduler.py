@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
+import sys
+import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable
@@ -32,6 +35,7 @@ QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
 # few cores, each computation uses one thread. With more, the threads that share a computation sleep while
 # they wait for each other, and it takes four times as long.
 QUICK_THREADS, SLOW_THREADS = 1, max(1, torch.get_num_threads() - QUICK_AT_ONCE)
+SLOW_NICENESS = 10  # costly work gets what cheap work and the event loop leave of the cores
 QUICK_SECONDS = 0.3  # estimated; what takes longer waits in the slow queue
 MAX_WAITING = 60  # estimated seconds of work that wait for one worker; further requests are refused
 STUCK_SECONDS = 60  # the longest request of the largest model takes less
@@ -127,9 +131,10 @@ class WorkQueue:
     The workers are shared fairly among addresses, and the share of an address among its sessions.
     """
 
-    def __init__(self, at_once: int, torch_threads: int) -> None:
+    def __init__(self, at_once: int, torch_threads: int, niceness: int = 0) -> None:
         self.at_once = at_once
-        self.workers = ThreadPoolExecutor(at_once, initializer=_use_threads, initargs=(torch_threads,))
+        settings = torch_threads, niceness
+        self.workers = ThreadPoolExecutor(at_once, initializer=_prepare_worker, initargs=settings)
         self.waiting: dict[str, Turn] = {}  # by key, in the order of arrival
         self.running: dict[str, float] = {}  # the time at which each began or last reported its progress
         self.stopping = False
@@ -207,7 +212,7 @@ class Scheduler:
         self.answer = answer
         self.estimate = estimate
         self.quick_queue = WorkQueue(QUICK_AT_ONCE, QUICK_THREADS)
-        self.slow_queue = WorkQueue(SLOW_AT_ONCE, SLOW_THREADS)
+        self.slow_queue = WorkQueue(SLOW_AT_ONCE, SLOW_THREADS, SLOW_NICENESS)
         self.running: dict[str, asyncio.Task[bytes | None]] = {}
         self.waiters: Counter[str] = Counter()
         self.waits: dict[tuple[Client, str], asyncio.Future[bytes | None]] = {}  # the latest of each client
@@ -323,9 +328,11 @@ def _refuse(turn: Turn, sentence: str) -> None:
         turn.granted.set_exception(RefusedError(sentence))
 
 
-def _use_threads(number: int) -> None:
+def _prepare_worker(torch_threads: int, niceness: int) -> None:
     torch.get_num_threads()  # torch initialises a thread at its first use, which would undo the next line
-    torch.set_num_threads(number)
+    torch.set_num_threads(torch_threads)
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
 def key_of(request: object) -> str:

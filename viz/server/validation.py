@@ -25,6 +25,8 @@ MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
 MAX_SENTENCES = 25  # of one request of the examples; the page asks several times
+MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
+SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
 
 
 def _check_length(text: str) -> str:
@@ -38,6 +40,12 @@ def _without_repeats(heads: list[Head]) -> list[Head]:
     return list(dict.fromkeys(heads))
 
 
+def _check_total(sentences: list[str]) -> list[str]:
+    if sum(map(len, sentences)) > MAX_LISTED:
+        raise ValueError
+    return sentences
+
+
 # A description completes the error message: “name” must be ...
 def _whole(low: int, high: int) -> Any:
     return Field(ge=low, le=high, description=f"a whole number from {low} to {high:,}")
@@ -47,7 +55,10 @@ def _list(length: int, what: str) -> Any:
     return Field(max_length=length, description=f"a list of at most {length} {what}")
 
 
-SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
+def _sentences(length: int) -> Any:
+    return _list(length, f"sentences of {MAX_LISTED:,} characters in all")
+
+
 HEADS = f'heads, each [kind, layer, head] as in ["{KINDS[-1]}", 0, 3], layers and heads counted from 0'
 
 Text = Annotated[
@@ -58,6 +69,7 @@ Text = Annotated[
 Address = Annotated[
     str, Field(max_length=MAX_ADDRESS, description=f"text of at most {MAX_ADDRESS:,} characters")
 ]
+Sentences = Annotated[list[Text], AfterValidator(_check_total)]
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
 Heads = Annotated[list[Head], _list(MAX_HEADS, HEADS), AfterValidator(_without_repeats)]
@@ -153,7 +165,7 @@ class InterveneRequest(MuteRequest):
     baseline: Annotated[
         Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
     ] = "zero"
-    sample: Annotated[list[Text], _list(MAX_SAMPLE, "sentences")] = []  # of the mean
+    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []  # of the mean
     other: Text = ""  # the sentence
     row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
 
@@ -186,7 +198,7 @@ class LinksRequest(TargetRequest):
 class ExamplesRequest(Request):
     """Asks what every head does over these sentences; `text` plays no part."""
 
-    sentences: Annotated[list[Text], _list(MAX_SENTENCES, "sentences")]
+    sentences: Annotated[Sentences, _sentences(MAX_SENTENCES)]
 
 
 class TrainingSentenceRequest(Request):
@@ -199,6 +211,12 @@ class TrainingStepRequest(TrainingSentenceRequest):
     """Asks for one sentence at one saved step of the training."""
 
     step: Annotated[int, _whole(0, MAX_STEP)]
+
+
+class PortableRequest(Request):
+    """Asks for a page with the model; `view` is the address of the view on which it opens."""
+
+    view: Address = ""
 
 
 class ExportRequest(PrefixRequest):

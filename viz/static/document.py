@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from viz.export import element_hash
 from viz.payload import to_json
 from viz.viewer import ENGINE, SITE, script, style
@@ -21,27 +22,39 @@ DOCUMENT = """<!doctype html>
 <style>{look}</style>
 </head>
 <body class="headlight-site">
-<header id="hl-site-head">
-<div id="hl-site-top">
-<strong><span class="hl-lamp"></span>Headlight</strong>
-<select id="hl-site-model" aria-label="Model"></select>
-<div id="hl-site-progress" role="status" hidden></div>
+<header>
+<div id="hl-top">
+<div id="hl-brand"><span class="hl-lamp"></span>Headlight</div>
+<div id="hl-model"><select aria-label="Model">{models}</select></div>
+<button type="button" id="hl-about" class="hl-quiet">About this model</button>
+<div id="hl-export-box">
+<button type="button" id="hl-export" class="hl-quiet" aria-expanded="false" disabled>Export</button>
+<div id="hl-export-menu">
+<div id="hl-export-view"><div class="headlight hl-entries"></div></div>
+<p>Files of the whole record and API calls: open this link in the page with a server (make app).</p>
 </div>
-<form id="hl-site-form">
-<input id="hl-site-sentence" aria-label="Sentence" placeholder="Type a sentence" autocomplete="off">
-<button type="button" id="hl-site-options" aria-expanded="false">Options</button>
-<button type="submit">Translate ⏎</button>
-<button type="button" id="hl-site-cancel">Cancel</button>
+</div>
+<button type="button" id="hl-theme" class="hl-quiet">Light or dark</button>
+</div>
+<form id="hl-sentence-row">
+<div id="hl-sentence"><div class="input-container">
+<input aria-label="Sentence" placeholder="Type a sentence" autocomplete="off">
+</div></div>
+<div id="hl-target"><select aria-label="Target language" hidden></select></div>
+<button type="button" id="hl-options-button" aria-expanded="false">Options</button>
+<button id="hl-translate">Translate ⏎</button>
+<button type="button" id="hl-cancel">Cancel</button>
+<div id="hl-queue-position"><div role="status"></div></div>
+<div id="hl-progress" role="status" hidden></div>
 </form>
-<div id="hl-site-choices">
-<label>Beam size <input id="hl-site-beam" type="number" min="1" max="{beam}" value="1"></label>
-<label>Length penalty
-<input id="hl-site-penalty" type="number" min="0" max="{penalty}" step="0.1" value="1"></label>
+<div id="hl-options">
+<label>Beam size <input id="hl-beam" type="number" min="1" max="{beam}"></label>
+<label>Length penalty <input id="hl-penalty" type="number" min="0" max="{penalty}" step="0.1"></label>
 </div>
-<div id="hl-site-examples"></div>
-<div id="hl-site-message" role="alert"></div>
+<div id="hl-message"><div role="alert"></div></div>
+<div id="hl-examples"></div>
 </header>
-<main class="headlight"></main>
+<main id="hl-viewer"><div class="headlight"></div></main>
 <noscript>This page needs JavaScript.</noscript>
 {data}
 <script>{code}</script>
@@ -55,7 +68,7 @@ const json = async (id, address) => JSON.parse(content(id) ?? (await (await fetc
 Headlight.startSite(JSON.parse(content('site')), {
   engine: async () => content('engine') ?? (await fetch('engine.js')).text(),
   embedded: (name) => JSON.parse(content(`files-${name}`)),
-  stored: (name) => json(`example-${name}`, `models/${encodeURIComponent(name)}/example.json`),
+  stored: (name) => json(`stored-${name}`, `models/${encodeURIComponent(name)}/stored.json`),
 }).finally(() => location.protocol.startsWith('http') && navigator.serviceWorker?.register('offline.js'));
 """
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;
@@ -72,7 +85,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     `site` is what the page knows of its models. `data` are values that the page would fetch otherwise, by the
     id of their element. A `single` page has the engine inside and may fetch nothing.
     """
-    look, code = style("viewer.css", "panels.css", "site.css"), script(SITE)
+    look, code = style("viewer.css", "panels.css", "page.css", "site.css"), script(SITE)
     policy = POLICY.format(
         scripts=f"{element_hash(code)} {element_hash(START)}",
         style=element_hash(look),
@@ -85,17 +98,25 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     return DOCUMENT.format(
         policy=policy,
         look=look,
+        models="".join(_group(*group) for group in site["groups"]),
         code=code,
         start=START,
         data="\n".join(elements),
-        beam=site["most"]["beam"],
-        penalty=f"{site['most']['penalty']:g}",
+        beam=PAGE_MAX_BEAM,
+        penalty=f"{PAGE_MAX_LENGTH_PENALTY:g}",
     )
 
 
 def engine() -> str:
     """Return the script of the Worker."""
     return script(ENGINE)
+
+
+def _group(heading: str, models: Sequence[tuple[str, str]]) -> str:
+    options = "".join(
+        f'<option value="{html.escape(name)}">{html.escape(title)}</option>' for name, title in models
+    )
+    return f'<optgroup label="{html.escape(heading)}">{options}</optgroup>' if heading else options
 
 
 def _data(name: str, text: str) -> str:

@@ -8,8 +8,8 @@ from model.analysis.measures import ALIGNED, POSITIONAL, RARE, SINK
 from model.decoding.compiled import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.translator import UNSURE
+from viz.about import NO_CURVES
 from viz.payload import DEFINITIONS, MASKS, VERSION
-from viz.server.handlers import NO_CURVES, NO_TRAINING
 
 
 def settings() -> dict[str, Any]:
@@ -25,5 +25,5 @@ def settings() -> dict[str, Any]:
             "alternatives": N_LIKELIEST,
             "unsure": UNSURE,
         },
-        "sentences": {"noTraining": NO_TRAINING, "noCurves": NO_CURVES},
+        "sentences": {"noCurves": NO_CURVES},
     }

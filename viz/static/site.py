@@ -5,26 +5,30 @@ from __future__ import annotations
 import base64
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from model import Translator
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
+from model.files import read_json
 from model.inputs import language
-from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
-from model.storage.probes import PROBES
-from model.storage.training_log import METRICS
-from viz.about import is_imported
+from model.languages import join_code
+from viz.about import (
+    NEEDED,
+    about_models,
+    examples_of_models,
+    model_files,
+    no_training,
+    page_values,
+    target_choices,
+)
 from viz.payload import encode, to_json
 from viz.static.document import document, engine
 from viz.static.settings import settings
 from viz.viewer import HERE as VIEWER
 
-NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
-OF_TRAINING = (PROBES, METRICS)  # fetched when the panel Training is opened
-MOST = {"beam": PAGE_MAX_BEAM, "penalty": PAGE_MAX_LENGTH_PENALTY}
 CARD = """---
 title: Headlight
 emoji: 🔦
@@ -41,60 +45,79 @@ The page of Headlight that needs no server: the models run in the visitor's brow
 
 
 def write_site(
-    translators: Sequence[Translator],
-    folder: Path,
-    examples: dict[str, list[str]],
-    captions: dict[str, Any],
-    *,
-    single: bool = False,
+    translators: Sequence[Translator], folder: Path, assets: Path, *, single: bool = False
 ) -> None:
     """Write the page with these models, the first one opened first; `single` makes one file, headlight.html.
 
-    A former page in the folder is replaced. Raises UserError if the folder has other files.
+    The folder `assets` has examples, captions and studies. A former page in `folder` is replaced. Raises
+    UserError if that folder has other files.
     """
     _clear(folder)
-    names = [translator.name for translator in translators]
-    site = {
-        "models": {
-            translator.name: identity_of(translator) | _files(translator) for translator in translators
-        },
-        "examples": {name: examples[name] for name in names if name in examples},
-        "captions": {name: captions[name] for name in names if name in captions},
-        "first": names[0],
-        "most": MOST,
-        "settings": settings(),
-    }
-    stored = {
-        f"example-{each.name}": _example(each, examples) for each in translators if each.name in examples
-    }
+    examples, captions = (read_json(assets / name) for name in ("examples.json", "captions.json"))
+    named = {each.name: each for each in translators}
+    sentences = examples_of_models(named, examples)
+    stored = {name: _first_example(named[name], texts[0]) for name, texts in sentences.items() if texts}
+    site = page_values(named, translators[0].name, sentences, captions) | _site(named, stored, assets)
     if single:
-        contents = {f"files-{each.name}": _contents(each) for each in translators}
-        page = document(site, stored | contents, single=True)
+        page = document(site, _inside(translators, stored), single=True)
         (folder / "headlight.html").write_text(page, "utf-8")
         return
-    first = f"example-{names[0]}"
-    inside = {first: stored[first]} if first in stored else {}
-    (folder / "index.html").write_text(document(site, inside, single=False), "utf-8")
+    first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
+    (folder / "index.html").write_text(document(site, first, single=False), "utf-8")
     (folder / "engine.js").write_text(engine(), "utf-8")
     shutil.copy(VIEWER / "offline.js", folder)
     (folder / "README.md").write_text(CARD, "utf-8")
     for translator in translators:
-        _copy(translator, folder / "models" / translator.name, stored.get(f"example-{translator.name}"))
+        _copy(translator, folder / "models" / translator.name, stored.get(translator.name))
 
 
-def portable(translator: Translator, payload: dict[str, Any]) -> str:
-    """Return a page with this translation and its model, which goes on translating without a connection."""
-    name = translator.name
-    site = {
-        "models": {name: identity_of(translator) | _files(translator)},
-        "examples": {name: [payload["source_text"]]},
-        "captions": {},
-        "first": name,
-        "most": MOST,
+def portable(translator: Translator, payload: Mapping[str, Any], view: str = "") -> str:
+    """Return a page with this translation and its model, which goes on translating without a connection.
+
+    `payload` is the model's own translation, without given tokens. `view` is the address of the view to open.
+    """
+    stored = {translator.name: _untimed(payload)}
+    named = {translator.name: translator}
+    page = page_values(named, translator.name, {translator.name: [payload["source_text"]]}, {})
+    site = page | _site(named, stored) | {"view": view or _address_of(payload)}
+    return document(site, _inside([translator], stored), single=True)
+
+
+def _site(
+    translators: Mapping[str, Translator], stored: Mapping[str, Mapping[str, Any]], assets: Path | None = None
+) -> dict[str, Any]:
+    """What only this page knows of its models; `stored` are the payloads that it has from the start."""
+    return {
+        "about": about_models(translators, assets),
+        "models": {name: identity_of(each) | _files(each) for name, each in translators.items()},
+        "stored": {name: _task_of(each) for name, each in stored.items()},
         "settings": settings(),
     }
-    data = {f"example-{name}": payload, f"files-{name}": _contents(translator)}
-    return document(site, data, single=True)
+
+
+def _inside(
+    translators: Sequence[Translator], stored: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """What the document holds by the ids of its elements: the files of models, and stored payloads."""
+    return {
+        **{f"files-{each.name}": _contents(each) for each in translators},
+        **{f"stored-{name}": payload for name, payload in stored.items()},
+    }
+
+
+def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request for this translation says besides the model."""
+    code = {"target_code": payload["target_code"]} if payload["target_code"] else {}
+    return {"text": payload["source_text"], **payload["options"], **code}
+
+
+def _address_of(payload: Mapping[str, Any]) -> str:
+    """The address of a translation, as viz/viewer/core/permalink.js writes it."""
+    options = payload["options"]
+    task = {"model": payload["model"]["name"], "text": payload["source_text"]}
+    if payload["target_code"]:
+        task["to"] = payload["target_code"][2:-2]
+    return f"#{urlencode(task | {'beam': options['beam_size'], 'alpha': options['length_penalty']})}"
 
 
 def identity_of(translator: Translator) -> dict[str, Any]:
@@ -106,20 +129,9 @@ def identity_of(translator: Translator) -> dict[str, Any]:
         "source": info.source_language,
         "target": info.target_language,
         "language": language(info),  # that the model reads
+        "codes": info.target_languages,
+        "no_training": no_training(translator),
     }
-
-
-def model_files(translator: Translator) -> list[Path]:
-    """Return the files that the engine reads."""
-    if is_imported(translator):
-        raise UserError(
-            f"{translator.name} was imported; only models that were trained here can run in the browser. "
-            "Leave it out."
-        )
-    directory = translator.directory
-    if directory is None:
-        raise UserError(f"The model {translator.name} was not read from files; save it first.")
-    return [path for name in (*NEEDED, *OF_TRAINING) if (path := directory / name).is_file()]
 
 
 def _files(translator: Translator) -> dict[str, Any]:
@@ -138,18 +150,24 @@ def _contents(translator: Translator) -> dict[str, str]:
     return {path.name: base64.b64encode(path.read_bytes()).decode() for path in model_files(translator)}
 
 
-def _example(translator: Translator, examples: dict[str, list[str]]) -> dict[str, Any]:
-    """The payload of the model's first example."""
-    translation = translator.translate(examples[translator.name][0])
-    return encode(translation, translator.name, translator.title)
+def _first_example(translator: Translator, text: str) -> dict[str, Any]:
+    """The payload of the model's first example, in the first language of the page's list."""
+    code, _ = next(iter(target_choices(translator)), ("", ""))
+    translation = translator.translate(join_code(code, text))
+    return _untimed(encode(translation, translator.name, translator.title))
 
 
-def _copy(translator: Translator, folder: Path, example: dict[str, Any] | None) -> None:
+def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload without times, which differ from run to run and are not the visitor's."""
+    return {**payload, "timings": {}}
+
+
+def _copy(translator: Translator, folder: Path, stored: Mapping[str, Any] | None) -> None:
     folder.mkdir(parents=True)
     for path in model_files(translator):
         shutil.copy(path, folder)
-    if example is not None:
-        (folder / "example.json").write_text(to_json(example), "utf-8")
+    if stored is not None:
+        (folder / "stored.json").write_text(to_json(stored), "utf-8")
 
 
 def _clear(folder: Path) -> None:

@@ -38,12 +38,13 @@ const READING = [
   LOG_P,
   forPointer(
     'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
-    'Tap the number of a layer or of a head to show all its heads as one. In the tab Mute you mute heads: they are struck out, and the inspector shows what changes.',
+    'Tap the number of a layer or of a head to show all its heads as one. In the tab What if you mute heads: they are struck out, and the inspector shows what changes.',
   ),
   forPointer(
     'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
     'Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.',
   ),
+  'A line that begins with › is a question: why this word, why there, do the weights tell the truth? Open it to ask the model.',
 ];
 
 // Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, a button keeps Enter.
@@ -102,10 +103,15 @@ function clear({ pin, selection }) {
   return selection.length > 0 ? { selection: [] } : null;
 }
 
-export function createKeyHints(openHelp) {
+export function createKeyHints(openHelp, learn = null) {
   const hints = HINTS.map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
   const button = createButton('hl-tab', openHelp, {}, 'How to read this');
-  return element('footer', { class: 'hl-keys hl-soft' }, ...hints, button);
+  return element(
+    'footer',
+    { class: 'hl-keys hl-soft' },
+    ...hints,
+    element('span', { class: 'hl-keys-more' }, learn, button),
+  );
 }
 
 function hintOf([keys, meaning]) {

@@ -3,7 +3,7 @@
 
 const CACHE = 'headlight-page';
 const FILES = ['./', 'engine.js']; // what every visit needs
-const OF_MODELS = /\/models\/.*(?<!\/example\.json)$/;
+const OF_MODELS = /\/models\/.*(?<!\/stored\.json)$/;
 
 self.addEventListener('install', (event) => {
   self.skipWaiting();

@@ -1,5 +1,5 @@
-// The browser's part of the Gradio widgets around the viewer: translating, the link that opened the page, menus, and
-// the request that describes the record on screen.
+// The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
+// record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
@@ -7,9 +7,12 @@ import { targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
+import { save } from './matrix/save_menu.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
+const BASE64 = 4 / 3; // characters a byte
+const OF_PAGE = 600_000; // bytes of a page without its model
 const UNREACHABLE =
   'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
 
@@ -57,9 +60,16 @@ export function provide(mounted) {
   provideViewer(mounted);
 }
 
-// Shows a translation. Returns the updates of the message and of the Export button, which needs a record; none if
-// another translation or Cancel has replaced it.
-export async function translate(text, model, beam, penalty) {
+// Shows a translation and returns the updates of the message and of the Export button, which needs a record.
+export async function translate(...inputs) {
+  const { notice, error } = await showTranslation(...inputs);
+  if (error !== undefined) return [escaped(error)];
+  return notice === undefined ? [] : [escaped(notice), update({ interactive: true })];
+}
+
+// Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; or {} if another
+// translation or Cancel has replaced it.
+export async function showTranslation(text, model, beam, penalty) {
   latest?.abort();
   const mine = new AbortController();
   const [view, notice] = [linked, refused];
@@ -73,11 +83,11 @@ export async function translate(text, model, beam, penalty) {
     const { ask, show } = await viewer;
     const showPosition = (position) => isLatest() && showWaiting(waitingText(position));
     const payload = await ask(request, showPosition, mine.signal);
-    if (!isLatest()) return [];
+    if (!isLatest()) return {};
     show(payload, { caption: captionOf(model, text), view });
-    return [escaped(notice), update({ interactive: true })];
+    return { notice };
   } catch (error) {
-    return isLatest() ? [escaped(error.message)] : [];
+    return isLatest() ? { error: error.message } : {};
   } finally {
     if (isLatest()) finish();
   }
@@ -112,7 +122,7 @@ function escaped(text) {
 export function readAddress(known) {
   site = known;
   const task = taskOfAddress(location.hash);
-  const isLoaded = task.model !== null && Object.hasOwn(site.examples, task.model);
+  const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;
   [chosen, linked] = [model, location.hash];
   const code = targetOfAddress(location.hash);
@@ -175,7 +185,8 @@ function exampleButtons(model) {
   });
 }
 
-// Updates of the message, the download buttons and the API calls. After an error, only the message changes.
+// Updates of the message, the download buttons, the button for the page with its model, and the API calls. After an
+// error, only the message changes.
 export async function exportRecord() {
   const { ask, state } = await viewer;
   try {
@@ -186,11 +197,31 @@ export async function exportRecord() {
     return [
       '',
       ...values.map((value) => update({ value, interactive: true })),
+      update({ value: `Page that translates on, offline (HTML${sizeOf(state().home.record.model.name)})` }),
       update({ value: python }),
       update({ value: curl }),
     ];
   } catch (error) {
-    return [escaped(error.message), ...Array.from({ length: 5 }, () => update({}))];
+    return [escaped(error.message), ...Array.from({ length: 6 }, () => update({}))];
+  }
+}
+
+// The size of a page with its model, whose files are written in base64.
+function sizeOf(model) {
+  const { sizes } = site;
+  return Object.hasOwn(sizes, model) ? `, ${Math.ceil((BASE64 * sizes[model] + OF_PAGE) / 1e6)} MB` : '';
+}
+
+// Downloads a page with the model, which opens on the view on screen; returns the update of the message.
+export async function exportWithModel() {
+  const { ask, state } = await viewer;
+  const request = { do: 'portable', ...taskOf(state().home.record), view: toAddress(state()) };
+  try {
+    const { name, html } = await ask(request);
+    save(new Blob([html], { type: 'text/html' }), name);
+    return '';
+  } catch (error) {
+    return escaped(error.message);
   }
 }
 
@@ -228,7 +259,7 @@ export function toggleTheme() {
   useStorage((storage) => storage.setItem(THEME, dark ? 'dark' : 'light'));
 }
 
-function restoreTheme() {
+export function restoreTheme() {
   const theme = useStorage((storage) => storage.getItem(THEME));
   if (theme) document.body.classList.toggle('dark', theme === 'dark');
 }
@@ -236,6 +267,9 @@ function restoreTheme() {
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
   document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
+  // Gradio's boxes of code scroll, but the keyboard does not reach them.
+  for (const box of document.querySelectorAll('#hl-export-menu :is(.cm-scroller, .codemirror-wrapper)'))
+    box.tabIndex = 0;
   togglePopover('hl-export', 'hl-export-menu');
 }
 

@@ -1,189 +1,181 @@
-// The page without a server: its model, sentence, options and examples, and the Worker in which the model runs.
+// The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
 
-import { element } from './core/dom.js';
-import { taskOfAddress } from './core/permalink.js';
-import { waitingText, workerAsker } from './core/requests.js';
+import { createButton, element } from './core/dom.js';
+import { SERVER_ONLY } from './engine/server_only.js';
+import { workerAsker } from './core/requests.js';
+import {
+  cancel,
+  chooseModel,
+  openAbout,
+  openExport,
+  provide,
+  readAddress,
+  restoreTheme,
+  showTranslation,
+  takeTarget,
+  toggleDisclosure,
+  toggleExport,
+  toggleTheme,
+} from './page.js';
 import { mount } from './viewer.js';
 
 const MEGABYTE = 1e6;
 
-// `site` has the models by name, their examples and captions, the first payload of a model by its name, the limits of
-// the options, and the settings of the engine. `engine` gives the text of the engine's script, `embedded` the files of
-// a model that are in the page, or null, and `stored` the payload of a model's first example.
-export async function startSite(site, { engine, embedded, stored }) {
-  const page = Object.fromEntries(
-    ['model', 'sentence', 'beam', 'penalty', 'examples', 'message', 'progress', 'options', 'form', 'cancel'].map(
-      (name) => [name, document.getElementById(`hl-site-${name}`)],
-    ),
-  );
-  const answerer = createAnswerer(site, { engine, embedded }, (loading) => showProgress(page, loading));
-  const viewer = mount(document.querySelector('.headlight'), { address: true, ask: answerer });
-  const state = { site, page, viewer, ask: answerer, stored, latest: null };
-  window.Headlight.viewer = { ...viewer, ask: answerer };
-  fill(state);
-  await arrive(state);
+// `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
+// stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `embedded`
+// the files of a model that are in the page, or null, and `stored` the stored answer of a model.
+export function startSite(site, sources) {
+  if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
+  const widgets = findWidgets();
+  const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
+  widgets.ask = ask;
+  const page = { translateAddress: () => translateAddress(widgets, site), openExport };
+  const viewer = mount(widgets.viewer, { address: true, ask, about: site.about, page });
+  followTheme(); // before `provide`, which restores the theme that the person chose
+  provide({ ...viewer, ask });
+  listen(widgets);
+  return translateAddress(widgets, site);
 }
 
-// An `ask` that starts the Worker when it is first needed, and hands it the files that are in the page.
-function createAnswerer({ settings, models }, { engine, embedded }, onLoading) {
+// Requests
+
+// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first needed
+// and hands it the files that are in the page.
+function createAsker(site, { engine, embedded, stored }, onLoading) {
   let starting = null;
   const given = new Set();
-  const start = async () => {
-    const url = URL.createObjectURL(
-      new Blob([await engine(), '\nHeadlight.serve(self);'], { type: 'text/javascript' }),
-    );
-    const worker = new Worker(url);
-    worker.postMessage({ start: { settings, models, address: new URL('models/', location.href.split('#')[0]).href } });
-    worker.addEventListener('message', ({ data }) => data.loading && onLoading(data.loading));
-    return { worker, ask: workerAsker(worker) };
-  };
-  return async (request, showPosition, signal) => {
-    starting ??= start().catch((error) => {
+  const askWorker = async (request, showPosition, signal) => {
+    starting ??= startWorker(site, engine, onLoading).catch((error) => {
       starting = null;
       throw error;
     });
-    const { worker, ask } = await starting;
+    const worker = await starting;
     const { model: name } = request;
-    if (!given.has(name) && embedded(name)) worker.postMessage({ embedded: { name, files: embedded(name) } });
+    const files = given.has(name) ? null : embedded(name);
+    if (files) worker.postMessage({ embedded: { name, files } });
     given.add(name);
-    return ask(request, showPosition, signal);
+    return worker.ask(request, showPosition, signal);
   };
+  const ask = async (request, ...rest) => {
+    const answer = isStored(site, request) ? await stored(request.model).catch(() => null) : null;
+    return answer ?? askWorker(request, ...rest);
+  };
+  return Object.assign(ask, { refuses: SERVER_ONLY });
 }
 
-// The widgets
-
-function fill(state) {
-  const { page, site } = state;
-  page.model.append(...Object.values(site.models).map(({ name, title }) => element('option', { value: name }, title)));
-  page.model.addEventListener('change', () => chooseModel(state, page.model.value));
-  page.form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    translate(state);
-  });
-  page.cancel.addEventListener('click', () => finish(state));
-  page.options.addEventListener('click', () => {
-    const isOpen = document.getElementById('hl-site-choices').classList.toggle('hl-open');
-    page.options.setAttribute('aria-expanded', isOpen);
-  });
-  const dark = matchMedia('(prefers-color-scheme: dark)');
-  const follow = () => document.body.classList.toggle('dark', dark.matches);
-  dark.addEventListener('change', follow);
-  follow();
-  window.addEventListener('hashchange', ({ oldURL, newURL }) => {
-    const [before, after] = [oldURL, newURL].map((url) => JSON.stringify(taskOfAddress(new URL(url).hash)));
-    if (before !== after) location.reload();
-  });
+async function startWorker({ settings, models }, engine, onLoading) {
+  const script = new Blob([await engine(), '\nHeadlight.serve(self);'], { type: 'text/javascript' });
+  const worker = new Worker(URL.createObjectURL(script));
+  worker.postMessage({ start: { settings, models, address: new URL('models/', location.href.split('#')[0]).href } });
+  worker.addEventListener('message', ({ data }) => data.loading && onLoading(data.loading));
+  return { ask: workerAsker(worker), postMessage: (message) => worker.postMessage(message) };
 }
 
-// What the link asks for, or the first example of the first model; a stored example is drawn at once.
-async function arrive(state) {
-  const { page, site } = state;
-  const task = taskOfAddress(location.hash);
-  const isKnown = task.model !== null && Object.hasOwn(site.models, task.model);
-  const model = isKnown ? task.model : site.first;
-  page.model.value = model;
-  fillExamples(state, model);
-  page.sentence.value = task.text ?? examplesOf(site, model)[0] ?? '';
-  page.beam.value = Math.min(task.beam ?? 1, site.most.beam);
-  page.penalty.value = Math.min(task.alpha ?? 1, site.most.penalty);
-  await open(state);
+// Whether the page has the answer: the translation of this sentence with these options.
+function isStored({ stored }, { model, ...request }) {
+  if (request.do !== 'translate' || request.prefix.length > 0 || !Object.hasOwn(stored, model)) return false;
+  return Object.entries(stored[model]).every(([name, value]) => request[name] === value);
 }
 
-// The stored example at once while the model arrives, or else the translation.
-async function open(state) {
-  if (!(await showStored(state))) return translate(state);
-  const { model } = requestOf(state);
-  return state.ask({ do: 'load', model }).catch((error) => showProblem(state, error));
-}
+// Widgets
 
-// Draws the stored payload if it is of the model, the sentence and the options on the page; returns whether it is.
-async function showStored(state) {
-  const { viewer, site } = state;
-  const { model, text, beam_size: beam, length_penalty: penalty } = requestOf(state);
-  if (beam !== 1 || penalty !== 1 || text !== examplesOf(site, model)[0]) return false;
-  const payload = await state.stored(model).catch(() => null);
-  if (!payload) return false;
-  await viewer.show(payload, { caption: captionOf(site, model, text) });
-  return true;
-}
-
-function examplesOf({ examples }, model) {
-  return Object.hasOwn(examples, model) ? examples[model] : [];
-}
-
-function captionOf({ captions }, model, text) {
-  return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
-}
-
-function fillExamples(state, model) {
-  const buttons = examplesOf(state.site, model).map((text) => {
-    const button = element('button', { type: 'button' }, text);
-    button.addEventListener('click', () => {
-      state.page.sentence.value = text;
-      translate(state);
-    });
-    return button;
-  });
-  state.page.examples.replaceChildren(...buttons);
-}
-
-function chooseModel(state, model) {
-  fillExamples(state, model);
-  const [first] = examplesOf(state.site, model);
-  if (first) state.page.sentence.value = first;
-  open(state);
-}
-
-// Translating
-
-async function translate(state) {
-  const { page, site, viewer, ask } = state;
-  const request = requestOf(state);
-  state.latest = request;
-  document.body.classList.add('hl-pending');
-  page.message.replaceChildren();
-  try {
-    const payload = await ask(request, (position) => {
-      if (state.latest === request) page.message.textContent = waitingText(position);
-    });
-    if (state.latest !== request) return;
-    finish(state);
-    await viewer.show(payload, { caption: captionOf(site, request.model, request.text) });
-  } catch (error) {
-    if (state.latest === request) showProblem(state, error);
-  }
-}
-
-function requestOf({ page }) {
+function findWidgets() {
+  const find = (selector) => document.querySelector(selector);
   return {
-    do: 'translate',
-    model: page.model.value,
-    text: page.sentence.value,
-    beam_size: Number(page.beam.value),
-    length_penalty: Number(page.penalty.value),
-    prefix: [],
+    model: find('#hl-model select'),
+    sentence: find('#hl-sentence input'),
+    target: find('#hl-target select'),
+    beam: find('#hl-beam'),
+    penalty: find('#hl-penalty'),
+    examples: find('#hl-examples'),
+    message: find('#hl-message [role="alert"]'),
+    progress: find('#hl-progress'),
+    exporter: find('#hl-export'), // which needs a record
+    viewer: find('#hl-viewer .headlight'),
   };
 }
 
-function finish(state) {
-  state.latest = null;
-  document.body.classList.remove('hl-pending');
+function listen(widgets) {
+  const { model, sentence, target } = widgets;
+  const on = (id, type, act) => document.getElementById(id).addEventListener(type, act);
+  on('hl-sentence-row', 'submit', (event) => {
+    event.preventDefault();
+    translate(widgets);
+  });
+  model.addEventListener('change', () => {
+    const [text, ...examples] = chooseModel(sentence.value, model.value);
+    sentence.value = text;
+    showExamples(widgets, examples);
+    translate(widgets);
+  });
+  target.addEventListener('change', () => {
+    takeTarget(target.value);
+    translate(widgets);
+  });
+  on('hl-cancel', 'click', cancel);
+  on('hl-about', 'click', openAbout);
+  on('hl-export', 'click', toggleExport);
+  on('hl-theme', 'click', toggleTheme);
+  on('hl-options-button', 'click', () => toggleDisclosure('hl-options-button', 'hl-options'));
+}
+
+// Translates what the address asks for, or the first example of the first model.
+function translateAddress(widgets, site) {
+  const [text, model, beam, penalty, ...examples] = readAddress(site);
+  widgets.sentence.value = text;
+  widgets.model.value = model;
+  widgets.beam.value = beam;
+  widgets.penalty.value = penalty;
+  showExamples(widgets, examples);
+  return translate(widgets);
+}
+
+function showExamples(widgets, examples) {
+  const take = (text) => {
+    widgets.sentence.value = text;
+    translate(widgets);
+  };
+  const shown = examples.filter(({ visible }) => visible);
+  const buttons = shown.map(({ value }) => createButton('', () => take(value), {}, value));
+  widgets.examples.replaceChildren(...buttons);
+}
+
+// After a stored answer the model is loaded for the next request.
+async function translate(widgets) {
+  const { sentence, model, beam, penalty, message, exporter } = widgets;
+  message.replaceChildren();
+  const inputs = [sentence.value, model.value, Number(beam.value), Number(penalty.value)];
+  const { notice, error } = await showTranslation(...inputs);
+  if (error !== undefined) return showProblem(widgets, error);
+  if (notice === undefined) return undefined; // replaced or cancelled
+  message.replaceChildren(notice);
+  exporter.disabled = false;
+  return widgets.ask({ do: 'load', model: model.value }).catch((failure) => showProblem(widgets, failure.message));
 }
 
 // One sentence, with a button that tries again.
-function showProblem(state, error) {
-  finish(state);
-  state.page.progress.hidden = true;
-  const again = element('button', { type: 'button' }, 'Try again');
-  again.addEventListener('click', () => translate(state));
-  state.page.message.replaceChildren(element('span', {}, error.message), again);
+function showProblem(widgets, sentence) {
+  const again = createButton('', () => translate(widgets), {}, 'Try again');
+  widgets.message.replaceChildren(element('span', {}, sentence), again);
+  widgets.progress.hidden = true;
 }
 
 // A bar with the name and the size of the model that arrives.
-function showProgress({ progress }, { model, count, size }) {
+function showLoading(progress, { model, count, size }) {
   const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(1);
   const bar = element('progress', { max: size, value: count });
   const text = `${model}: ${megabytes(count)} of ${megabytes(size)} MB`;
   progress.replaceChildren(bar, element('span', {}, text));
   progress.hidden = count >= size;
+}
+
+// As the system, until the person chooses.
+function followTheme() {
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const follow = () => {
+    document.body.classList.toggle('dark', dark.matches);
+    restoreTheme();
+  };
+  dark.addEventListener('change', follow);
+  follow();
 }

@@ -17,6 +17,7 @@ import { createInspector } from './inspector/inspector.js';
 import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
 import { createTour } from './tour.js';
+import { createLearn } from './learn/learn.js';
 import { createHelp, createKeyHints, listenToKeys } from './keys.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
@@ -30,6 +31,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   startEffects(server);
   const help = createHelp();
   const about = createAbout(store);
+  const learn = page ? createLearn(store) : null; // its chapters begin with sentences that the page translates
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   const entries = createExports(store);
@@ -42,10 +44,11 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     problem,
     createStrip(store),
     element('div', { class: 'hl-columns' }, createOverview(store), matrix, createInspector(server)),
-    createKeyHints(() => help.showModal()),
+    createKeyHints(() => help.showModal(), learn?.button),
     help,
     about.dialog,
     live,
+    ...(learn ? [learn.panel] : []),
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });

@@ -41,6 +41,20 @@ def test_the_best_head_is_the_sharp_one_in_the_rows_that_predict():
     assert (found.head, found.shifted) == (Head("cross", 0, 0), False)
 
 
+def test_the_best_head_may_look_at_the_word_that_it_reads():
+    words = tuple(token(text, place) for place, text in enumerate("abcd"))
+    source, predicted = (*words, token("</s>", None)), (*words, token("</s>", None))
+    looks_back = torch.zeros(5, 5)  # row t looks at the word before: that of the token which it reads
+    looks_back[range(1, 5), range(4)] = looks_back[0, 4] = 1.0
+    blurred = 0.5 * torch.eye(5) + 0.1  # each row looks at its own word, less clearly
+    cross = torch.stack([looks_back, blurred, blurred, blurred])[None]
+    read = (token("<s>", None), *predicted[:-1])
+    other = torch.zeros(1, 4, 5, 5)
+    found = best_links(AttentionRecord(other, other, cross, source, read, predicted))
+    assert (found.head, found.shifted) == (Head("cross", 0, 0), True)
+    assert found.forward == {(word, word) for word in range(4)}
+
+
 def test_shifted_rows_are_those_that_read_the_word():
     """Row 1 reads `dogs` and looks at the second word; row 2 reads `run` and looks at no word."""
     found = word_links(RECORD, Head("cross", 0, 0), shifted=True)

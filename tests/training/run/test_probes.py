@@ -176,7 +176,7 @@ def test_probes_of_a_run_killed_before_its_first_save_are_not_kept(tmp_path, dat
 def test_broken_probes_are_reported_before_a_run_resumes(tmp_path, data):
     run(replace(REVERSE, max_steps=2), data, tmp_path / "run")
     (tmp_path / "run" / PROBES).write_bytes(b"half a file")
-    with pytest.raises(UserError, match="probes.safetensors cannot be used"):
+    with pytest.raises(UserError, match="probes.safetensors is truncated or broken"):
         prepared(REVERSE, data, tmp_path / "run", resume=True)
 
 

@@ -15,7 +15,7 @@ RESULT = random_translation(["the", "<b>dog</b>", "the"], ["der", "Hund", "der"]
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_head_shows_the_tensor(kind):
-    figure = heatmaps.head(RESULT.attention, kind, layer=1, head=2)
+    figure = heatmaps.head_figure(RESULT.attention, kind, layer=1, head=2)
     weights = getattr(RESULT.attention, kind)[1, 2]
     shown = figure.data[0].z
     for row in range(weights.shape[0]):
@@ -25,7 +25,7 @@ def test_head_shows_the_tensor(kind):
 
 
 def test_a_repeated_word_keeps_its_places_and_markup_stays_text():
-    axis = heatmaps.head(RESULT.attention, "cross", 0, 0).layout.xaxis
+    axis = heatmaps.head_figure(RESULT.attention, "cross", 0, 0).layout.xaxis
     assert list(axis.tickvals) == [0, 1, 2, 3]
     assert list(axis.ticktext) == ["the", "&lt;b&gt;dog&lt;/b&gt;", "the", "&lt;/s&gt;"]
 
@@ -54,7 +54,7 @@ def test_importance_map_shows_every_head_of_each_kind_on_one_scale():
 
 
 def test_a_notebook_needs_one_line():
-    assert viz.head_figure is heatmaps.head
+    assert viz.head_figure is heatmaps.head_figure
     assert viz.importance_map is head_maps.importance_map
 
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 import { answer } from '../viewer/engine/answers.js';
 import { createModel } from '../viewer/engine/model.js';
-import { createTokenizers } from '../viewer/engine/text/tokenizer.js';
+import { createTokenizers } from '../viewer/engine/text/files.js';
 import { createTranslator } from '../viewer/engine/translator.js';
 
 const { models, settings, requests, wasm } = JSON.parse(readFileSync('questions.json', 'utf8'));
@@ -24,7 +24,7 @@ async function load(identity) {
   const model = await createModel(JSON.parse(await files.text('config.json')), await files.bytes('model.safetensors'), {
     wasm,
   });
-  const translator = createTranslator(model, await createTokenizers(files), settings.limits, identity.language);
+  const translator = createTranslator(model, await createTokenizers(files), settings.limits, identity);
   return { identity, translator, settings, files };
 }
 

@@ -33,7 +33,7 @@ def ask_engine(
     shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
     shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
-    models = {name: _identity(translator) for name, translator in translators.items()}
+    models = {name: identity_for_node(translator) for name, translator in translators.items()}
     questions = {"models": models, "settings": settings(), "requests": requests, "wasm": wasm}
     (folder / "questions.json").write_text(json.dumps(questions), "utf-8")
     run = subprocess.run(
@@ -49,7 +49,7 @@ def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request
     return [unpacked(json.loads(to_json(backend.answer(request)))) for request in requests]
 
 
-def _identity(translator: Translator) -> dict[str, Any]:
+def identity_for_node(translator: Translator) -> dict[str, Any]:
     assert translator.directory is not None
     files = [path.name for path in translator.directory.iterdir()]
     return identity_of(translator) | {"directory": str(translator.directory), "files": files}
@@ -59,7 +59,13 @@ def unpacked(value: Any) -> Any:
     """The value with the codes of its arrays as numbers."""
     match value:
         case {"shape": shape, "data": data, **rest}:
-            raw = zlib.decompress(base64.b64decode(data)) if isinstance(data, str) else bytes(data)
+            match data:
+                case str():  # as a server sends it
+                    raw = zlib.decompress(base64.b64decode(data))
+                case {"base64": text}:
+                    raw = base64.b64decode(text)
+                case _:
+                    raw = bytes(data)
             codes = np.frombuffer(raw, "<u4" if "unit" in rest else "<u2").astype(np.float64)
             return {"shape": shape, "values": codes * rest.get("unit", 1 / 65535)}
         case dict():

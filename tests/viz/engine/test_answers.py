@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,13 @@ from tests import hostile
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.viz.engine.engine import ask_engine, ask_server, differences
 from tests.viz.questions import COMMON, GOOD, IDS, TEXT, train
+from viz.server.handlers import HANDLERS
+from viz.viewer import HERE as VIEWER
 
+SERVER_ONLY = set(
+    re.findall(r"^  '(\w+)',$", (VIEWER / "engine" / "server_only.js").read_text("utf-8"), re.M)
+)
+NEEDS_SERVER = "This needs the page with a server: run “make app” and open the same link there."
 OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
 
 
@@ -34,7 +41,10 @@ def stored(folder: Path, checkpoint: Checkpoint, *, bits: int) -> Translator:
 def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Translator]:
     """Small models that differ in everything that a file may say."""
     folder = tmp_path_factory.mktemp("models")
-    joint, sided = tiny_checkpoint(seed=1), tiny_checkpoint(tied=False, seed=2, norm="post")
+    joint, sided = (
+        tiny_checkpoint(seed=1, taught_head=(3, 1)),
+        tiny_checkpoint(tied=False, seed=2, norm="post"),
+    )
     return {
         "int8": stored(folder / "int8", joint, bits=8),
         "float16": stored(folder / "float16", joint, bits=16),
@@ -70,12 +80,16 @@ def test_every_request_gets_the_answer_of_the_server(tmp_path, translators, wasm
         for name in ("int8", "float16", "float32", "separate")
         for options in OPTIONS
         for do, fields in GOOD.items()
-        if not do.startswith("training")
+        if do not in SERVER_ONLY and not do.startswith("training")
     ]
-    assert {request["do"] for request in requests} == {
-        name for name in GOOD if not name.startswith("training")
-    }
     check(tmp_path, translators, requests, wasm)
+
+
+def test_what_only_a_server_answers_is_refused_in_one_sentence(tmp_path, translators):
+    assert set(GOOD) == set(HANDLERS)
+    requests = [{**COMMON, "do": do, **GOOD[do], "model": "int8"} for do in sorted(SERVER_ONLY)]
+    replies = ask_engine(tmp_path, translators, requests)
+    assert replies == [{"error": NEEDS_SERVER}] * len(SERVER_ONLY)
 
 
 def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, translators):
@@ -85,13 +99,14 @@ def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, tran
     }
     heads = [(kind, layer, 1) for kind in KINDS for layer in range(layers[kind])]
     muted = [{"do": "mute", "heads": [list(head)], "ids": IDS} for head in heads]
+    forced = [{**each, "prefix": IDS[:2]} for each in muted[::5]]
     cells = [
         {"do": "cell", "ids": IDS, "kind": kind, "layer": layer, "head": 1, "row": 3, "column": 2}
         for kind, layer, _ in heads
     ]
     modes = [{"do": "values", "ids": IDS, "mode": mode} for mode in ("norm", "rollout")]
     own = [{"do": "importance"}, {"do": "mute", "heads": [["cross", 1, 1]]}]  # of the model's own translation
-    questions = [*muted, *cells, *modes, *own]
+    questions = [*muted, *forced, *cells, *modes, *own]
     check(tmp_path, translators, [{**COMMON, **question, "model": "int8"} for question in questions])
 
 
@@ -125,7 +140,9 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     train(directory)
     translator = Translator.load(directory)
     step = {"do": "training_step", "step": 4}
-    questions = [{"do": "training"}, *({**step, "sentence": sentence} for sentence in (0, 1))]
+    questions = [{"do": "training"}, *({**step, "sentence": sentence} for sentence in (0, 1, 2))]
+    questions += [{**step, "step": 3, "sentence": 0}]  # neither this step nor the sentence above is there
+    questions += [{"do": "training_heads", "sentence": sentence} for sentence in (0, 1)]
     requests = [{**COMMON, **question} for question in questions]
     check(tmp_path, {"tiny": translator}, requests)
     (directory / "metrics.jsonl").write_text('{"step": 1, "train/loss": 2.0}\nbroken\n')

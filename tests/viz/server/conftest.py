@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import gradio as gr
 import pytest
 from starlette.testclient import TestClient
 
@@ -27,8 +26,7 @@ def service() -> Service:
 @pytest.fixture(scope="module")
 def client(service: Service) -> TestClient:
     """Gradio's own server with the request filter in front of it, without a network."""
-    service.page.theme, service.page.head_paths = gr.themes.Base(), []
-    return TestClient(gr.routes.App.create_app(service.page, app_kwargs=service.app_kwargs()))
+    return TestClient(service.app())
 
 
 @pytest.fixture

@@ -23,23 +23,13 @@ from model.storage.probes import PROBES
 from model.storage.training_log import METRICS, TrainingLog
 from model.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
+from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
-from viz.server.handlers import BROKEN_TRAINING, HANDLERS, MAX_POINTS, NO_CURVES, NO_TRAINING, _curves
+from viz.server.handlers import HANDLERS
+from viz.server.handlers.training import BROKEN_TRAINING, MAX_POINTS, _curves
 
 BACKEND = Backend({"tiny": TRANSLATOR})
-
-
-INSTRUMENTS = {
-    "lens",
-    "contributions",
-    "score_split",
-    "writing",
-    "intervene",
-    "removal",
-    "links",
-    "examples",
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,7 +58,7 @@ def test_every_handler_has_a_good_request_here():
 
 def test_answers_that_are_large_or_read_files_or_show_what_visitors_paste_are_not_cached():
     uncached = {name for name, each in HANDLERS.items() if not each.is_cached}
-    assert uncached == {"training", "training_heads", "training_step", "export", "examples"}
+    assert uncached == {"training", "training_heads", "training_step", "export", "examples", "portable"}
 
 
 def test_a_forced_beginning_stays_and_the_model_goes_on():

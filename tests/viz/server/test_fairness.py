@@ -6,9 +6,16 @@ import asyncio
 import contextvars
 from typing import Any
 
+import pytest
+
 from tests.viz.loop import run
+from tests.viz.questions import COMMON, GOOD, TRANSLATOR
 from tests.viz.server.test_scheduler import Work, ask, quick, until
-from viz.server.scheduler import Client, Scheduler, WorkQueue, asking
+from viz.server.backend import Backend
+from viz.server.handlers import HANDLERS, estimate_seconds
+from viz.server.middleware import MAX_BODY
+from viz.server.scheduler import MAX_WAITING, Client, Scheduler, WorkQueue, asking
+from viz.server.validation import MAX_CHARACTERS, MAX_LISTED, MAX_SENTENCES
 
 
 async def order_of(requests: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
@@ -82,3 +89,30 @@ def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
 
     done = run(steady())
     assert 3 < done.index("long") < 50
+
+
+# What a request may cost
+
+
+LONGEST = "w" * MAX_CHARACTERS
+
+
+@pytest.mark.parametrize("do", sorted(HANDLERS))
+def test_no_request_alone_costs_more_than_may_wait(do: str):
+    """Else it would be refused although nobody else asks."""
+    numbers, texts = [1] * MAX_BODY, [LONGEST] * MAX_SENTENCES
+    worst = dict.fromkeys(("text", "other"), LONGEST) | dict.fromkeys(("ids", "prefix"), numbers)
+    worst |= dict.fromkeys(("sentences", "sample"), texts) | {"beam_size": 10**9}
+    fields = {name: value for name, value in worst.items() if name in HANDLERS[do].request.model_fields}
+    assert 0 < estimate_seconds({"do": do, **fields}) <= MAX_WAITING
+
+
+@pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("intervene", "sample")])
+def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
+    request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}
+    backend = Backend({"tiny": TRANSLATOR})
+    fits, over = ["w" * (MAX_LISTED // 20)] * 20, ["w" * (MAX_LISTED // 20 + 1)] * 20
+    assert estimate_seconds({**request, name: fits}) < 15  # seconds for which others would wait
+    answered = backend.answer({**request, name: over})
+    assert "8,000 characters in all" in answered["error"]
+    assert "characters in all" not in backend.answer({**request, name: fits}).get("error", "")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -14,11 +17,10 @@ from model.marian.importer import import_model
 from model.translator import Translator
 from tests.model.marian.checkpoints import write_checkpoint
 from tests.viz.questions import TRANSLATOR
-from viz.__main__ import static, trained
-from viz.about import about_models, examples_of_models, target_choices
+from viz.__main__ import trained
+from viz.about import NOT_TRAINED_HERE, about_models, examples_of_models, page_values, target_choices
 from viz.payload import decode, encode
 from viz.server.backend import Backend
-from viz.server.handlers import NOT_TRAINED_HERE
 from viz.static.site import portable
 
 NAME, TEXT, CODE, OTHER = "opus-mt-de-ROMANCE", "Der kleine Hund läuft.", ">>fra<<", ">>ita<<"
@@ -150,12 +152,12 @@ def test_work_for_a_larger_model_counts_more(backend: Backend, imported: Transla
 
 def test_what_is_known_of_a_shipped_model_is_not_said_of_an_imported_one_of_its_name(imported: Translator):
     known = about_models({"de-en": imported}, app.ASSETS)["de-en"]
-    assert known.keys() == {"card", "origin"}
+    assert known.keys() == {"card", "origin", "everyday"}
     assert known["origin"] == NAME
     card = dict(known["card"])
     assert "cc-by-4.0" in card["licence"]
     assert "University of Helsinki" in card["attribution"]
-    assert app._site({"de-en": imported}, "de-en")["captions"] == {}
+    assert page_values({"de-en": imported}, "de-en", {}, app.CAPTIONS)["captions"] == {}
 
 
 def test_examples_are_those_of_the_language(imported: Translator):
@@ -170,21 +172,20 @@ def test_target_languages_have_their_names_and_are_sorted_by_them(imported: Tran
     assert target_choices(TRANSLATOR) == []
 
 
-def test_an_imported_model_is_not_written_into_a_page_without_a_server(imported: Translator):
-    payload = encode(imported.translate(f"{CODE} {TEXT}"), NAME)
-    with pytest.raises(UserError, match="only models that were trained here can run in the browser"):
-        portable(imported, payload)
+def test_a_page_with_its_model_opens_on_the_target_language(imported: Translator):
+    payload = encode(imported.translate(f"{OTHER} {TEXT}"), NAME)
+    found = re.search(r'id="site">(.*?)</script>', portable(imported, payload))
+    assert found is not None
+    site = json.loads(html.unescape(found[1]))
+    wanted = {"text": TEXT, "beam_size": 1, "length_penalty": 1.0, "target_code": OTHER}
+    assert site["stored"] == {NAME: wanted}
+    assert parse_qs(site["view"])["to"] == ["ita"]
 
 
-def test_commands_for_own_models_leave_it_out(imported: Translator, tmp_path: Path):
-    models = imported.directory.parent
-    with pytest.raises(UserError, match="There is no model"):
-        static((), tmp_path / "site", models)
-    with pytest.raises(UserError, match=f"{NAME} was imported"):
-        static((NAME,), tmp_path / "site", models)
-    assert not list((tmp_path / "site").glob("models/*/model.safetensors"))
+def test_its_training_cannot_be_measured(imported: Translator, tmp_path: Path):
+    assert imported.directory is not None
     with pytest.raises(UserError, match="was not trained here"):
-        trained((tmp_path / "train.de",), NAME, models, tmp_path / "trained.json")
+        trained((tmp_path / "train.de",), NAME, imported.directory.parent, tmp_path / "trained.json")
 
 
 def test_hostile_codes_in_a_directory_are_refused(imported: Translator, tmp_path: Path):

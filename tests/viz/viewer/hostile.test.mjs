@@ -77,7 +77,8 @@ test('the longest text and every head fit into a link', () => {
 
 test('the name of a model is only looked up', () => {
   const examples = JSON.parse('{"de-en": ["Hallo"], "<b>\\"": ["Hund"]}');
-  const site = { examples, first: 'de-en', most: [8, 2], buttons: 0, captions: {}, languages: {} };
+  const languages = JSON.parse('{"de-en": "de", "<b>\\"": "de"}');
+  const site = { examples, first: 'de-en', most: [8, 2], buttons: 0, captions: {}, languages };
   for (const name of HOSTILE) {
     globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
     assert.deepEqual(readAddress(site).slice(0, 2), ['Hallo', 'de-en'], name);

@@ -86,6 +86,11 @@ const ADDRESSED = {
   fit: false,
   sort: 'entropy',
   panel: 'mute',
+  instead: { baseline: 'sentence', sentence: 'Guten Tag & mehr', row: 1 },
+  questions: ['lens', 'writing'],
+  other: 17,
+  linkedBy: 'own',
+  gold: '0-0 2p1',
 };
 
 test('the address contains every choice and the task', () => {

@@ -2,9 +2,11 @@
 
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
-import { plural } from './labels.js';
+import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './modes.js';
-import { request, whyNot } from './requests.js';
+import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
+import { isRequested, request, whyNot } from './requests.js';
+import { addSurvey } from './instruments/survey.js';
 import {
   changeView,
   chooseKind,
@@ -14,10 +16,12 @@ import {
   isExplained,
   openView,
   pinnedCell,
+  sameSpot,
   sourceView,
 } from './store.js';
 
 const OWN = 'your own translation';
+const PART = 20; // sentences of one request of the examples
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 
 // Requests that follow from a change of the state.
@@ -28,20 +32,23 @@ export function startEffects(server) {
     followMode(server, state, before);
     followPin(server, state, before);
     followTraining(server, state, before);
+    followQuestions(server, state, before);
   });
 }
 
 // Asks what the muted heads change, again for each new record. If the translation with muted heads is on screen and
 // the muted heads change, the model's own translation is shown again.
 function followMutes(server, state, before) {
-  if (!differs(state, before, ['record', 'mutes'])) return;
+  if (!differs(state, before, ['record', 'mutes', 'instead'])) return;
   const { store } = server;
   if (state.shown?.type === 'muted') {
-    if (state.mutes !== sourceView(state).mutes) store.change({ ...closeView(state), mutes: state.mutes });
+    const isOther = state.mutes !== sourceView(state).mutes || state.instead !== before.instead;
+    if (isOther) store.change({ ...closeView(state), mutes: state.mutes });
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
-  } else if (state.muted?.heads !== state.mutes && !whyNot(server, 'mute')) {
-    askMuted(server);
+  } else if (!isOutcome(state)) {
+    const question = muteQuestion(state);
+    if (question && !whyNot(server, question.do)) askMuted(server);
   }
 }
 
@@ -49,14 +56,19 @@ function followMutes(server, state, before) {
 // restores the muted heads of the last answer, so that the marks on the heads agree with it.
 export async function askMuted(server) {
   const { store } = server;
-  const { mutes, record } = store.get();
-  const read = async (answer) => ({ ...answer, heads: mutes, record: await decode(answer.payload) });
+  const { mutes, instead, record } = store.get();
+  const read = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
   const prefix = givenIds(record);
   const given = prefix.length > 0 ? { prefix } : {};
-  const muted = await request(server, 'mute', { do: 'mute', ids: targetIds(record), ...given, heads: mutes }, read);
+  const asked = muteQuestion(store.get());
+  if (!asked) return;
+  const question = { ...asked, ids: targetIds(record), ...given, heads: mutes };
+  const muted = await request(server, 'mute', question, read);
   const state = store.get();
-  if (muted === undefined || state.mutes !== mutes || state.record !== record) return;
-  store.change(muted ? { muted } : { mutes: state.muted?.heads ?? [] });
+  if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
+  if (muted) store.change({ muted });
+  else if (state.muted) store.change({ mutes: state.muted.heads, instead: state.muted.instead });
+  else store.change({ mutes: [] });
 }
 
 // Norms and rollouts: asked once per record; without an answer, the mode goes back to weights.
@@ -85,6 +97,57 @@ export async function askCell(server) {
   const question = { do: 'cell', ids: targetIds(store.get().record), ...place };
   const answer = await request(server, 'cell', question);
   if (answer) store.change({ cell: { ...answer, ...place } });
+}
+
+// The open questions are asked again when what they are about changes, but not for every row that the pointer crosses.
+const OF_QUESTIONS = [
+  'questions',
+  'panel',
+  'record',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'pin',
+  'step',
+  'other',
+  'gold',
+];
+
+function followQuestions(server, state, before) {
+  if ((state.hover && !sameSpot(state.hover, state.pin)) || !differs(state, before, ['hover', ...OF_QUESTIONS])) return;
+  for (const name of openQuestions(state)) {
+    const question = questionOf(state, name);
+    const isDue = question && !isAnswered(state, name, question) && !isRequested(server, name, question);
+    if (isDue && !whyNot(server, name)) askQuestion(server, name);
+  }
+}
+
+// Asks an instrument about the view on screen. A request that fails or is cancelled is kept as one without an answer.
+export async function askQuestion(server, name) {
+  const { store } = server;
+  const { record } = store.get();
+  const question = questionOf(store.get(), name);
+  const answer = await request(server, name, question);
+  const now = store.get();
+  if (answer === undefined || now.record !== record) return;
+  store.change({ answers: { ...now.answers, [name]: { question, answer } } });
+}
+
+// Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.
+export async function askExamples(server, sentences) {
+  const { store } = server;
+  const { name } = store.get().record.model;
+  let survey = { sentences, done: 0, found: null };
+  const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
+  keep();
+  while (survey.done < sentences.length) {
+    const part = sentences.slice(survey.done, survey.done + PART);
+    const answer = await request(server, 'examples', { do: 'examples', sentences: part });
+    if (!answer) return;
+    survey = { sentences, done: survey.done + part.length, found: addSurvey(survey.found, answer, survey.done) };
+    keep();
+  }
 }
 
 // The training of a model is read when its panel is open.
@@ -141,9 +204,9 @@ export async function askImportance(server) {
 }
 
 // The translation with muted heads is part of the answer that says what they change.
-export function showMuted({ store }, { record, heads }) {
+export function showMuted({ store }, { record, heads, instead }) {
   const { shown } = store.get();
-  const label = `${shown ? `${shown.label}, ` : ''}with ${plural(heads.length, 'head')} muted`;
+  const label = `${shown ? `${shown.label}, ` : ''}with ${changedHeads(heads, instead)}`;
   open(store, record, { type: 'muted', label });
 }
 

@@ -50,6 +50,12 @@ export function titleOf(state) {
   return `${line}head ${head + 1}${state.record && isTaught(state.record, kind, layer, head) ? ` · ${TAUGHT}` : ''}`;
 }
 
+// The muted heads, or those that give something else.
+export function changedHeads(heads, { baseline, row }) {
+  const given = { zero: 'muted', mean: 'set to the mean', sentence: 'patched' }[baseline];
+  return `${plural(heads.length, 'head')} ${given}${row === null ? '' : ` in row ${row + 1}`}`;
+}
+
 // Short names of heads, "3.6, 4.1": layer and head, counted from 1.
 export function listOf(heads) {
   return heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');

@@ -4,7 +4,8 @@
 
 import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
-import { CHOICES, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
+import { QUESTIONS } from './instruments/questions.js';
+import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
@@ -14,8 +15,9 @@ const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const MOST_TOKENS = 1000;
+const MOST_CHAPTERS = 6;
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
-const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel']; // choices whose value is one of a list
+const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
@@ -26,6 +28,7 @@ export function toAddress(state) {
     parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
+  Object.assign(parameters, insteadParameters(state.instead));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
   if (state.mode === 'difference') {
     delete parameters.mode;
@@ -34,8 +37,17 @@ export function toAddress(state) {
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
   if (!state.fit) parameters.size = 'scroll';
+  if (state.questions.length > 0) parameters.ask = state.questions.join(',');
+  if (state.other !== null) parameters.other = state.other;
+  if (state.gold !== '') parameters.gold = state.gold;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
+  if (state.learn !== null) parameters.learn = state.learn;
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
+}
+
+// The address of the translation of a record, with further parameters.
+export function addressOf(record, parameters) {
+  return `#${new URLSearchParams({ v: VERSION, ...taskParameters(record), ...parameters })}`;
 }
 
 function taskParameters(record) {
@@ -47,6 +59,28 @@ function taskParameters(record) {
   if (beam > 1) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
   return parameters;
+}
+
+// What muted heads give instead of their own output.
+function insteadParameters({ baseline, sentence, row }) {
+  const parameters = baseline === CHOICES.instead.baseline ? {} : { instead: baseline };
+  if (baseline === 'sentence' && sentence.length <= LONGEST_TEXT) parameters.by = sentence;
+  return row === null ? parameters : { ...parameters, only: row + 1 };
+}
+
+function insteadOf(parameters) {
+  const baseline = parameters.get('instead') ?? CHOICES.instead.baseline;
+  const row = index(parameters, 'only');
+  if (!BASELINES.includes(baseline) || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
+  const text = parameters.get('by') ?? '';
+  return { baseline, sentence: baseline === 'sentence' && text.length <= LONGEST_TEXT ? text : '', row };
+}
+
+// The address of one cell in the translation of another sentence by the model on screen.
+export function addressOfCell({ record, panel }, text, { kind, layer, head, row, column }) {
+  const task = taskParameters({ ...record, source_text: text });
+  const place = { kind, layer: layer + 1, head: head + 1, row: row + 1, column: column + 1 };
+  return `#${new URLSearchParams({ v: VERSION, ...task, ...place, panel })}`;
 }
 
 // The person's own sentence. The word of the tour takes its place while the tour is on screen.
@@ -93,7 +127,8 @@ function pinParameters(pin) {
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
 export function fromAddress(address, record) {
   const parameters = parse(address);
-  if (!KINDS.includes(parameters.get('kind'))) return {};
+  const learn = chapterOf(parameters);
+  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : { learn };
   const kind = parameters.get('kind');
   const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
@@ -103,14 +138,19 @@ export function fromAddress(address, record) {
     head,
     selection: headsOf((parameters.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
     mutes: headsOf((parameters.get('mute') ?? '').split(',')),
+    instead: insteadOf(parameters),
     pin: pinOf(parameters),
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
+    questions: questionsOf(parameters.get('ask') ?? ''),
+    other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
+    gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
+    learn,
   };
   const sorts = sortsOf(record).map(({ name }) => name);
-  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS };
+  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
   for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
 }
@@ -134,6 +174,17 @@ export function viewOfAddress(address) {
     comparesOwn: parameters.get('compared') === 'own',
     sortsByImportance: parameters.get('sort') === 'importance',
   };
+}
+
+function questionsOf(text) {
+  const names = text.split(',');
+  const asked = QUESTIONS.filter((name) => names.includes(name));
+  return asked.length > 0 ? asked : CHOICES.questions;
+}
+
+function chapterOf(parameters) {
+  const place = index(parameters, 'learn');
+  return place !== null && place < MOST_CHAPTERS ? place + 1 : CHOICES.learn;
 }
 
 function idsOf(text) {

@@ -2,22 +2,31 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
+import { NEEDS_SERVER } from '../engine/server_only.js';
+import { sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './store.js';
 
 const DOING = {
   beams: 'Searching with a beam',
   cell: 'Explaining the cell',
+  contributions: 'Adding up what wrote this word',
+  examples: 'Reading sentences',
   force: 'Translating from the forced word',
   importance: 'Muting each head in turn',
+  lens: 'Reading the model after each layer',
+  links: 'Linking the words',
   mute: 'Translating with heads muted',
+  removal: 'Removing cells of this row',
   score: 'Scoring your translation',
+  score_split: 'Splitting the score',
   target: 'Reading this hypothesis',
   training: 'Reading the training record',
   training_heads: 'Measuring the heads at each step',
   training_step: 'Reading this step of the training',
   tour: 'Opening the model that reverses words',
   values: 'Computing these values',
+  writing: 'Reading what the head writes',
 };
 const OF_TRAINING = ['training', 'training_heads', 'training_step'];
 const NO_SERVER = 'This file has no model. The line at its top says how to do this in Headlight.';
@@ -26,7 +35,8 @@ const IN_TRAINING =
 
 // Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
-// the position in the queue, or the progress as text; `signal` cancels the work.
+// the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every
+// request names those in its property `refuses`.
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
@@ -58,6 +68,7 @@ export function createServer(store, ask) {
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
   if (!ask) return NO_SERVER;
+  if (ask.refuses?.includes(name)) return NEEDS_SERVER;
   return trainingStep(store.get()) && !OF_TRAINING.includes(name) ? IN_TRAINING : null;
 }
 
@@ -69,7 +80,7 @@ export async function request(server, name, question, read = (answer) => answer)
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
   const task = taskOf(store.get().record);
-  const mine = openRequest(server, name);
+  const mine = openRequest(server, name, question);
   let answer = null;
   try {
     answer = await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal));
@@ -88,11 +99,18 @@ export function waitingText(position) {
   return position ? `number ${position} in the queue` : '';
 }
 
-function openRequest({ store, requests }, name) {
+// Whether this is being asked now.
+export function isRequested({ requests }, name, question) {
+  const open = requests.get(name);
+  return Boolean(open?.isOpen) && sameQuestion(open.question, question);
+}
+
+function openRequest({ store, requests }, name, question) {
   const aborting = new AbortController();
   const mine = {
     signal: aborting.signal,
     what: DOING[name],
+    question,
     record: store.get().record,
     isOpen: true,
     cancel() {

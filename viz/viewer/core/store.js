@@ -9,9 +9,14 @@ import { KINDS, isAllowed } from './payload.js';
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const TABS = ['head', 'cell', 'step', 'mute', 'training'];
+export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
 
+export const BASELINES = ['zero', 'mean', 'sentence'];
+// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
+export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 const NO_HEADS = Object.freeze([]);
+// Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
 // What the person chose. A link carries these choices; a choice that is not in the link has the value below.
 export const CHOICES = Object.freeze({
@@ -23,6 +28,7 @@ export const CHOICES = Object.freeze({
   mode: 'weight', // which value of a cell is shown
   pin: null, // a spot { row, column, token }; `token` means a token's row and column instead of a cell
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
+  instead: ZERO, // what these heads give instead of their own output
   hideSpecials: false,
   words: false, // sub-words are merged to words
   threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
@@ -30,6 +36,11 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'head', // the open tab of the inspector
+  questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
+  linkedBy: LINKED[0], // whose word links the strip shows while their question is open
+  gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
+  other: null, // the id of a word: why was the word of the step said, and not this one?
+  learn: null, // the open chapter of Learn, from 1
 });
 
 // A view is one record and what the server said about it. The state has two of them: `home` is the model's own
@@ -38,12 +49,13 @@ export const CHOICES = Object.freeze({
 const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
-  muted: null, // what muting `heads` changes; its `record` is the translation with these heads muted
+  muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ norm: null, rollout: null }),
   importance: null,
   cell: null,
   beams: null,
   scored: null, // the record of a translation that the person typed
+  answers: Object.freeze({}), // of the instruments by name, { question, answer } each; without an answer, null
 });
 const VIEW_FIELDS = Object.keys(EMPTY_VIEW);
 
@@ -59,6 +71,7 @@ export const EMPTY = Object.freeze({
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
   busy: null, // { what, cancel, waiting } while the server works
   error: null, // one sentence
   theme: 'light',
@@ -66,7 +79,7 @@ export const EMPTY = Object.freeze({
 
 // What closing a view restores.
 const RESTORED = [
-  ...Object.keys(CHOICES).filter((name) => name !== 'mutes' && name !== 'panel'),
+  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions', 'learn'].includes(name)),
   'caption',
   'lastHead',
   'step',

@@ -1,7 +1,7 @@
 // Small elements that the panels share: buttons, titled sections, notes, numbers, bars and rugs.
 
 import { createButton, element, shape, tokenText } from './dom.js';
-import { fixed } from './labels.js';
+import { fixed, signed } from './labels.js';
 
 export function actionButton(label, onclick, attributes = {}) {
   return createButton('hl-act', onclick, attributes, label);
@@ -49,6 +49,12 @@ export function scaleNote(most, unit = '') {
 // A bar from the middle: upwards for a positive value, downwards for a negative one.
 export function signedBar(value, most) {
   return tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
+}
+
+// A line of a list: a label, a bar from the middle to the left or the right, and the value.
+export function signedLine(label, value, most) {
+  const bar = tint(element('span', { class: 'hl-flat-bar', 'aria-hidden': 'true' }), value, most);
+  return element('li', {}, element('span', {}, label), bar, numberText(signed(value, 2)));
 }
 
 // A bar from the left for a share between 0 and 1.

@@ -1,8 +1,11 @@
-// Answers the viewer's requests in the protocol of viz/server/handlers.py: one function for each value of `do`.
+// Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
+import { NEEDS_SERVER, SERVER_ONLY } from './server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
-import { createTraining, trainingStep } from './training.js';
+import { lens } from './lens.js';
+import { normalise } from './text/tokenizer.js';
+import { createTraining, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 
 const HANDLERS = {
@@ -15,7 +18,12 @@ const HANDLERS = {
   values,
   cell,
   beams,
+  lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   training,
+  training_heads: async (loaded, asked) => {
+    const { settings, translator } = loaded;
+    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, settings.thresholds) };
+  },
   training_step: async (loaded, asked) =>
     payload(loaded, asked, trainingStep(await trainingOf(loaded), loaded.translator.tokenizers, asked)),
 };
@@ -23,8 +31,14 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 export function answer(loaded, asked, pause) {
+  if (SERVER_ONLY.includes(asked.do)) throw new Error(NEEDS_SERVER);
   if (!Object.hasOwn(HANDLERS, asked.do)) throw new Error(`“do” must be one of: ${Object.keys(HANDLERS).join(', ')}.`);
-  return HANDLERS[asked.do](loaded, asked, pause);
+  return HANDLERS[asked.do](loaded, { ...asked, text: joinCode(asked) }, pause);
+}
+
+// The sentence as a model of several target languages reads it.
+function joinCode({ text, target_code: code = '' }) {
+  return code && normalise(text) ? `${code} ${text}` : text;
 }
 
 function payload({ identity, settings }, asked, translation) {
@@ -111,9 +125,8 @@ function beams({ translator }, asked) {
 
 // The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
 async function training(loaded) {
-  const { sentences } = loaded.settings;
   if (!loaded.files.has('probes.safetensors'))
-    return { curves: [], steps: [], sentences: [], notice: sentences.noTraining };
+    return { curves: [], steps: [], sentences: [], notice: loaded.identity.no_training };
   const { curves, steps, sentences: pairs, notice } = await trainingOf(loaded);
   return { curves, steps, sentences: pairs, notice };
 }

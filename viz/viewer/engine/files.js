@@ -18,7 +18,7 @@ export function createFiles({ listed, embedded, address }, report = () => {}) {
   };
 }
 
-function fromBase64(text) {
+export function fromBase64(text) {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 

@@ -107,7 +107,13 @@ export function decode(network, rows, x, { from = 0, trace = null } = {}) {
   let hidden = x;
   for (let layer = from; layer < network.decoder.length; layer += 1)
     hidden = decoderLayer(network, layer, rows, hidden, trace);
-  return network.preNorm ? normalise(hidden, network.decoderNorm) : hidden;
+  if (trace) trace.output = hidden;
+  return normaliseOutput(network, hidden);
+}
+
+// The decoder's final norm, which only pre-norm has.
+export function normaliseOutput({ preNorm, decoderNorm }, x) {
+  return preNorm ? normalise(x, decoderNorm) : x;
 }
 
 function decoderLayer(network, layer, rows, x, trace) {
@@ -238,8 +244,8 @@ function weightsOf(kind, layer, row) {
   return { array: weights, start: (layer * heads * rows + row) * columns, stride: rows * columns };
 }
 
-// Room for every weight of a sentence and a target, [layer, head, query, key], and for the inputs of each layer, its
-// queries and its keys and values.
+// Room for every weight of a sentence and a target, [layer, head, query, key], and for what each layer reads: its
+// input, its queries and its keys and values.
 export function createTrace({ encoder, decoder, heads }, sourceLength, targetLength) {
   const array = (layers, rows, columns) => ({
     ...{ layers, heads, rows, columns },
@@ -252,6 +258,7 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
     decoder: array(decoder.length, targetLength, targetLength),
     cross: array(decoder.length, targetLength, sourceLength),
     inputs: { encoder: [], decoder: [] },
+    output: null, // of the last decoder layer, before its norm
     keep(kind, queries, memory) {
       trace[kind].queries.push(queries);
       trace[kind].memories.push(memory);

@@ -2,6 +2,8 @@
 // instead of compressed text.
 
 import { measureHeads } from './measures.js';
+import { TARGET_CODE } from './text/sentencepiece.js';
+import { normalise } from './text/tokenizer.js';
 
 const SCALE = 65535;
 const UNIT = 1e-4; // the last digit that the page shows
@@ -9,11 +11,14 @@ const UNIT = 1e-4; // the last digit that the page shows
 // `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
 // viz/static/settings.py.
 export function payloadOf(translation, identity, asked, settings) {
+  const [{ piece, special }] = translation.tokens.source;
+  const code = special && TARGET_CODE.test(piece) ? piece : '';
   const { measures, roles } = measureHeads(translation, settings.thresholds);
   return {
     version: settings.version,
     model: { name: identity.name, title: identity.title },
-    source_text: translation.sourceText,
+    source_text: normalise(translation.sourceText.slice(code.length)),
+    target_code: code,
     text: translation.text,
     source_language: identity.source,
     target_language: identity.target,
@@ -31,6 +36,7 @@ export function payloadOf(translation, identity, asked, settings) {
     definitions: settings.definitions,
     measures,
     roles,
+    taught: translation.taught ?? null,
     attention: kindsOf((kind) => packed(translation.trace[kind], quantised(translation.trace[kind].weights))),
   };
 }

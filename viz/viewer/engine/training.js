@@ -1,6 +1,7 @@
 // The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
 // in the form that model/storage/probes.py describes.
 
+import { measureHeads } from './measures.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
 import { kindsOf } from './payload.js';
@@ -40,10 +41,21 @@ function rowOf(line) {
   }
 }
 
+function pairOf(sentences, place) {
+  if (place in sentences) return sentences[place];
+  throw new Error(`There is no sentence ${place}; choose one of 0 to ${sentences.length - 1}.`);
+}
+
+// The measures and the roles of all heads for one sentence, at each step.
+export function trainingHeads(record, tokenizers, { sentence }, thresholds) {
+  return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), thresholds));
+}
+
 // One sentence at one step as a translation, whose tokens were all given.
 export function trainingStep({ tensors, steps, sentences }, { source, target }, { step, sentence }) {
   const at = steps.indexOf(step);
-  const pair = sentences[sentence];
+  if (at < 0) throw new Error(`There is no probe of step ${step}; choose one of ${steps.join(', ')}.`);
+  const pair = pairOf(sentences, sentence);
   const ids = [...target.encode(pair.target), EOS_ID];
   const part = (name, size) => tensors.get(name).bytes.subarray(at * size, (at + 1) * size);
   const chances = `${sentence}.log_probabilities`;

@@ -3,14 +3,15 @@
 import { embed, predict } from './model.js';
 import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
+import { TARGET_CODE } from './text/sentencepiece.js';
 import { BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
 
 const NOTHING = 'There is nothing to translate; type a sentence.';
 
-// `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py, `language` the name of the
-// language that the model reads.
-export function createTranslator(model, tokenizers, limits, language) {
-  return { model, tokenizers, limits, language };
+// `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py. The identity has `language`, the
+// name of the language that the model reads, and `codes`, one of which must begin each sentence; most models have none.
+export function createTranslator(model, tokenizers, limits, { language, codes }) {
+  return { model, tokenizers, limits, language, codes };
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
@@ -18,7 +19,9 @@ export function sourceIds({ tokenizers: { source }, limits, language }, text) {
   if (normalise(text) === '') throw new Error(NOTHING);
   checkCharacters(text, limits);
   const ids = source.encode(text);
-  if (ids.every((id) => [UNK, SPACE].includes(source.piece(id))))
+  const pieces = ids.map((id) => source.piece(id)).filter((piece) => !TARGET_CODE.test(piece));
+  if (ids.length > 0 && pieces.length === 0) throw new Error(NOTHING);
+  if (pieces.every((piece) => [UNK, SPACE].includes(piece)))
     throw new Error(`The model knows none of these characters; it reads ${language}.`);
   if (ids.length >= limits.tokens) throw tooLong('sentence', ids.length + 1, limits.tokens);
   return [...ids, EOS_ID];
@@ -146,17 +149,20 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
     ...{ sourceText: normalise(source.text), text, tokens, trace, logProbabilities, notices, prefixLength },
     alternatives: steps.map(alternativesOf),
     hypotheses: [{ ...own, logProbabilities }],
+    taught: translator.model.config.model.taught_head,
   };
 }
 
 // Warnings about a translation that the model chose.
-function noticesOf({ limits, language }, source, { ids, logProbability }) {
+function noticesOf({ limits, language, codes }, source, { ids, logProbability }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
     const listed = [...new Set(unknown)].map((text) => `“${text}”`).join(', ');
     notices.push(`The model does not know ${listed} and reads it as <unk>.`);
   }
+  if (codes.length > 0 && !codes.includes(source[0].piece))
+    notices.push(`Begin the sentence with the code of a target language, such as ${codes[0]}.`);
   if (logProbability / ids.length < limits.unsure)
     notices.push(`The model is unsure of this translation; it reads ${language}.`);
   if (ids.at(-1) !== EOS_ID) notices.push('The translation was cut at the length limit.');

@@ -3,7 +3,7 @@
 import { answer } from './answers.js';
 import { createFiles } from './files.js';
 import { createModel } from './model.js';
-import { createTokenizers } from './text/tokenizer.js';
+import { createTokenizers } from './text/files.js';
 import { createTranslator } from './translator.js';
 
 const NO_MEMORY = 'This device has not enough memory for this model; close other pages, then try again.';
@@ -86,6 +86,6 @@ async function openModel({ scope, models, settings, embedded, address }, name) {
   ]);
   const model = await createModel(config, weights);
   scope.postMessage({ loading: { model: name, count: identity.size, size: identity.size } });
-  const translator = createTranslator(model, tokenizers, settings.limits, identity.language);
+  const translator = createTranslator(model, tokenizers, settings.limits, identity);
   return { identity, translator, settings, files };
 }

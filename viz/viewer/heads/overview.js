@@ -52,7 +52,7 @@ export function createOverview(store) {
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
-  const parts = { store, kinds, sort, grid, meaning, scale, roles, tint, cells: [] };
+  const parts = { store, kinds, sort, grid, meaning, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));
   listenOverview(parts);
   return node;
@@ -124,7 +124,7 @@ function layerRows(parts, state) {
   const { layers, heads } = state.record.attention[state.kind];
   const places = [...Array(heads).keys(), null];
   const names = places.map((head) => (head === null ? everyHead() : line('column', head)));
-  const header = element('div', { class: 'hl-overview-row hl-overview-names' }, element('span'), ...names);
+  const header = element('div', { role: 'row', class: 'hl-overview-row hl-overview-names' }, element('span'), ...names);
   const rows = Array.from({ length: layers }, (_, layer) => {
     const cells = places.map((head) => drawHead(parts, state, layer, head));
     return element('div', { role: 'row', class: 'hl-overview-row' }, line('layer', layer), ...cells);
@@ -136,17 +136,30 @@ function layerRows(parts, state) {
 function line(side, index) {
   const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
   const attributes = { tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
-  return createButton('hl-line', null, attributes, String(index + 1));
+  const role = side === 'layer' ? 'rowheader' : 'columnheader';
+  return element(
+    'span',
+    { role, class: 'hl-line-place' },
+    createButton('hl-line', null, attributes, String(index + 1)),
+  );
 }
 
 // The name of the last column: a button that chooses all heads of all layers.
 function everyHead() {
   const label = 'average of all heads of all layers';
-  return createButton('hl-line', null, { tabindex: '-1', 'aria-label': label, title: label, 'data-all': '' }, 'avg');
+  const attributes = { tabindex: '-1', 'aria-label': label, title: label, 'data-all': '' };
+  return element(
+    'span',
+    { role: 'columnheader', class: 'hl-line-place' },
+    createButton('hl-line', null, attributes, 'avg'),
+  );
 }
 
+// A canvas is used again for the head of that place in the next record: a new one takes longer than the picture in it.
 function drawHead(parts, { record, kind, theme }, layer, head) {
-  const canvas = element('canvas', { 'aria-hidden': 'true' });
+  const place = `${layer}.${head}`;
+  const canvas = parts.canvases.get(place) ?? element('canvas', { 'aria-hidden': 'true' });
+  parts.canvases.set(place, canvas);
   drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, head), theme);
   const mark = element('span', { class: 'hl-mark' });
   const role = head === null ? null : record.roles[kind][layer][head];

@@ -25,8 +25,7 @@ export function drawScale(canvas, theme, map) {
 }
 
 function paint(canvas, width, height, colourOf) {
-  canvas.width = width;
-  canvas.height = height;
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   const context = canvas.getContext('2d');
   const image = context.createImageData(width, height);
   for (let cell = 0; cell < width * height; cell += 1) {

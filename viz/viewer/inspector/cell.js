@@ -18,6 +18,8 @@ import {
   signedBar,
   tint,
 } from '../core/widgets.js';
+import { createScoreSplit } from './instruments/score_split.js';
+import { createWriting } from './instruments/writing.js';
 import { readersOf } from './readers.js';
 
 const NO_PIN = {
@@ -27,31 +29,36 @@ const NO_PIN = {
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
 export function createCell(server) {
-  const node = element('div');
+  const parts = { title: element('div'), rest: element('div') };
+  const questions = [createScoreSplit, createWriting].map((create) => create(server));
+  const asked = element('div');
   return {
-    node,
+    node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
       const shown = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy'];
-      if (differs(state, before, shown)) drawCell(server, node, state);
+      if (differs(state, before, shown)) drawCell(server, parts, state);
+      asked.replaceChildren(...(pinnedCell(state) ? questions.map(({ node }) => node) : []));
+      for (const question of questions) question.draw(state, before);
     },
   };
 }
 
 // The previous cell stays, in pale colours, until the answer about the next one arrives.
-function drawCell(server, node, state) {
+function drawCell(server, { title, rest }, state) {
   const reason = whyNoCell(server, state);
   const known = isExplained(state);
-  node.classList.toggle('hl-stale', !reason && !known);
+  for (const node of [title, rest]) node.classList.toggle('hl-stale', !reason && !known);
   const readers = readersOfPin(server.store, state);
-  if (reason) node.replaceChildren(note(reason), ...readers);
-  else if (known) node.replaceChildren(...explanation(state), ...readers);
-  else if (!state.busy)
-    node.replaceChildren(
+  if (!reason && !known && state.busy) return;
+  rest.replaceChildren(...(known && !reason ? explanation(state) : []), ...readers);
+  if (reason) title.replaceChildren(note(reason));
+  else if (known) title.replaceChildren(...titleOfCell(state));
+  else
+    title.replaceChildren(
       note(
         'This cell is not explained yet. ',
         actionButton('Explain it', () => askCell(server)),
       ),
-      ...readers,
     );
 }
 
@@ -72,14 +79,24 @@ function whyNoCell(server, state) {
   return 'The mask forbids this cell: a step cannot look at later tokens. Its score is −∞, so its weight is exactly 0.';
 }
 
+function titleOfCell(state) {
+  const { cell } = state;
+  const { row, column } = namesOf(state);
+  const link = element('span', {}, tokenText(row), ' ← ', tokenText(column));
+  const weight = numberText(fixed(cell.weights[cell.column]));
+  return [element('p', { class: 'hl-fact hl-role' }, link, weight), note(titleOf(state))];
+}
+
+function namesOf({ cell, record, kind }) {
+  const { rows, reads, columns } = axes(record, kind);
+  return { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
+}
+
 function explanation(state) {
   const { cell } = state;
-  const { rows, reads, columns } = axes(state.record, state.kind);
-  const names = { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
-  const link = element('span', {}, tokenText(names.row), ' ← ', tokenText(names.column));
+  const { columns } = axes(state.record, state.kind);
+  const names = namesOf(state);
   return [
-    element('p', { class: 'hl-fact hl-role' }, link, numberText(fixed(cell.weights[cell.column]))),
-    note(titleOf(state)),
     section('Query and key', ...vectors(cell, names)),
     section('From score to weight', steps(cell), ...softmax(cell, columns)),
     section('What it contributes', ...contribution(cell, names)),

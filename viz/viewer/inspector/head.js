@@ -1,10 +1,11 @@
 // The panel Head: the role and the measures of the chosen head, the next words, and what muting changes.
 
 import { element, tokenText } from '../core/dom.js';
-import { fixed, plural } from '../core/labels.js';
+import { changedHeads, fixed, plural } from '../core/labels.js';
 import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
+import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
 import {
   aboutModel,
@@ -18,6 +19,7 @@ import {
   toggleMute,
 } from '../core/store.js';
 import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
+import { createRemoval } from './instruments/removal.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
 
@@ -27,17 +29,18 @@ const TAUGHT_ELSEWHERE =
   'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.';
 
 export function createHeadCard(server) {
-  const card = element('div');
+  const card = { role: element('div'), rest: element('div') };
+  const removal = createRemoval(server);
   const next = createNextTokens(server);
   const muting = element('section', { class: 'hl-part' });
   return {
-    node: element('div', {}, card, next.node, muting),
+    node: element('div', {}, card.role, removal.node, card.rest, next.node, muting),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.importance !== before.importance)
-        card.replaceChildren(...captionOf(server.store, state), ...cardOf(state, openNames(card)));
+      if (moved || state.importance !== before.importance) drawCard(server.store, card, state);
+      removal.draw(state, before);
       next.draw(state, before);
-      if (moved || differs(state, before, ['mutes', 'muted', 'shown']))
+      if (moved || differs(state, before, ['mutes', 'muted', 'instead', 'shown']))
         muting.replaceChildren(...mutingOf(server, state));
     },
   };
@@ -74,14 +77,14 @@ function mutingOf(server, state) {
   const { store } = server;
   const { muted, mutes, record } = sourceView(state);
   const reason = whyNot(server, 'mute');
-  const title = mutes.length === 0 ? 'With heads muted' : `With ${plural(mutes.length, 'head')} muted`;
+  const title = mutes.length === 0 ? 'With heads muted' : `With ${changedHeads(mutes, state.instead)}`;
   if (reason) return [element('h3', {}, title), note(reason)];
   const allMuted = chosenHeads(state).every((head) => isMuted(state, head));
   const button = actionButton(allMuted ? 'Unmute' : 'Mute', () => store.change(toggleMute(store.get())), {
     'aria-pressed': String(allMuted),
   });
   button.append(' ', element('kbd', {}, 'M'));
-  const outcome = muted && muted.heads === mutes ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
+  const outcome = isOutcome(state) ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
   return [element('h3', {}, title), ...outcome, actions(button)];
 }
 
@@ -90,12 +93,17 @@ function openNames(node) {
   return new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
 }
 
-function cardOf(state, open) {
+function drawCard(store, { role, rest }, state) {
+  const about = element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state)));
+  role.replaceChildren(...captionOf(store, state), about);
+  rest.replaceChildren(...measuresOfHeads(state, openNames(rest)));
+}
+
+function measuresOfHeads(state, open) {
   const heads = chosenHeads(state);
   const { rows } = axes(state.record, state.kind);
   const known = measuresOf(state.record).filter(({ name }) => meanOf(state, name, heads) !== null);
   return [
-    element('section', { class: 'hl-part' }, ...roleOf(state, heads)),
     section(
       cardTitle(state, heads),
       note(`Over the ${plural(rows.length, 'row')} of this sentence. Each tick is one head of this kind.`),

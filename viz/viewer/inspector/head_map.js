@@ -1,4 +1,4 @@
-// The head map: for each head of each kind, how the log-probability of the translation changes if it alone is muted.
+// The head map: a signed value for each head of each kind, such as how the log-probability changes without it.
 
 import { createButton, element } from '../core/dom.js';
 import { KINDS } from '../core/payload.js';
@@ -6,7 +6,7 @@ import { chooseKind, headOf, isMuted } from '../core/store.js';
 import { forPointer, kindName, signed } from '../core/labels.js';
 import { largest } from '../core/math.js';
 import { TAUGHT, isTaught } from '../core/measures.js';
-import { actionButton, addRovingFocus, note, numberText, tint } from '../core/widgets.js';
+import { actionButton, addRovingFocus, numberText, tint } from '../core/widgets.js';
 
 const LISTED = 5;
 const MAP_HINT = forPointer(
@@ -14,18 +14,21 @@ const MAP_HINT = forPointer(
   'Tap a head to read its value and to choose it.',
 );
 
-export function drawHeadMap(store, node, state, importance) {
-  const most = largest(Object.values(importance).flat(2));
+// `values` is { encoder, decoder, cross }, [layer][head] each.
+export function headMap(store, state, values) {
+  const most = largest(Object.values(values).flat(2));
   const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, MAP_HINT);
-  const grids = KINDS.map((kind) => gridOf(store, state, kind, importance[kind], most, readout));
-  node.replaceChildren(
-    note('Change of the log-probability of this translation, in nats, if one head is muted.'),
-    ...grids,
-    readout,
-    scaleOf(most),
-    element('h4', {}, 'The most important heads for this translation'),
-    element('ol', { class: 'hl-most' }, ...neededHeads(importance).map((one) => headLine(store, state, one))),
+  const grids = KINDS.map((kind) => gridOf(store, state, kind, values[kind], most, readout));
+  return [...grids, readout, scaleOf(most)];
+}
+
+// The heads with the least values first, as buttons that choose them.
+export function headList(store, values) {
+  const all = KINDS.flatMap((kind) =>
+    values[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
   );
+  const ranked = all.sort((one, other) => one.value - other.value).slice(0, LISTED);
+  return element('ol', { class: 'hl-most' }, ...ranked.map((one) => headLine(store, one)));
 }
 
 function choose(store, [kind, layer, head]) {
@@ -81,16 +84,8 @@ function scaleOf(most) {
   );
 }
 
-// The heads without which the translation loses most.
-function neededHeads(importance) {
-  const all = KINDS.flatMap((kind) =>
-    importance[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
-  );
-  return all.sort((one, other) => one.value - other.value).slice(0, LISTED);
-}
-
-function headLine(store, state, { head, value }) {
-  const button = actionButton(fullName(state, head), () => choose(store, head), { class: 'hl-choice' });
+function headLine(store, { head, value }) {
+  const button = actionButton(fullName(store.get(), head), () => choose(store, head), { class: 'hl-choice' });
   button.append(numberText(signed(value)));
   return element('li', {}, button);
 }

@@ -1,4 +1,4 @@
-// The inspector: five panels in tabs, and a status line with the open request, an error, or the name of the record
+// The inspector: six panels in tabs, and a status line with the open request, an error, or the name of the record
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../core/dom.js';
@@ -11,10 +11,28 @@ import { createBeams } from './beams.js';
 import { createOwnTranslation } from './own_translation.js';
 import { createMute } from './mute.js';
 import { createTraining } from './training.js';
+import { createContributions } from './instruments/contributions.js';
+import { createExamples } from './instruments/examples.js';
+import { createLayers } from './instruments/layers.js';
+import { createLinks } from './instruments/links.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
-const CREATE = { head: createHeadCard, cell: createCell, step: createStep, mute: createMute, training: createTraining };
-const TAB_NAMES = { head: 'Head', cell: 'Cell', step: 'Step', mute: 'Mute', training: 'Training' };
+const CREATE = {
+  head: createHeadCard,
+  cell: createCell,
+  step: createStep,
+  mute: createMute,
+  training: createTraining,
+  examples: createExamples,
+};
+const TAB_NAMES = {
+  head: 'Head',
+  cell: 'Cell',
+  step: 'Step',
+  mute: 'What if',
+  training: 'Training',
+  examples: 'Examples',
+};
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {
@@ -46,9 +64,16 @@ export function createInspector(server) {
   );
 }
 
-// The step: its likeliest tokens, the hypotheses, and a translation by the person.
+// The step: its likeliest tokens, why they are likely, the hypotheses, and a translation by the person.
 function createStep(server) {
-  const parts = [createNextTokens, createBeams, createOwnTranslation].map((create) => create(server));
+  const parts = [
+    createNextTokens,
+    createContributions,
+    createLayers,
+    createLinks,
+    createBeams,
+    createOwnTranslation,
+  ].map((create) => create(server));
   const draw = (state, before) => parts.forEach((part) => part.draw(state, before));
   return { node: element('div', {}, ...parts.map(({ node }) => node)), draw };
 }

@@ -1,21 +1,25 @@
-// A small line chart of a training run over its steps.
+// A small line chart over the steps of a training, or over a count.
 
 import { element, shape } from '../core/dom.js';
+import { numberText } from '../core/widgets.js';
 
-const SIZE = { width: 296, height: 112, left: 40, right: 8, top: 8, bottom: 20 };
+const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
-// scale; `marked` is the step of the slider.
-export function drawChart(title, lines, { first, last, marked, format }) {
+// scale unless `isCount`. The values at `marked`, or those under the pointer, are written next to the title; with
+// `key`, { title(step), of(line, step) }, in a list below the picture.
+export function drawChart(title, lines, { first, last, marked, format, isCount = false, key = null }) {
   const points = lines.flatMap((line) => line.points);
-  const across = acrossOf(first, last);
+  const across = acrossOf(first, last, isCount ? (step) => step : Math.log1p);
   const [low, high] = rangeOf(points.map(([, value]) => value));
   const up = (value) =>
     SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
   const readout = element('span', { class: 'hl-soft hl-number' });
   const mark = shape('path', { class: 'hl-curve-mark' });
+  const list = element('ul', { class: 'hl-chart-key' });
   const point = (step) => {
-    readout.textContent = valuesAt(lines, step, format);
+    readout.textContent = key ? key.title(step) : valuesAt(lines, step, format);
+    if (key) list.replaceChildren(...lines.map((line, index) => keyLine(line, index, step, format, key)));
     mark.setAttribute('d', `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`);
   };
   const attributes = { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img' };
@@ -23,7 +27,7 @@ export function drawChart(title, lines, { first, last, marked, format }) {
     'svg',
     { class: 'hl-chart', ...attributes, 'aria-label': `${title} over ${last} steps` },
     ...axisOf(low, high, up, format),
-    ...ticksOf(first, last, across),
+    ...(isCount ? countTicks(first, last, across) : ticksOf(first, last, across)),
     ...lines.map((line, index) =>
       shape('path', { class: `hl-curve hl-curve-${index}`, d: pathOf(line.points, across, up) }),
     ),
@@ -36,14 +40,14 @@ export function drawChart(title, lines, { first, last, marked, format }) {
   picture.addEventListener('pointerleave', () => point(marked));
   point(marked);
   const caption = element('figcaption', {}, element('h4', {}, title), readout);
-  return element('figure', { class: 'hl-figure' }, caption, picture);
+  return element('figure', { class: 'hl-figure' }, caption, picture, key && list);
 }
 
 // A step before the first measurement is drawn at the left edge.
-function acrossOf(first, last) {
+function acrossOf(first, last, scale) {
   const room = SIZE.width - SIZE.left - SIZE.right;
-  const span = Math.log1p(last) - Math.log1p(first);
-  const share = (step) => (span > 0 ? (Math.log1p(step) - Math.log1p(first)) / span : 0.5);
+  const span = scale(last) - scale(first);
+  const share = (step) => (span > 0 ? (scale(step) - scale(first)) / span : 0.5);
   return (step) => SIZE.left + Math.min(1, Math.max(0, share(step))) * room;
 }
 
@@ -73,6 +77,20 @@ function ticksOf(first, last, across) {
   const tick = (step, anchor) =>
     shape('text', { x: across(step), y: SIZE.height - 6, 'text-anchor': anchor }, String(step));
   return [...places.map((step) => tick(step, 'middle')), tick(last, 'end')];
+}
+
+function countTicks(first, last, across) {
+  const places = Array.from({ length: last - first + 1 }, (_, place) => first + place);
+  return places.map((at) => shape('text', { x: across(at), y: SIZE.height - 6, 'text-anchor': 'middle' }, String(at)));
+}
+
+// A line of the key: how the curve is drawn, its name, and its value.
+function keyLine(line, index, step, format, key) {
+  const sample = shape('path', { class: `hl-curve hl-curve-${index}`, d: 'M0 5H24' });
+  const swatch = shape('svg', { class: 'hl-key-sample', viewBox: '0 0 24 10', 'aria-hidden': 'true' }, sample);
+  const value = line.points.findLast(([at]) => at <= step)[1];
+  const added = element('span', { class: 'hl-soft' }, key.of(line, step));
+  return element('li', {}, swatch, element('span', {}, line.name), added, numberText(format(value)));
 }
 
 function nearest(points, across, x) {

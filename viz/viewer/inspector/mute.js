@@ -1,29 +1,36 @@
-// The panel Mute: which heads are muted, what that changes in the translation, and which of all heads matter.
+// The panel What if: which heads are muted or give something else, what that changes in the translation, and which of
+// all heads matter.
 
 import { element } from '../core/dom.js';
 import { askImportance, showMuted } from '../core/effects.js';
-import { kindName, listOf, plural, titleOf } from '../core/labels.js';
+import { changedHeads, kindName, listOf, plural, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { givenIds } from '../core/payload.js';
+import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
 import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
-import { drawHeadMap } from './head_map.js';
+import { headList, headMap } from './head_map.js';
+import { baselineOf, createBaseline } from './instruments/baseline.js';
 
 const NOTHING = 'No head is muted. Mute one to see what changes in the translation.';
+const NO_SENTENCE = 'Type another sentence above.';
 
 export function createMute(server) {
   const choices = element('section', { class: 'hl-part' });
   const outcome = element('section', { class: 'hl-part hl-outcome' });
   const map = element('div');
+  const baseline = createBaseline(server);
   return {
-    node: element('div', {}, choices, outcome, section('Which heads matter for this sentence?', map)),
+    node: element('div', {}, choices, baseline.node, outcome, section('Which heads matter for this sentence?', map)),
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
       if (moved) drawChoices(server, choices, state);
-      if (moved || differs(source, former, ['muted', 'mutes'])) drawOutcome(server, outcome, state);
+      baseline.draw(state, before);
+      const changed = state.instead !== before.instead || differs(source, former, ['muted', 'mutes']);
+      if (moved || changed) drawOutcome(server, outcome, state);
       if (moved || source.importance !== former.importance) drawImportance(server, map, state);
     },
   };
@@ -71,11 +78,16 @@ function drawChoices(server, node, state) {
 
 function drawOutcome(server, node, state) {
   const { muted, mutes, record } = sourceView(state);
-  node.classList.toggle('hl-stale', Boolean(muted) && muted.heads !== mutes);
-  if (!muted)
-    return node.replaceChildren(element('h3', {}, 'With heads muted'), note(mutes.length === 0 ? NOTHING : ''));
+  const { baseline, sentence } = state.instead;
+  const lacksSentence = mutes.length > 0 && baseline === 'sentence' && sentence === '';
+  node.classList.toggle('hl-stale', Boolean(muted) && !isOutcome(state) && !lacksSentence);
+  if (!muted || lacksSentence) {
+    const reason = lacksSentence ? NO_SENTENCE : '';
+    return node.replaceChildren(element('h3', {}, 'With heads muted'), note(mutes.length === 0 ? NOTHING : reason));
+  }
   node.replaceChildren(
-    element('h3', {}, `With ${plural(muted.heads.length, 'head')} muted`),
+    element('h3', {}, `With ${changedHeads(muted.heads, muted.instead)}`),
+    note(baselineOf(record, muted)),
     ...wordsOf(muted),
     ...givenNote(record),
     ...changeOf(record, muted),
@@ -104,7 +116,13 @@ function showButton(server, state, muted) {
 function drawImportance(server, node, state) {
   const { importance, record } = sourceView(state);
   const reason = whyNot(server, 'importance');
-  if (importance) return drawHeadMap(server.store, node, state, importance);
+  if (importance)
+    return node.replaceChildren(
+      note('Change of the log-probability of this translation, in nats, if one head is muted.'),
+      ...headMap(server.store, state, importance),
+      element('h4', {}, 'The most important heads for this translation'),
+      headList(server.store, importance),
+    );
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
   node.replaceChildren(

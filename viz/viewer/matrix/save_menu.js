@@ -68,7 +68,7 @@ function slug(text) {
   return words.slice(0, LONGEST_SLUG).replaceAll(/^-|-$/g, '') || 'sentence';
 }
 
-function save(blob, name) {
+export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   element('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after this task

@@ -4,6 +4,7 @@ import { shape } from '../core/dom.js';
 import { strongest } from '../core/math.js';
 import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/store.js';
 import { gridFocus, hasValue } from '../core/grid.js';
+import { hasLink } from '../core/instruments/links.js';
 
 const LEAST_SHARE = 0.1; // of the scale for an arc; the strongest cell of a row always has one
 
@@ -26,6 +27,34 @@ export function drawArcs(parts, grid, kind) {
     });
   }
   arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
+}
+
+// Word links in place of the arcs: a line between the middles of two words. Links that only one side has, the way or the
+// person, look different.
+export function drawLinks(parts, record, { links, gold }) {
+  const { arcs, chips, body } = parts;
+  arcs.setAttribute('width', body.offsetWidth);
+  arcs.setAttribute('height', body.offsetHeight);
+  const origin = body.getBoundingClientRect();
+  const end = (side, tokens, word) => {
+    const places = [...tokens.keys()].filter((place) => tokens[place].word === word);
+    const boxes = places.map((place) =>
+      chips[side].children[place + (side === 'target' ? 1 : 0)].getBoundingClientRect(),
+    );
+    const [left, right] = [Math.min(...boxes.map((box) => box.left)), Math.max(...boxes.map((box) => box.right))];
+    return { x: (left + right) / 2 - origin.left, y: boxes[0][side === 'source' ? 'bottom' : 'top'] - origin.top };
+  };
+  const line = ([source, target], name) => {
+    const { source: from, predicted: to } = record.tokens;
+    const d = curve(end('source', from, source), end('target', to, target), 'cross');
+    return shape('path', { d, class: name, 'data-link': `${source}-${target}` });
+  };
+  const missing = (gold ?? []).filter((link) => !hasLink(links, link));
+  parts.drawn = [];
+  arcs.replaceChildren(
+    ...links.map((link) => line(link, gold && !hasLink(gold, link) ? 'hl-link hl-link-extra' : 'hl-link')),
+    ...missing.map((link) => line(link, 'hl-link hl-link-missing')),
+  );
 }
 
 function sizeOf(grid, row, column) {

@@ -17,8 +17,12 @@ import {
   togglePin,
 } from '../core/store.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
-import { createArcs, drawArcs, lightArcs, litPlaces } from './arcs.js';
+import { shownLinks } from '../core/instruments/links.js';
+import { toggleQuestion } from '../core/instruments/questions.js';
+import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 
+const LINKS_TITLE = 'link the words of the sentence and of its translation, in place of the arcs';
+const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 export function createStrip(store) {
@@ -26,6 +30,7 @@ export function createStrip(store) {
   const text = element('p', { class: 'hl-translation', dir: 'auto' });
   const facts = element('p', { class: 'hl-soft hl-result-facts', title: LOG_P });
   const notices = element('div', { class: 'hl-notices' });
+  const toggle = createButton('hl-tab hl-links-tab', () => toggleLinks(store), { title: LINKS_TITLE }, 'Word links');
   const chips = {};
   for (const side of ['source', 'target']) {
     const name = side === 'source' ? 'Source tokens' : 'Tokens of the translation';
@@ -42,12 +47,12 @@ export function createStrip(store) {
     element(
       'div',
       { class: 'hl-result' },
-      element('div', {}, analysed, text),
-      element('div', { class: 'hl-result-side' }, facts, notices),
+      element('div', { tabindex: 0 }, analysed, text), // a long translation scrolls
+      element('div', { class: 'hl-result-side' }, element('div', { class: 'hl-result-line' }, facts, toggle), notices),
     ),
     scroll,
   );
-  const parts = { store, analysed, text, facts, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
+  const parts = { store, analysed, text, facts, toggle, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
@@ -58,7 +63,7 @@ function renderStrip(parts, state, before) {
   if (!state.record) return;
   if (state.shown !== before.shown) parts.analysed.textContent = nameOfShown(state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
-  if (gridChanged(state, before) || state.theme !== before.theme) redraw(parts, state);
+  if (gridChanged(state, before) || differs(state, before, ['theme', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
@@ -71,9 +76,19 @@ function nameOfShown(state) {
   return isElsewhere(state) ? `${shown.label} · ${model.title} · “${readable(sentence)}”` : shown.label;
 }
 
+// The links take the place of the arcs; their panel says how they were found.
+function toggleLinks(store) {
+  const changes = toggleQuestion(store.get(), 'links');
+  store.change(changes.questions.includes('links') ? { ...changes, panel: 'step' } : changes);
+}
+
 function redraw(parts, state) {
   if (!state.record) return;
-  drawArcs(parts, shownGrid(state), state.kind);
+  const links = shownLinks(state);
+  parts.toggle.setAttribute('aria-pressed', state.questions.includes('links'));
+  parts.isLinked = links !== null;
+  if (links) drawLinks(parts, state.record, links);
+  else drawArcs(parts, shownGrid(state), state.kind);
   light(parts, state);
 }
 
@@ -172,7 +187,7 @@ function light(parts, state) {
     return [...litPlaces(state, grid, side)].map((place) => parts.chips[side].children[place]);
   });
   for (const button of parts.lit) button.classList.add('hl-lit');
-  lightArcs(parts, state, grid);
+  if (!parts.isLinked) lightArcs(parts, state, grid);
 }
 
 // Scrolls the strip, but not the page, to the token whose row or column was pinned last.

@@ -47,9 +47,10 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
   return withVocabulary(entries, segments);
 }
 
-// A tokenizer from its vocabulary and the function that cuts a text into segments.
-export function withVocabulary(entries, segments) {
-  const tokens = (ids, surfaces) => describe(ids, surfaces, entries);
+// A tokenizer from its vocabulary and the function that cuts a text into segments. `textOf` turns joined pieces into
+// text, `finish` completes tokens.
+export function withVocabulary(entries, segments, { textOf = (pieces) => pieces, finish = (tokens) => tokens } = {}) {
+  const tokens = (ids, surfaces) => finish(describe(ids, surfaces, entries));
   return {
     size: entries.length,
     piece: (id) => entries[id],
@@ -64,7 +65,7 @@ export function withVocabulary(entries, segments) {
     decode(ids) {
       const end = ids.indexOf(EOS_ID);
       const known = (end < 0 ? ids : ids.slice(0, end)).filter((id) => !NEVER_PREDICTED.includes(id));
-      const text = known.map((id) => entries[id]).join('');
+      const text = textOf(known.map((id) => entries[id]).join(''));
       return text.replaceAll(SPACE, ' ').replaceAll(SPACES_AROUND, '');
     },
   };
@@ -74,8 +75,7 @@ function segmentOf(text, ids) {
   return { id: ids.get(text) ?? UNK_ID, text };
 }
 
-// Joins the neighbours of the lowest rank, the leftmost first, until no two have one. Unknown characters in a row
-// are one segment.
+// Joins the neighbours of the lowest rank. Unknown characters in a row are one segment.
 function bytePairs(word, ids, ranks) {
   const parts = [];
   for (const character of word) {
@@ -83,22 +83,30 @@ function bytePairs(word, ids, ranks) {
     if (part.id === UNK_ID && parts.at(-1)?.id === UNK_ID) parts.at(-1).text += character;
     else parts.push(part);
   }
-  const rankAt = (place) => {
-    const [left, right] = [parts[place], parts[place + 1]];
-    if (place < 0 || !right || left.id === UNK_ID || right.id === UNK_ID) return Infinity;
+  const rankOf = (left, right) => {
+    if (left.id === UNK_ID || right.id === UNK_ID) return Infinity;
     return ranks.get(`${left.text} ${right.text}`) ?? Infinity;
   };
+  return joinPairs(parts, rankOf, (left, right) => segmentOf(left.text + right.text, ids));
+}
+
+// Joins the neighbours of the lowest rank, the leftmost first, until no two have one.
+export function joinPairs(given, rankOf, join) {
+  const parts = [...given];
+  const rankAt = (place) =>
+    place < 0 || place + 1 >= parts.length ? Infinity : rankOf(parts[place], parts[place + 1]);
   const found = parts.map((_, place) => rankAt(place));
-  for (;;) {
+  while (parts.length > 1) {
     let best = 0;
     for (let place = 1; place < found.length; place += 1) if (found[place] < found[best]) best = place;
-    if (found[best] === Infinity) return parts;
-    parts[best] = segmentOf(parts[best].text + parts[best + 1].text, ids);
+    if (found[best] === Infinity) break;
+    parts[best] = join(parts[best], parts[best + 1]);
     parts.splice(best + 1, 1);
     found.splice(best + 1, 1);
     found[best] = rankAt(best);
     if (best > 0) found[best - 1] = rankAt(best - 1);
   }
+  return parts;
 }
 
 // Ids as tokens to show. `surfaces` has the text of each id in the sentence, which is shown for an unknown piece.
@@ -130,13 +138,4 @@ function wordIndices(ids, pieces) {
     previous = piece;
     return word;
   });
-}
-
-// The tokenizers of a model's files: one for each language, the same when the vocabulary is joint.
-export async function createTokenizers(files) {
-  const open = async (name) => createTokenizer(JSON.parse(await files.text(name)));
-  if (!files.has('tokenizer.json'))
-    return { source: await open('source_tokenizer.json'), target: await open('target_tokenizer.json') };
-  const joint = await open('tokenizer.json');
-  return { source: joint, target: joint };
 }

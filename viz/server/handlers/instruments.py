@@ -1,7 +1,4 @@
-"""Answers the instruments: lens, contributions, QK, OV, intervene, removal, links, examples.
-
-Registered next to those of `viz.server.handlers`.
-"""
+"""Answers the instruments: lens, contributions, QK, OV, intervene, removal, links, examples."""
 
 from __future__ import annotations
 
@@ -19,7 +16,8 @@ from viz.instruments import (
     survey_values,
     writing_values,
 )
-from viz.server.handlers import ablation_values, handler
+from viz.server.handlers.records import ablation_values
+from viz.server.handlers.registry import handler
 from viz.server.validation import (
     CellRequest,
     ContributionRequest,
@@ -31,26 +29,26 @@ from viz.server.validation import (
 )
 
 
-@handler("lens", TargetRequest, cost=1)
+@handler("lens", TargetRequest, cost=0.6)
 def lens(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """What the model would say after each decoder layer, at every step."""
     return lens_values(translator, request.text, request.ids)
 
 
-@handler("contributions", ContributionRequest, cost=1.5)
+@handler("contributions", ContributionRequest, cost=0.8)
 def contributions(translator: Translator, request: ContributionRequest) -> dict[str, Any]:
     """What wrote `word` at `step`, or why it leads over `other`."""
     asked = request.text, request.ids, request.step, request.word, request.other
     return contribution_values(translator, *asked)
 
 
-@handler("score_split", CellRequest, cost=1)
+@handler("score_split", CellRequest, cost=0.6)
 def score_split(translator: Translator, request: CellRequest) -> dict[str, Any]:
     """Why a head looks there: the score over what wrote the query and the key."""
     return score_values(translator, request.text, request.ids, *_cell(request))
 
 
-@handler("writing", CellRequest, cost=1)
+@handler("writing", CellRequest, cost=0.6)
 def writing(translator: Translator, request: CellRequest) -> dict[str, Any]:
     """The words that a head pushes up and down when it reads the token of `column`."""
     return writing_values(translator, request.text, request.ids, *_cell(request))
@@ -97,14 +95,14 @@ def removal(translator: Translator, request: RemovalRequest) -> dict[str, Any]:
     return removal_values(translator, request.text, request.ids, *row, request.step)
 
 
-@handler("links", LinksRequest, cost=1)
+@handler("links", LinksRequest, cost=0.4)
 def links(translator: Translator, request: LinksRequest) -> dict[str, Any]:
     """Word links of the sentence, coverage, and the error against a person's links."""
     return link_values(translator, request.text, request.ids, request.head, request.gold)
 
 
-# Not cached, so that nothing is kept of what a visitor pastes.
-@handler("examples", ExamplesRequest, cost=2, is_cached=False)
+# Its cost is that of the sentences. Not cached, so that nothing is kept of what a visitor pastes.
+@handler("examples", ExamplesRequest, cost=0, is_cached=False)
 def examples(translator: Translator, request: ExamplesRequest) -> dict[str, Any]:
     """What every head does over some of the visitor's sentences; the page asks again for the next ones."""
     return survey_values(translator, request.sentences, request.beam_size, request.length_penalty)

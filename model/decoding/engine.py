@@ -1,0 +1,126 @@
+"""What computes for a Translator: the kernels, or torch where and as long as they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from model.decoding.beam_tree import BeamTree
+from model.decoding.compilation import COMPILATION
+from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
+from model.decoding.search import Candidate, SearchOptions, encode_source, search, trim_padding
+from model.decoding.step_decoder import product_dtype
+from model.decoding.threads import map_in_threads
+from model.network.transformer import Encoded, HeadGates, Transformer
+from model.tokenizer import BOS_ID
+
+PART_ROWS = 32  # hypotheses that a thread should have: with fewer, its products are slow
+
+
+class EncodedSource(NamedTuple):
+    """A source sentence and the encoder's output for it."""
+
+    ids: Int[Tensor, "1 S"]
+    encoded: Encoded  # with its weights
+    compiled: CompiledModel | None  # reads the translation, as it has read the source; None: torch does both
+
+
+class Engine:
+    """Encodes, searches and reads. The results of the kernels and of torch are equal to rounding."""
+
+    def __init__(self, model: Transformer, use_kernels: bool = True) -> None:
+        self.use_kernels = use_kernels  # False for a model in training: fused optimizers hide their changes
+        self._network = model
+        self._packed: CompiledModel | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model's weights."""
+        return self._network.output.weight.device
+
+    @property
+    def model(self) -> Transformer:
+        """The model in eval mode."""
+        model = self._network
+        return model.eval() if model.training else model  # eval() visits every module, which takes time
+
+    def compiled(self, gates: HeadGates | None = None) -> CompiledModel | None:
+        """The model for the kernels; None where and as long as torch does the work.
+
+        Torch alone replaces the outputs of heads.
+        """
+        if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
+            return None
+        if gates is not None and gates.replacements:
+            return None
+        if self._packed is None or not self._packed.is_current():
+            self._packed = CompiledModel(self._network)
+        return self._packed
+
+    @torch.inference_mode()
+    def encode(self, ids: Int[Tensor, "1 S"], gates: HeadGates | None = None) -> EncodedSource:
+        """The source with the encoder's output and weights."""
+        if compiled := self.compiled(gates):
+            return EncodedSource(ids, compiled.encode(ids, gates), compiled)
+        return EncodedSource(ids, encode_source(self.model, ids, gates, explicit=True), None)
+
+    @torch.inference_mode()
+    def search(
+        self,
+        source: EncodedSource,
+        options: SearchOptions,
+        gates: HeadGates | None = None,
+        prefix: Sequence[int] = (),
+        tree: BeamTree | None = None,
+    ) -> tuple[list[Candidate], Steps | None]:
+        """The translations found and the steps of the best, where the search kept them."""
+        ids = torch.tensor([list(prefix)], dtype=torch.long, device=self.device)
+        if source.compiled and options.beam_size <= MAX_ROWS:
+            (found,) = source.compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
+            return found.candidates, found.steps
+        (candidates,) = search(
+            self.model, source.ids, options, gates, prefix=ids, encoded=source.encoded, tree=tree
+        )
+        return candidates, None
+
+    @torch.inference_mode()
+    def search_batch(
+        self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None = None
+    ) -> list[list[Candidate]]:
+        """Search without weights: many rows in bfloat16 where that is faster, others by the kernels."""
+        rows = len(source) * options.beam_size
+        dtype = product_dtype(rows, self.device)
+        exact = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
+        if exact and (compiled := self.compiled(gates)):
+            return compiled.search_batch(source, options, gates)
+        model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
+
+        def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
+            return search(model, trim_padding(part), options, gates, dtype=dtype)
+
+        parts = torch.tensor_split(source, max(1, min(count, rows // PART_ROWS)))
+        return [each for part in map_in_threads(found, parts) for each in part]
+
+    @torch.inference_mode()
+    def read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None = None) -> Steps:
+        """The steps of a given target."""
+        if source.compiled:
+            return source.compiled.read(source.encoded, torch.tensor([list(target)]), gates)
+        weights, scores = self.decode(source, target, gates)
+        chosen = scores[torch.arange(len(target)), torch.tensor(target)]
+        best = scores.topk(min(N_LIKELIEST, scores.shape[-1]), dim=-1)
+        return Steps(weights[0], weights[1], tuple(chosen.tolist()), best.indices, best.values)
+
+    @torch.inference_mode()
+    def decode(
+        self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None = None
+    ) -> tuple[list[Tensor], Float[Tensor, "T V"]]:
+        """Self- and cross-attention weights and log-probabilities of one pass of torch."""
+        read = torch.tensor([[BOS_ID, *target[:-1]]], device=self.device)
+        decoded = self.model.decode(read, source.encoded, gates, explicit=True)
+        weights = [cast(Tensor, kind)[0].cpu() for kind in (decoded.self_weights, decoded.cross_weights)]
+        return weights, self.model.output(decoded.hidden[0]).log_softmax(-1).cpu()

@@ -1,0 +1,276 @@
+"""The parts of a layer for few rows, compiled by numba: products, norms, activations and attention.
+
+The modules of `model.network` are the reference: the results equal theirs up to float32 rounding. An 8-bit
+weight stays 8 bits in memory and becomes a float32 in a register, so that a step reads a quarter of the
+bytes and no activation is rounded. Every function releases the GIL.
+
+Imported only by the other kernels, and late: numba takes a second to import and its functions take some
+seconds to compile.
+
+Further axis letters: R rows (hypotheses of all sentences), O and I the outputs and inputs of a matrix.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from model.decoding.packed import GELU, SILU, Floats, Integers, Matrix, Norm, Norms, Scratch
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+OPTIONS: dict[str, Any] = {
+    # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
+    "fastmath": {"reassoc", "contract", "arcp"},
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,  # no kernel takes memory; without the counting of references they compile in half the time
+    "no_cfunc_wrapper": True,
+}
+
+
+def kernel(function: Function, **options: Any) -> Function:
+    """Compile a function at its first call. The tests wrap every function in a check of its types."""
+    njit: Any = numba.njit
+    return cast(Function, njit(inspect.unwrap(function), **OPTIONS, **options))
+
+
+def compiled(function: Function) -> Function:
+    """Called by other compiled functions."""
+    return kernel(function, no_cpython_wrapper=True)
+
+
+def entry(function: Function) -> Function:
+    """Called from Python; kept on disk where `model.decoding.compilation` has found a folder."""
+    return kernel(function, cache=bool(cast(Any, numba.config).CACHE_DIR))
+
+
+START = cast(int, np.int64(0))  # numba compiles a function once more for the constant 0
+ZERO, ONE, LOWEST = np.float32(0), np.float32(1), np.float32(-np.inf)
+
+
+@compiled
+def exp(x: np.float32) -> np.float32:
+    """The exponential of x <= 0, to 1e-7, in operations that run in vector registers."""
+    x = max(x, np.float32(-87))
+    whole = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
+    r = x - whole * np.float32(0.69314718)
+    y = np.float32(1.9875691e-4) * r + np.float32(1.3981999e-3)
+    y = y * r + np.float32(8.3334519e-3)
+    y = y * r + np.float32(4.1665796e-2)
+    y = y * r + np.float32(1.6666666e-1)
+    y = y * r + np.float32(0.5)
+    y = y * r * r + r + ONE
+    power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23))
+    result: np.float32 = y * power.view(np.float32)
+    return result
+
+
+@compiled
+def multiply(
+    x: Floats, rows: int, weight: NDArray[np.generic], scale: Floats, bias: Floats, out: Floats
+) -> None:
+    """The first rows of x [R, I] times weight [O, I]; two rows and four outputs share what they load."""
+    outputs, inputs = weight.shape
+    paired, whole = rows - rows % 2, outputs - outputs % 4
+    for o in range(0, whole, 4):
+        w0, w1, w2, w3 = weight[o], weight[o + 1], weight[o + 2], weight[o + 3]
+        for r in range(0, paired, 2):
+            x0, x1 = x[r], x[r + 1]
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = ZERO
+            for i in range(inputs):
+                y0, y1 = x0[i], x1[i]
+                a, b = np.float32(w0[i]), np.float32(w1[i])
+                c, d = np.float32(w2[i]), np.float32(w3[i])
+                a0 += a * y0
+                a1 += a * y1
+                b0 += b * y0
+                b1 += b * y1
+                c0 += c * y0
+                c1 += c * y1
+                d0 += d * y0
+                d1 += d * y1
+            for j, (p, q) in enumerate(((a0, a1), (b0, b1), (c0, c1), (d0, d1))):
+                out[r, o + j] = p * scale[o + j] + bias[o + j]
+                out[r + 1, o + j] = q * scale[o + j] + bias[o + j]
+        for r in range(paired, rows):
+            x0 = x[r]
+            a0 = b0 = c0 = d0 = ZERO
+            for i in range(inputs):
+                y0 = x0[i]
+                a0 += np.float32(w0[i]) * y0
+                b0 += np.float32(w1[i]) * y0
+                c0 += np.float32(w2[i]) * y0
+                d0 += np.float32(w3[i]) * y0
+            for j, p in enumerate((a0, b0, c0, d0)):
+                out[r, o + j] = p * scale[o + j] + bias[o + j]
+    for o in range(whole, outputs):
+        for r in range(rows):
+            a0 = ZERO
+            for i in range(inputs):
+                a0 += np.float32(weight[o, i]) * x[r, i]
+            out[r, o] = a0 * scale[o] + bias[o]
+
+
+@compiled
+def product(x: Floats, rows: int, matrix: Matrix, layer: int, out: Floats) -> None:
+    """A linear map of one layer, from whichever kind of weights there is."""
+    if len(matrix.integers) > 0:
+        multiply(x, rows, matrix.integers[layer], matrix.scale[layer], matrix.bias[layer], out)
+    else:
+        multiply(x, rows, matrix.floats[layer], matrix.scale[layer], matrix.bias[layer], out)
+
+
+@compiled
+def embed(matrix: Matrix, token: int, position: Floats, out: Floats) -> None:
+    """Token times sqrt(d_model) plus position."""
+    factor = np.float32(math.sqrt(len(out))) * matrix.scale[0, token]
+    for d in range(len(out)):
+        if len(matrix.integers) > 0:
+            out[d] = np.float32(matrix.integers[0, token, d]) * factor + position[d]
+        else:
+            out[d] = matrix.floats[0, token, d] * factor + position[d]
+
+
+@compiled
+def normalise(x: Floats, rows: int, norm: Norm, out: Floats) -> None:
+    """LayerNorm of each row; `out` may be x."""
+    width = x.shape[1]
+    for r in range(rows):
+        total = ZERO
+        for d in range(width):
+            total += x[r, d]
+        mean = total / np.float32(width)
+        squares = ZERO
+        for d in range(width):
+            squares += (x[r, d] - mean) * (x[r, d] - mean)
+        factor = ONE / np.sqrt(squares / np.float32(width) + norm.eps)
+        for d in range(width):
+            out[r, d] = (x[r, d] - mean) * factor * norm.weight[d] + norm.bias[d]
+
+
+@compiled
+def norm_of(norms: Norms, layer: int, sublayer: int) -> Norm:
+    """The norm of one sub-layer."""
+    return Norm(norms.weight[layer, sublayer], norms.bias[layer, sublayer], norms.eps, norms.pre_norm)
+
+
+@compiled
+def final_norm(norms: Norms) -> Norm:
+    """The norm after the last layer; post-norm models have none."""
+    return Norm(norms.final_weight, norms.final_bias, norms.eps, norms.pre_norm)
+
+
+@compiled
+def enter(x: Floats, rows: int, norm: Norm, out: Floats) -> None:
+    """What a sub-layer reads: `Residual.pre`."""
+    if norm.first:
+        normalise(x, rows, norm, out)
+    else:
+        for r in range(rows):
+            for d in range(x.shape[1]):
+                out[r, d] = x[r, d]
+
+
+@compiled
+def leave(x: Floats, rows: int, y: Floats, norm: Norm) -> None:
+    """Add a sub-layer's output y to x: `Residual.post`."""
+    for r in range(rows):
+        for d in range(x.shape[1]):
+            x[r, d] += y[r, d]
+    if not norm.first:
+        normalise(x, rows, norm, x)
+
+
+@compiled
+def feed_forward(
+    scratch: Scratch, rows: int, inner: Matrix, outer: Matrix, activation: int, norm: Norm, layer: int
+) -> None:
+    """Position-wise feed-forward network with its residual connection."""
+    enter(scratch.x, rows, norm, scratch.read)
+    product(scratch.read, rows, inner, layer, scratch.hidden)
+    activate(scratch.hidden, rows, activation)
+    product(scratch.hidden, rows, outer, layer, scratch.read)
+    leave(scratch.x, rows, scratch.read, norm)
+
+
+@compiled
+def activate(hidden: Floats, rows: int, activation: int) -> None:
+    """ReLU, SiLU or GELU, in place."""
+    for r in range(rows):
+        row = hidden[r]
+        if activation == SILU:
+            for d in range(len(row)):
+                row[d] = silu(row[d])
+        elif activation == GELU:
+            for d in range(len(row)):
+                row[d] = gelu(row[d])
+        else:
+            for d in range(len(row)):
+                row[d] = max(row[d], ZERO)
+
+
+@compiled
+def silu(x: np.float32) -> np.float32:
+    """The product of x and its logistic function."""
+    small = exp(-abs(x))
+    result: np.float32 = x * (ONE if x >= ZERO else small) / (ONE + small)
+    return result
+
+
+@compiled
+def gelu(x: np.float32) -> np.float32:
+    """The product of x and the normal distribution at x, to 1e-7 of x.
+
+    Abramowitz and Stegun 1964, formula 7.1.26.
+    """
+    z = abs(x) * np.float32(math.sqrt(0.5))
+    t = ONE / (ONE + np.float32(0.3275911) * z)
+    y = np.float32(1.061405429) * t - np.float32(1.453152027)
+    y = y * t + np.float32(1.421413741)
+    y = y * t - np.float32(0.284496736)
+    y = y * t + np.float32(0.254829592)
+    tail = np.float32(0.5) * y * t * exp(-z * z)
+    result: np.float32 = x * (ONE - tail if x >= ZERO else tail)
+    return result
+
+
+@compiled
+def attend(
+    query: Floats,
+    key: Floats,
+    value: Floats,
+    places: Integers,
+    count: int,
+    gate: np.float32,
+    weights: Floats,
+    out: Floats,
+) -> None:
+    """Equation 1 for one query of one head over `count` keys, which lie at `places` of the cache."""
+    width = len(query)
+    scale = ONE / np.sqrt(np.float32(width))
+    largest = LOWEST
+    for j in range(count):
+        place, score = places[j], ZERO
+        for d in range(width):
+            score += query[d] * key[place, d]
+        weights[j] = score * scale
+        largest = max(largest, weights[j])
+    total = ZERO
+    for j in range(count):
+        weights[j] = exp(weights[j] - largest)
+        total += weights[j]
+    for d in range(width):
+        out[d] = ZERO
+    factor = ONE / total
+    for j in range(count):
+        weights[j] *= factor
+        place, weight = places[j], weights[j] * gate
+        for d in range(width):
+            out[d] += weight * value[place, d]

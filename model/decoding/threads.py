@@ -1,0 +1,36 @@
+"""Parts of a batch side by side, each on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import TypeVar
+
+import torch
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def map_in_threads(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """The result of each part, in order. There are as many threads as torch has, and torch uses one in each.
+
+    Two threads with half of a batch each take less time than two threads that share every product.
+    """
+    total = torch.get_num_threads()
+    count = min(total, len(parts))
+    if count < 2:
+        return [function(part) for part in parts]
+    started = Barrier(count + 1)
+
+    def begin() -> None:
+        torch.get_num_threads()  # torch initialises a thread at its first use, which would undo the next line
+        torch.set_num_threads(1)
+        started.wait()
+
+    with ThreadPoolExecutor(count, initializer=begin) as pool:
+        results = pool.map(function, parts)
+        started.wait()
+        torch.set_num_threads(total)  # else all threads that begin from now on would have one as well
+        return list(results)

@@ -1,0 +1,96 @@
+"""axe-core finds no serious violation in any main state of the page, light and dark, and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.screen import cell
+
+pytestmark = pytest.mark.browser
+SERIOUS = {"serious", "critical"}
+
+
+def open_tab(name: str) -> Callable[[Page], None]:
+    return lambda page: page.get_by_role("tab", name=name).click()
+
+
+def explain_a_cell(page: Page) -> None:
+    page.mouse.click(*cell(page, 2, 2))
+    open_tab("Cell")(page)
+
+
+def mute_a_head(page: Page) -> None:
+    page.keyboard.press("m")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    open_tab("What if")(page)
+
+
+def open_options(page: Page) -> None:
+    page.get_by_role("button", name="Options").click()
+
+
+def open_export(page: Page) -> None:
+    page.get_by_role("button", name="Export").click()
+
+
+def open_help(page: Page) -> None:
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def open_learn(page: Page) -> None:
+    page.evaluate("location.hash += '&learn=3'")
+    expect(page.get_by_role("complementary", name="Learn")).to_be_visible()
+
+
+def show_an_error(page: Page) -> None:
+    page.get_by_label("Sentence").fill("")
+    page.get_by_label("Sentence").press("Enter")
+    expect(page.get_by_role("alert").filter(visible=True)).not_to_be_empty()
+
+
+STATES = {
+    "first": lambda page: None,
+    "decoder": lambda page: page.get_by_role("button", name="Decoder", exact=True).click(),
+    "cell": explain_a_cell,
+    "step": open_tab("Step"),
+    "mute": mute_a_head,
+    "training": open_tab("Training"),
+    "options": open_options,
+    "export": open_export,
+    "help": open_help,
+    "learn": open_learn,
+    "error": show_an_error,
+}
+LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844)}
+
+
+@pytest.fixture(params=LOOKS)
+def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
+    width, height = LOOKS[request.param]
+    scheme = "dark" if request.param == "dark" else "light"
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
+    yield page
+    page.close()
+
+
+def test_no_serious_violation_in_any_state(page: Page, address: str):
+    found = []
+    for name, reach in STATES.items():
+        page.goto("about:blank")
+        page.goto(address)
+        page.locator(".hl-thumbnail").first.wait_for()
+        reach(page)
+        for violation in Axe().run(page).response["violations"]:
+            if violation["impact"] in SERIOUS:
+                places = [
+                    f"{node['target']} {node['any'][0]['message'] if node['any'] else ''}"
+                    for node in violation["nodes"]
+                ]
+                found.append(f"{name}: {violation['help']}: {places[:4]}")
+    assert not found, "\n".join(found)

@@ -1,0 +1,92 @@
+"""The panel Examples: what a head does over many sentences, added up in the browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import app
+from model.instruments import survey
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import HOLD, RELEASE, TEXT, number, open_panel, tiny
+from tests.browser.screen import choose
+
+pytestmark = pytest.mark.browser
+
+RESULT = tiny().translate(TEXT)
+WORDS = ("Hund", "Katze", "Haus", "Tisch", "Wald")
+SENTENCES = [f"Ein {word} läuft {number}." for number in range(9) for word in WORDS]  # three requests
+LAYER, HEAD = 1, 2
+
+
+@pytest.fixture(autouse=True)
+def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    page = show(RESULT, model="tiny")
+    choose(page, "Cross", LAYER + 1, HEAD + 1)
+    open_panel(page, "Examples").get_by_label("Your text").fill("\n".join(SENTENCES))
+    return page
+
+
+def test_parts_of_the_sentences_add_up_to_all_of_them(page: Page, asked: list):
+    page.get_by_role("button", name="Read them").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("45 of 45 sentences read.")
+    assert [len(each["sentences"]) for each in asked] == [20, 20, 5]
+    found = survey(tiny(), SENTENCES)
+    head = found.kinds["cross"].heads[LAYER][HEAD]
+    hits = page.get_by_label("Strongest cells").locator("li")
+    expect(hits.locator(".hl-number")).to_have_text([number(hit.weight) for hit in head.hits])
+    roles = page.get_by_label("Roles", exact=True).locator("li")
+    expect(roles.locator(".hl-number")).to_have_text([str(count) for _, count in head.roles.most_common()])
+    alike = page.get_by_label("Heads most alike").locator("li")
+    nearest = found.most_alike("cross", LAYER, HEAD)
+    expect(alike.locator(".hl-number")).to_have_text([number(distance) for *_, distance in nearest])
+    layer, other, _ = nearest[0]
+    alike.first.get_by_role("button").click()
+    expect(page.locator(".hl-centre h2")).to_have_text(f"Cross · layer {layer + 1} · head {other + 1}")
+
+
+def test_cancel_keeps_what_was_read(page: Page):
+    page.evaluate(HOLD)
+    page.get_by_role("button", name="Read them").click()
+    page.wait_for_function("window.held.length === 1")
+    page.evaluate(RELEASE)
+    expect(page.get_by_role("tabpanel")).to_contain_text("20 of 45 sentences read.")
+    page.wait_for_function("window.held.length === 1")
+    page.get_by_role("button", name="Cancel").click()
+    page.evaluate(RELEASE)
+    expect(page.get_by_role("tabpanel")).to_contain_text("20 of 45 sentences read.")
+    expect(page.get_by_label("Strongest cells").locator("li").first).to_be_visible()
+
+
+def test_one_line_is_a_text_of_sentences(page: Page, asked: list):
+    page.get_by_label("Your text").fill("Ein Hund läuft. Wo ist er? Im Wald!")
+    page.get_by_role("button", name="Read them").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("3 of 3 sentences read.")
+    assert asked[-1]["sentences"] == ["Ein Hund läuft.", "Wo ist er?", "Im Wald!"]
+
+
+def test_a_hit_opens_its_sentence_with_the_cell_pinned(browser: Browser):
+    service = app.create({"tiny": tiny()})
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
+    page.goto(f"{service.launch()}#kind=cross&layer={LAYER + 1}&head={HEAD + 1}&panel=examples")
+    page.get_by_label("Your text").fill("\n".join(SENTENCES[:5]))
+    page.get_by_role("button", name="Read them").click()
+    hit = survey(tiny(), SENTENCES[:5]).kinds["cross"].heads[LAYER][HEAD].hits[0]
+    page.get_by_label("Strongest cells").get_by_role("link").first.click()
+    page.wait_for_function(
+        "text => viewerText() === text".replace(
+            "viewerText()", "Headlight.viewer.state().record.source_text"
+        ),
+        arg=SENTENCES[hit.sentence],
+    )
+    expect(page.locator(".hl-value")).to_have_text(number(hit.weight))
+    assert page.evaluate("Headlight.viewer.state().pin") == {"row": hit.row, "column": hit.column}
+    expect(page.get_by_label("Strongest cells")).to_be_visible()
+    page.close()
+    service.page.close()

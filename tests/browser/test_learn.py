@@ -1,0 +1,171 @@
+"""Learn: chapters that a link opens, tasks that the page checks, and the picture of the whole network."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import TRANSLATORS
+from tests.browser.screen import FIRST, cell, choose, submit
+
+pytestmark = pytest.mark.browser
+TITLES = [
+    "What attention is",
+    "Query, key and value",
+    "Three kinds of attention",
+    "How a translation is chosen",
+    "What heads do, and what they do not",
+    "How heads form",
+]
+
+
+@pytest.fixture
+def page(opened: Page) -> Page:
+    opened.evaluate("localStorage.clear()")
+    opened.get_by_role("button", name="No, thanks").click()
+    return opened
+
+
+def learn(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="Learn")
+
+
+def open_chapter(page: Page, number: int) -> Locator:
+    """Open a chapter by its link; return the panel."""
+    page.evaluate(f"location.hash += '&learn={number}'")
+    expect(learn(page)).to_contain_text(f"{number} of 6")
+    return learn(page)
+
+
+def task(page: Page, number: int) -> Locator:
+    return learn(page).locator(".hl-tasks > li").nth(number - 1)
+
+
+def test_nothing_of_learn_is_on_screen_until_it_is_asked_for(page: Page):
+    before = page.locator(".hl-columns").bounding_box()
+    expect(learn(page)).to_be_hidden()
+    page.get_by_role("button", name="Learn", exact=True).click()
+    expect(learn(page).get_by_role("heading", name=TITLES[0])).to_be_visible()
+    learn(page).get_by_role("button", name="Close").click()
+    expect(learn(page)).to_be_hidden()
+    assert page.locator(".hl-columns").bounding_box() == before
+
+
+def test_the_first_chapters_bring_their_own_word(page: Page):
+    page.get_by_role("button", name="Learn", exact=True).click()
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("umbrella").text)
+    expect(page.get_by_label("Sentence")).to_have_value("umbrella")
+    page.go_back()
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
+
+
+def test_the_list_and_the_buttons_lead_to_every_chapter(page: Page):
+    open_chapter(page, 1)
+    for number, title in enumerate(TITLES[1:], 2):
+        learn(page).get_by_role("button", name="Next").click()
+        expect(learn(page).get_by_role("heading", level=2)).to_have_text(title)
+        expect(learn(page)).to_contain_text(f"{number} of 6")
+        assert f"learn={number}" in page.evaluate("location.hash")
+    expect(learn(page).get_by_role("button", name="Next")).to_be_disabled()
+    learn(page).get_by_role("list", name="Chapters").get_by_role("button", name=TITLES[1]).click()
+    expect(learn(page).get_by_role("heading", level=2)).to_have_text(TITLES[1])
+
+
+def test_a_teacher_sends_a_link_to_a_chapter_with_a_sentence(browser: Browser, address: str):
+    text = "Ein Hund läuft."
+    view = browser.new_page()
+    view.goto(f"{address}#v=2&model=de-en&text={quote(text)}&learn=5")
+    expect(learn(view).get_by_role("heading", name=TITLES[4])).to_be_visible()
+    expect(view.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(text).text)
+    view.close()
+
+
+@pytest.mark.parametrize("value", ["0", "7", "1.5", "<b>"])
+def test_a_chapter_that_does_not_exist_is_not_opened(page: Page, value: str):
+    page.evaluate("value => { location.hash += '&learn=' + encodeURIComponent(value); }", value)
+    page.wait_for_function("() => !location.hash.includes('learn')")
+    expect(learn(page)).to_be_hidden()
+
+
+def test_a_chapter_keeps_the_visitors_own_sentence(page: Page):
+    submit(page, "Ein Hund läuft.")
+    expect(page.locator(".hl-translation")).to_have_text(
+        TRANSLATORS["de-en"].translate("Ein Hund läuft.").text
+    )
+    open_chapter(page, 3)
+    learn(page).get_by_role("button", name="Next").click()
+    expect(learn(page)).to_contain_text("4 of 6")
+    expect(page.get_by_label("Sentence")).to_have_value("Ein Hund läuft.")
+
+
+# Tasks
+
+
+def test_a_word_of_ones_own_is_a_task(page: Page):
+    page.get_by_role("button", name="Learn", exact=True).click()
+    expect(page.get_by_label("Sentence")).to_have_value("umbrella")
+    expect(task(page, 2)).not_to_contain_text("Done")
+    submit(page, "window")
+    expect(task(page, 2)).to_contain_text("Done")
+
+
+def test_a_masked_cell_is_a_task_and_stays_done(page: Page):
+    open_chapter(page, 3)
+    choose(page, "Decoder", 1, 1)
+    page.mouse.click(*cell(page, 3, 1))
+    expect(task(page, 1)).not_to_contain_text("Done")
+    page.mouse.click(*cell(page, 1, 3))
+    expect(task(page, 1)).to_contain_text("Done")
+    page.keyboard.press("Escape")
+    page.reload()
+    expect(task(page, 1)).to_contain_text("Done")
+
+
+def test_forcing_a_word_is_a_task(page: Page):
+    open_chapter(page, 4)
+    page.get_by_role("tab", name="Step").click()
+    expect(task(page, 1)).not_to_contain_text("Done")
+    page.locator(".hl-next .hl-choice").last.click()
+    expect(task(page, 1)).to_contain_text("Done")
+
+
+def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
+    open_chapter(page, 5)
+    focus = page.evaluate("() => Headlight.viewer.state().record.measures.cross.focus")
+    best = max((value, layer, head) for layer, row in enumerate(focus) for head, value in enumerate(row))
+    other = min((value, layer, head) for layer, row in enumerate(focus) for head, value in enumerate(row))
+    choose(page, "Cross", other[1] + 1, other[2] + 1)
+    page.keyboard.press("m")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    expect(task(page, 1)).not_to_contain_text("Done")
+    choose(page, "Cross", best[1] + 1, best[2] + 1)
+    page.keyboard.press("m")
+    expect(task(page, 1)).to_contain_text("Done")
+
+
+# The picture
+
+
+def test_every_head_is_in_its_place_and_can_be_chosen(page: Page):
+    open_chapter(page, 3)
+    picture = learn(page).locator(".hl-network")
+    attention = page.evaluate("() => Headlight.viewer.state().record.attention")
+    heads = sum(kind["layers"] * kind["heads"] for kind in attention.values())
+    expect(picture.get_by_role("button")).to_have_count(heads)
+    picture.get_by_role("button", name="Decoder, layer 2, head 3", exact=True).click()
+    expect(page.locator(".hl-centre h2")).to_have_text("Decoder · layer 2 · head 3")
+    expect(picture.locator("[aria-pressed=true]")).to_have_count(1)
+    expect(picture).to_contain_text(FIRST.split()[2])
+
+
+def test_on_a_phone_the_chapter_leaves_room_for_the_page(browser: Browser, address: str):
+    view = browser.new_page(viewport={"width": 390, "height": 844})
+    view.goto(f"{address}#learn=3")
+    expect(learn(view).get_by_role("heading", name=TITLES[2])).to_be_visible()
+    box = learn(view).bounding_box()
+    assert box is not None
+    assert box["height"] < 0.5 * 844
+    assert view.evaluate("document.documentElement.scrollWidth") <= 390
+    view.close()

@@ -1,0 +1,165 @@
+"""The instruments of the panels Step and Head: every number on screen is the tensor's."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import FAIL, HOLD, RELEASE, TEXT, ask, number, open_panel, signed, status, tiny
+from tests.browser.screen import choose
+from viz.instruments import contribution_values, lens_values, removal_values
+
+pytestmark = pytest.mark.browser
+
+RESULT = tiny().translate(TEXT)
+STEP = 1
+LENS, WHY = "What would it say after each layer?", "Why this word?"
+
+
+@pytest.fixture(autouse=True)
+def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    return show(RESULT, model="tiny")
+
+
+def test_nothing_is_asked_before_a_question_is_opened(page: Page, asked: list):
+    panel = open_panel(page, "Step")
+    assert panel.locator(".hl-question[open]").count() == 0
+    assert asked == []
+
+
+def test_the_lens_has_the_word_of_each_layer_and_step(page: Page):
+    found = lens_values(tiny(), TEXT, RESULT.ids)
+    lens = ask(page, "Step", LENS)
+    for step in range(len(RESULT.ids)):
+        cells = lens.locator("tbody tr").nth(step).get_by_role("button")
+        chances = [number(math.exp(layer[step][0]), 2) for layer in found["log_probabilities"]]
+        expect(cells.locator(".hl-number")).to_have_text(chances)
+        leads = found["leads_from"][step]
+        expect(lens.locator("tbody tr").nth(step).locator(".hl-leads")).to_have_count(
+            0 if leads is None else len(found["words"]) - leads
+        )
+    cell = lens.get_by_role("button", name="layer 2, step 3:")
+    cell.click()
+    five = lens.get_by_label("after layer 2").locator(".hl-number")
+    expect(five).to_have_text([number(math.exp(chance)) for chance in found["log_probabilities"][1][2]])
+    lens.get_by_role("button", name="layer 2, step 3:").click()
+    expect(five).to_have_count(0)
+
+
+def test_the_parts_of_a_word_sum_to_its_logit(page: Page):
+    panel = open_panel(page, "Step")
+    panel.get_by_role("button", name="step after").click()
+    why = ask(page, "Step", WHY)
+    word = RESULT.ids[STEP]
+    found = contribution_values(tiny(), TEXT, RESULT.ids, STEP, word)
+    expect(why.locator(".hl-total .hl-number")).to_have_text(signed(found["logit"], 2))
+    parts = [
+        float(text.replace("−", "-"))
+        for text in why.locator(".hl-shares li:not(.hl-total) .hl-number").all_inner_texts()
+    ]
+    assert sum(parts) == pytest.approx(found["logit"], abs=0.04)
+    expect_map(why, found["decoder"]["heads"] | {"encoder": found["encoder"]["heads"]["encoder"]})
+    why.get_by_role("button", name="Through all layers").click()
+    expect_map(why, found["gradient"])
+    why.get_by_role("grid", name="Decoder heads").get_by_role("gridcell").nth(4).click()
+    expect(page.locator(".hl-centre h2")).to_have_text("Decoder · layer 2 · head 2")
+
+
+def expect_map(why: Locator, values: dict[str, list[list[float]]]) -> None:
+    for kind, layers in values.items():
+        cells = why.get_by_role("grid", name=f"{kind.capitalize()} heads").get_by_role("gridcell")
+        names = [cell.get_attribute("aria-label") or "" for cell in cells.all()]
+        assert [name.split(": ")[1] for name in names] == [signed(value) for row in layers for value in row]
+
+
+def test_one_word_and_not_the_other(page: Page, asked: list):
+    why = ask(page, "Step", WHY)
+    other = next(one.token.id for one in RESULT.alternatives[0] if one.token.id != RESULT.ids[0])
+    why.get_by_label("Compared with").select_option(str(other))
+    found = contribution_values(tiny(), TEXT, RESULT.ids, 0, RESULT.ids[0], other)
+    expect(why.locator(".hl-total .hl-number")).to_have_text(signed(found["logit"], 2))
+    assert asked[-1]["other"] == other
+    address = page.evaluate("location.hash")
+    assert f"other={other}" in address
+    assert "ask=contributions" in address
+
+
+def test_a_link_opens_the_question(show: Show, asked: list):
+    page = show(
+        RESULT, "tiny", "v=2&model=tiny&kind=cross&layer=1&head=1&row=2&panel=step&ask=lens,contributions"
+    )
+    expect(page.locator(".hl-question[open]")).to_have_count(2)
+    expect(page.locator(".hl-shares")).to_be_visible()
+    assert sorted(one["do"] for one in asked) == ["contributions", "lens"]
+    assert next(one for one in asked if one["do"] == "contributions")["step"] == STEP
+
+
+def test_a_question_follows_the_step_but_not_the_pointer(page: Page, asked: list):
+    ask(page, "Step", WHY)
+    page.locator(".hl-row-label").nth(2).hover()
+    page.locator(".hl-row-label").nth(1).hover()
+    page.mouse.move(0, 0)
+    expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares")).to_be_visible()
+    page.get_by_role("button", name="step after").click()
+    expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares")).to_be_visible()
+    assert [one["step"] for one in asked] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["Cross", "Encoder"])
+def test_the_curves_of_removed_cells(page: Page, kind: str):
+    choose(page, kind, 2, 3)
+    page.locator(".hl-row-label").nth(1).click()
+    chart = ask(page, "Head", "Do the weights tell the truth?")
+    step = 0 if kind == "Encoder" else 1
+    found = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 2, 1, step)["curves"]
+    key = chart.locator(".hl-chart-key .hl-number")
+    expect(chart.locator("figcaption")).to_contain_text("1 removed")
+    expect(key).to_have_text([number(curve["probabilities"][1]) for curve in found])
+    box = chart.locator(".hl-chart").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 40)
+    expect(key).to_have_text([number(curve["probabilities"][-1]) for curve in found])
+    page.keyboard.press("a")
+    whole = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, None, 1, step)["curves"]
+    expect(chart).to_contain_text("of all heads of this layer")
+    page.mouse.move(0, 0)
+    expect(key).to_have_text([number(curve["probabilities"][1]) for curve in whole])
+
+
+def test_an_encoder_row_must_be_chosen(page: Page, asked: list):
+    choose(page, "Encoder", 1, 1)
+    question = open_panel(page, "Head").locator("[data-question=removal]")
+    question.locator("summary").click()
+    expect(question).to_contain_text("Click a source token")
+    assert asked == []
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_question_without_an_answer_can_be_asked_again(page: Page, cancelled: bool):
+    panel = open_panel(page, "Step")
+    question = panel.locator("[data-question=lens]")
+    page.evaluate(HOLD) if cancelled else page.evaluate(FAIL, "The server is full.")
+    question.locator("summary").click()
+    if cancelled:
+        page.get_by_role("button", name="Cancel").click()
+        page.evaluate(RELEASE)
+    else:
+        expect(status(page)).to_contain_text("The server is full.")
+    expect(question).to_contain_text("There is no answer.")
+    expect(question.locator("table")).to_have_count(0)
+    expect(question.get_by_role("button", name="Ask again")).to_be_visible()
+
+
+def test_a_page_whose_model_cannot_answer_says_so(page: Page, asked: list):
+    page.evaluate("window.refuse(['lens'])")
+    panel = open_panel(page, "Step")
+    panel.locator("[data-question=lens] summary").click()
+    expect(panel.locator("[data-question=lens]")).to_contain_text("Open Headlight with a server")
+    assert asked == []

@@ -1,0 +1,87 @@
+"""Word links in the strip: those of the model, the person's own, and the error between them."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import TEXT, number, status, tiny
+from viz.instruments import link_values
+
+pytestmark = pytest.mark.browser
+
+RESULT = tiny().translate(TEXT)
+GOLD = "0-0 1p1 2-1"
+
+
+@pytest.fixture(autouse=True)
+def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    page = show(RESULT, model="tiny")
+    page.get_by_role("button", name="Word links").click()
+    expect(page.locator(".hl-ways")).to_be_visible()
+    return page
+
+
+def drawn(page: Page, selector: str = ".hl-link") -> list[str]:
+    paths = page.locator(f".hl-arcs {selector}").all()
+    return sorted(path.get_attribute("data-link") or "" for path in paths)
+
+
+def written(links: list[list[int]]) -> list[str]:
+    return sorted(f"{source}-{target}" for source, target in links)
+
+
+def test_the_strip_shows_the_links_of_each_way(page: Page):
+    best, average = link_values(tiny(), TEXT, RESULT.ids)["methods"]
+    assert drawn(page) == written(best["links"])
+    page.get_by_role("button", name="both directions joined").click()
+    assert drawn(page) == written(best["grown"])
+    page.get_by_role("button", name="Average of all heads").click()
+    assert drawn(page) == written(average["links"])
+    page.get_by_role("button", name="Word links").click()
+    expect(page.locator(".hl-link")).to_have_count(0)
+    expect(page.locator(".hl-arcs path").first).to_be_attached()
+
+
+def test_coverage_and_words_without_a_link(page: Page):
+    found = link_values(tiny(), TEXT, RESULT.ids)
+    lines = page.get_by_label("Coverage").locator("li")
+    expect(lines.locator(".hl-number")).to_have_text([number(value, 2) for value in found["coverage"]])
+    linked = {source for source, _ in found["methods"][0]["links"]}
+    expect(page.get_by_label("Coverage").locator(".hl-unlinked")).to_have_count(
+        len(found["source_words"]) - len(linked)
+    )
+
+
+def test_own_links_have_an_error(page: Page, asked: list):
+    page.get_by_label("Your own word links").fill(GOLD)
+    page.keyboard.press("Enter")
+    expect(page.locator(".hl-ways")).to_contain_text("Your links")
+    found = link_values(tiny(), TEXT, RESULT.ids, gold=GOLD)
+    best, average = found["methods"]
+    errors = [best["errors"]["links"], best["errors"]["grown"], average["errors"]["links"]]
+    expect(page.locator(".hl-ways .hl-number")).to_have_text([f"AER {number(error)}" for error in errors])
+    links, gold = written(best["links"]), written(found["gold"])
+    assert drawn(page, ".hl-link-extra") == [link for link in links if link not in gold]
+    assert drawn(page, ".hl-link-missing") == [link for link in gold if link not in links]
+    page.get_by_role("button", name="Your links").click()
+    assert drawn(page) == gold
+    assert asked[-1]["gold"] == GOLD
+    address = page.evaluate("location.hash")
+    assert "ask=links" in address
+    assert "linkedBy=own" in address
+
+
+def test_wrong_links_are_one_sentence_and_can_be_mended(page: Page):
+    page.get_by_label("Your own word links").fill("0:1")
+    page.keyboard.press("Enter")
+    expect(status(page)).to_contain_text("is not a valid link")
+    page.get_by_label("Your own word links").fill("0-0")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hl-ways .hl-number")).to_have_count(3)

@@ -1,0 +1,61 @@
+"""The engine in the browser reads imported models: SentencePiece tokenizers, a code before the sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model import Translator
+from model.marian.importer import import_model
+from tests import hostile
+from tests.model.marian import checkpoints as marian
+from tests.model.test_sentencepiece import HARD, MODELS
+from tests.viz.engine.test_answers import OPTIONS, check
+from tests.viz.questions import COMMON
+
+
+def imported(folder: Path, **settings: Any) -> Translator:
+    marian.write_checkpoint(folder / "marian", **settings)
+    import_model(str(folder / "marian"), folder / "tiny")
+    return Translator.load(folder / "tiny")
+
+
+@pytest.mark.parametrize("separate", [False, True], ids=["one vocabulary", "two vocabularies"])
+def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
+    shapes = {"share_encoder_decoder_embeddings": False, "separate": True} if separate else {}
+    translators = {"tiny": imported(tmp_path, codes=(">>fra<<", ">>ita<<"), **shapes)}
+    texts = [*marian.sentences(marian.GERMAN, 5, seed=1), ">>ita<< Der kleine Hund läuft."]
+    requests = [
+        {**COMMON, **options, "do": "translate", "prefix": [], "text": text}
+        for text in texts
+        for options in OPTIONS
+    ]
+    requests += [{**COMMON, "do": "mute", "heads": [["cross", 1, 1]], "text": texts[0]}]
+    requests += [{**COMMON, "do": "training"}]
+    requests += [
+        {**COMMON, "do": do, "target_code": ">>ita<<", "text": text, **fields}
+        for text in (texts[0], "", " ", "\N{SNOWMAN}")
+        for do, fields in [
+            ("translate", {"prefix": []}),
+            ("beams", {}),
+            ("mute", {"heads": [["cross", 1, 1]]}),
+        ]
+    ]
+    requests += [
+        {**COMMON, "do": "translate", "prefix": [], "text": text} for text in (">>ita<<", ">>ita<<  ")
+    ]
+    check(tmp_path, translators, requests)
+
+
+@MODELS
+@pytest.mark.parametrize("of_each", [1, pytest.param(100, marks=pytest.mark.slow)])
+def test_texts_have_the_tokens_of_the_server(tmp_path, monkeypatch, kind, rule, bytes_, of_each):
+    """Of every strange kind, and as the given translation, whose pieces become text again."""
+    files = {language: marian.spm(language, kind, rule, bytes_=bytes_) for language in ("de", "en")}
+    monkeypatch.setattr(marian, "spm", files.__getitem__)
+    translators = {"tiny": imported(tmp_path)}
+    texts = [*HARD, *hostile.some(of_each), *marian.sentences(marian.GERMAN, 20, seed=2)]
+    questions = [{"do": "score", "text": text, "target": text} for text in texts]
+    check(tmp_path, translators, [{**COMMON, **question} for question in questions])

@@ -1,0 +1,128 @@
+"""The files of the page without a server: what they hold, what they allow, and which folders they replace."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from model import Translator
+from model.errors import UserError
+from model.storage.checkpoint import save
+from tests.model.helpers import tiny_checkpoint
+from viz import __main__ as command
+from viz.export import element_hash
+from viz.payload import encode
+from viz.static.site import portable, write_site
+
+NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    directory = tmp_path_factory.mktemp("models") / "tiny"
+    save(tiny_checkpoint(seed=1), directory)
+    return Translator.load(directory)
+
+
+@pytest.fixture
+def assets(tmp_path: Path) -> Path:
+    folder = tmp_path / "assets"
+    folder.mkdir()
+    (folder / "examples.json").write_text(json.dumps({"tiny": [f"Ein Hund. {NASTY}"]}))
+    (folder / "captions.json").write_text(json.dumps({"tiny": {NASTY: NASTY}}))
+    return folder
+
+
+class Elements(HTMLParser):
+    """The scripts that the browser would run, and the styles of a document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, list[str]] = {"script": [], "style": []}
+        self.policy = ""
+        self.open: str | None = None
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        if given.get("http-equiv") == "Content-Security-Policy":
+            self.policy = given["content"] or ""
+        if tag in self.found and given.get("type") in (None, "text/javascript", "module"):
+            assert "src" not in given
+            self.found[tag].append("")
+            self.open = tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.found[self.open][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open = None
+
+
+def rules_of(page: str) -> tuple[dict[str, list[str]], Elements]:
+    elements = Elements()
+    elements.feed(page)
+    return {words[0]: words[1:] for words in map(str.split, elements.policy.split(";"))}, elements
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["served", "one file"])
+def test_the_policy_allows_what_the_engine_needs_and_nothing_else(translator, assets, tmp_path, single):
+    write_site([translator], tmp_path / "dist", assets, single=single)
+    page = (tmp_path / "dist" / ("headlight.html" if single else "index.html")).read_text("utf-8")
+    rules, elements = rules_of(page)
+    assert len(elements.found["script"]) == 2
+    assert rules == {
+        "default-src": ["'none'"],
+        "script-src": [*map(element_hash, elements.found["script"]), "'wasm-unsafe-eval'"],
+        "style-src": [element_hash(each) for each in elements.found["style"]],
+        "img-src": ["data:"],
+        "connect-src": ["'none'" if single else "'self'"],
+        "worker-src": ["blob:"] if single else ["blob:", "'self'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+
+
+def test_no_text_breaks_out_of_the_document(translator, tmp_path):
+    def tags(text: str) -> int:
+        payload = encode(translator.translate(text), translator.name, translator.title)
+        return portable(translator, payload, f"#text={text}").count("<script")
+
+    assert tags("Ein Hund.") == tags(f"Ein Hund. {NASTY}")
+
+
+def test_a_page_with_its_model_opens_on_the_translation_that_it_was_made_of(translator):
+    payload = encode(translator.translate("Ein Hund.", 4, 0.6), "tiny", "", 4, 0.6)
+    site = re.search(r'id="site">(.*?)</script>', portable(translator, payload))
+    assert site is not None
+    found = json.loads(html.unescape(site[1]))
+    assert found["view"] == "#model=tiny&text=Ein+Hund.&beam=4&alpha=0.6"
+    assert found["stored"] == {"tiny": {"text": "Ein Hund.", "beam_size": 4, "length_penalty": 0.6}}
+
+
+def test_a_former_page_is_replaced_and_other_files_are_kept(translator, assets, tmp_path):
+    folder = tmp_path / "dist"
+    write_site([translator], folder, assets)
+    write_site([translator], folder, assets, single=True)
+    assert [path.name for path in folder.iterdir()] == ["headlight.html"]
+    (folder / "thesis.txt").touch()
+    with pytest.raises(UserError, match=r"has thesis\.txt, which is not of this page; name an empty folder"):
+        write_site([translator], folder, assets)
+    assert (folder / "thesis.txt").exists()
+
+
+def test_a_model_without_files_is_refused(translator, assets, tmp_path):
+    unsaved = Translator(translator.checkpoint, "unsaved")
+    with pytest.raises(UserError, match="The model unsaved was not read from files; save it first"):
+        write_site([unsaved], tmp_path / "dist", assets)
+
+
+def test_the_command_says_when_there_is_no_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["viz", "static", "--models", str(tmp_path)])
+    with pytest.raises(SystemExit, match="There is no model in"):
+        command.main()

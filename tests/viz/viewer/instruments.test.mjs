@@ -1,0 +1,113 @@
+// What the instruments do in the browser: questions, word links, and many sentences added up.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { waysOf } from '../viewer/core/instruments/links.js';
+import { isOutcome, muteQuestion, otherWord, toggleQuestion } from '../viewer/core/instruments/questions.js';
+import { addSurvey, headSurvey, sentencesOf } from '../viewer/core/instruments/survey.js';
+import { CHOICES } from '../viewer/core/store.js';
+import { opened } from './record.mjs';
+
+const head = (hits, pairs, roles) => ({ hits, pairs, roles });
+const answer = (heads, distance) => ({
+  sentences: { 0: { source: ['a'], predicted: ['b'] } },
+  skipped: [[1, 'too long']],
+  kinds: {
+    cross: {
+      rows: 2,
+      distances: [
+        [0, distance],
+        [distance, 0],
+      ],
+      heads: [heads],
+    },
+  },
+});
+
+test('a text is split at its lines, or at its full stops', () => {
+  assert.deepEqual(sentencesOf(' Eins.\n\nZwei. Drei.\n'), ['Eins.', 'Zwei. Drei.']);
+  assert.deepEqual(sentencesOf('Eins. „Zwei!“ Drei? 2.5 vier'), ['Eins.', '„Zwei!“', 'Drei?', '2.5 vier']);
+  assert.deepEqual(sentencesOf(' \n '), []);
+});
+
+test('parts of the sentences add up, and keep their places', () => {
+  const one = answer([head([[0.9, 0, 0, 0]], [['b', 'a', 2]], { mixed: 1 }), head([], [], { mixed: 1 })], 1);
+  const two = answer([head([[0.95, 0, 1, 2]], [['b', 'a', 1]], { aligned: 1 }), head([], [], { mixed: 1 })], 3);
+  const survey = addSurvey(addSurvey(null, one, 0), two, 20);
+  assert.deepEqual(Object.keys(survey.sentences), ['0', '20']);
+  assert.deepEqual(
+    survey.skipped.map(([place]) => place),
+    [1, 21],
+  );
+  assert.deepEqual(headSurvey(survey, ['cross', 0, 0]), {
+    hits: [
+      [0.95, 20, 1, 2],
+      [0.9, 0, 0, 0],
+    ],
+    pairs: [['b', 'a', 3]],
+    roles: [
+      ['mixed', 1],
+      ['aligned', 1],
+    ],
+    sentences: 2,
+    alike: [{ layer: 0, head: 1, distance: 1 }],
+  });
+  assert.equal(headSurvey(survey, ['encoder', 0, 0]), null);
+});
+
+test('a question opens and closes', () => {
+  assert.deepEqual(toggleQuestion({ questions: [] }, 'lens'), { questions: ['lens'] });
+  assert.deepEqual(toggleQuestion({ questions: ['lens', 'writing'] }, 'lens'), { questions: ['writing'] });
+});
+
+test('the other word is one of the alternatives of the step', () => {
+  const store = opened();
+  const { record } = store.get();
+  const taken = record.tokens.predicted[0].id;
+  const one = record.alternatives[0].find(({ id }) => id !== taken);
+  assert.equal(otherWord({ record, step: 0, other: one.id }), one.id);
+  assert.equal(otherWord({ record, step: 0, other: taken }), null);
+  assert.equal(otherWord({ record, step: 0, other: -1 }), null);
+});
+
+test('what heads give instead is asked for once it is complete', () => {
+  const store = opened();
+  assert.deepEqual(muteQuestion(store.get()), { do: 'mute' });
+  store.change({ instead: { baseline: 'sentence', sentence: '', row: 1 } });
+  assert.equal(muteQuestion(store.get()), null);
+  store.change({ instead: { baseline: 'sentence', sentence: 'Ja.', row: 1 } });
+  assert.deepEqual(muteQuestion(store.get()), { do: 'intervene', baseline: 'sentence', other: 'Ja.', row: 1 });
+});
+
+test('an outcome belongs to its heads and to what they gave', () => {
+  const store = opened();
+  const mutes = [['cross', 0, 0]];
+  store.change({ mutes, muted: { heads: mutes, instead: CHOICES.instead } });
+  assert.equal(isOutcome(store.get()), true);
+  store.change({ instead: { ...CHOICES.instead, row: 0 } });
+  assert.equal(isOutcome(store.get()), false);
+});
+
+test('of the readings of a taught head, the one that agrees better with itself is shown', () => {
+  const method = (links, agreement, shifted) => ({
+    links,
+    grown: links,
+    agreement,
+    shifted,
+    head: ['cross', 0, 0],
+    errors: null,
+  });
+  const methods = [
+    method([[0, 0]], 1, false),
+    method([[1, 0]], 1, false),
+    method([[0, 1]], 0.2, false),
+    method([[1, 1]], 0.4, true),
+  ];
+  const ways = waysOf({ methods, gold: null });
+  assert.deepEqual(
+    ways.map(({ name }) => name),
+    ['best', 'joined', 'average', 'taught'],
+  );
+  assert.deepEqual(ways.at(-1).links, [[1, 1]]);
+});

@@ -1,0 +1,21 @@
+"""Answers the request for a page with its model, which goes on translating without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model import Translator
+from viz.export import slug
+from viz.server.handlers.records import payload_of, run_translation
+from viz.server.handlers.registry import handler
+from viz.server.validation import PortableRequest
+from viz.static.site import portable
+
+
+# Not cached, because it is some megabytes.
+@handler("portable", PortableRequest, cost=2, is_cached=False)
+def portable_page(translator: Translator, request: PortableRequest) -> dict[str, Any]:
+    """The page as text, and a name for its file."""
+    payload = payload_of(translator, request, run_translation(translator, request))
+    name = f"headlight-{slug(translator.name)}-{slug(payload['source_text'])}-with-model.html"
+    return {"name": name, "html": portable(translator, payload, request.view)}

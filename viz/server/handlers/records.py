@@ -1,0 +1,156 @@
+"""Answers requests about one record, from a translation to the explanation of one cell.
+
+A request is about the record on screen: it names the model, the sentence and the options of its translation,
+and says what else is wanted.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from model import Translation, Translator
+from model.analysis.attribution import rollout
+from model.results import KINDS, AblationResult, Head
+from viz.export import files
+from viz.payload import encode, encode_hypothesis, encode_values
+from viz.server.handlers.registry import handler
+from viz.server.snippets import call_of, curl_call, python_call
+from viz.server.validation import (
+    CellRequest,
+    ExportRequest,
+    MuteRequest,
+    OptionalTargetRequest,
+    PrefixRequest,
+    Request,
+    ScoreRequest,
+    TargetRequest,
+    ValuesRequest,
+)
+
+
+def run_translation(translator: Translator, request: Request, **options: Any) -> Translation:
+    """Translate the sentence of a request with its options."""
+    return translator.translate(request.text, request.beam_size, request.length_penalty, **options)
+
+
+def payload_of(translator: Translator, request: Request, translation: Translation) -> dict[str, Any]:
+    """Return a translation as the viewer reads it."""
+    return encode(translation, request.model, translator.title, request.beam_size, request.length_penalty)
+
+
+@handler("translate", PrefixRequest, cost=1)
+def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
+    """The translation that begins with the ids of `prefix`."""
+    return payload_of(translator, request, run_translation(translator, request, prefix=request.prefix))
+
+
+@handler("target", TargetRequest, cost=0.8)
+def target(translator: Translator, request: TargetRequest) -> dict[str, Any]:
+    """The record of exactly these `ids`."""
+    return payload_of(translator, request, translator.score(request.text, request.ids))
+
+
+@handler("score", ScoreRequest, cost=0.6)
+def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
+    """The record of a translation given as text, `target`."""
+    return payload_of(translator, request, translator.score(request.text, request.target))
+
+
+@handler("mute", MuteRequest, cost=1.5)
+def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
+    """The translation with `heads` muted, and what muting them costs each token of `ids`."""
+    result = translator.mute(
+        request.text,
+        request.heads,
+        request.beam_size,
+        request.length_penalty,
+        request.target,
+        prefix=request.prefix,
+    )
+    return ablation_values(translator, request, result)
+
+
+def ablation_values(translator: Translator, request: Request, result: AblationResult) -> dict[str, Any]:
+    """Return what an ablation changes, with the new translation as the viewer reads it."""
+    return {
+        "text": result.ablated.text,
+        "words": result.ablated_words,
+        "original_words": result.original_words,
+        "differences": [round(value, 6) for value in result.differences],
+        "payload": payload_of(translator, request, result.ablated),
+    }
+
+
+@handler("importance", OptionalTargetRequest, cost=12)
+def importance(translator: Translator, request: OptionalTargetRequest) -> dict[str, Any]:
+    """Change of the log-probability of `ids`, in nats, with each head alone muted."""
+    values = translator.importance(request.text, request.target)
+    return {kind: _rounded(getattr(values, kind)) for kind in KINDS}
+
+
+@handler("values", ValuesRequest, cost=2)
+def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
+    """The norm-based weights or the rollout of `ids`, for every cell."""
+    if request.mode == "norm":
+        found = translator.norm_weights(request.text, request.ids)._asdict()
+    else:
+        record = translator.score(request.text, request.ids).attention
+        mixed = rollout(record.encoder, record.decoder, record.cross)
+        found = {kind: layers[:, None] for kind, layers in mixed._asdict().items()}
+    return {kind: encode_values(found[kind].detach().cpu().numpy()) for kind in KINDS}
+
+
+@handler("cell", CellRequest, cost=0.4)
+def cell(translator: Translator, request: CellRequest) -> dict[str, Any]:
+    """How the weight at `row` and `column` of one head was computed."""
+    head = Head(request.kind, request.layer, request.head)
+    found = translator.cell(request.text, request.ids, head, request.row, request.column)
+    scores = zip(_rounded(found.scores), found.allowed.tolist(), strict=True)
+    return {
+        "query": _rounded(found.query),
+        "key": _rounded(found.key),
+        "products": _rounded(found.products),
+        "scale": found.scale,
+        "score": found.score,
+        "scores": [score if allowed else None for score, allowed in scores],
+        "weights": _rounded(found.weights),
+        "norm": float(found.norms[request.column]),
+        "row_norms": _rounded(found.norms),
+    }
+
+
+@handler("beams", Request, cost=1.5)
+def beams(translator: Translator, request: Request) -> dict[str, Any]:
+    """Every hypothesis that the beam search considered, and all finished translations."""
+    found = run_translation(translator, request, n_best=request.beam_size, tree=True)
+    return {
+        "beam_size": request.beam_size,
+        "nodes": [asdict(node) for node in found.beam_tree],
+        "hypotheses": [encode_hypothesis(one) for one in found.hypotheses],
+    }
+
+
+@handler("export", ExportRequest, cost=3, is_cached=False)
+def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
+    """The record as files by name, in base64, and the API call that gives it.
+
+    The record is computed again from the request: `prefix`, the tokens that were given, and the model
+    determine it.
+    """
+    translation = run_translation(translator, request, prefix=request.prefix)
+    payload = payload_of(translator, request, translation)
+    exported = files(translation, payload, request.view, request.address)
+    call = call_of(request)
+    return {
+        "files": {name: b64encode(data).decode() for name, data in exported.items()},
+        "python": python_call(request.address, *call),
+        "curl": curl_call(request.address, *call),
+    }
+
+
+def _rounded(numbers: torch.Tensor) -> list[Any]:
+    return numbers.cpu().double().round(decimals=6).tolist()

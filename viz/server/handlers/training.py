@@ -1,0 +1,116 @@
+"""Answers requests about a model's training: its curves, and what its heads did at the saved steps."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from model import Translation, Translator
+from model.errors import UserError
+from model.storage.probes import PROBES, Probes
+from model.storage.training_log import METRICS, Row, TrainingLog
+from viz.about import NO_CURVES, no_training
+from viz.payload import encode_measures
+from viz.server.handlers.records import payload_of
+from viz.server.handlers.registry import handler
+from viz.server.validation import Request, TrainingSentenceRequest, TrainingStepRequest
+
+BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
+MAX_POINTS = 1000  # of a curve, which has fewer pixels
+
+logger = logging.getLogger("headlight")
+
+
+@handler("training", Request, cost=0.2, is_cached=False)
+def training(translator: Translator, _: Request) -> dict[str, Any]:
+    """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
+    try:
+        directory, probes = _probes(translator)
+    except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
+        return {"curves": [], "steps": [], "sentences": [], "notice": str(error)}
+    curves, notice = _curves(directory, _changed_at(directory / METRICS))
+    return {
+        "curves": curves,
+        "steps": list(probes.steps),
+        "sentences": [pair._asdict() for pair in probes.sentences],
+        "notice": notice,
+    }
+
+
+@lru_cache(maxsize=4)
+def _curves(directory: Path, changed_at: int) -> tuple[list[Row], str]:
+    """The readable rows of the training log, thinned, and a notice about the others."""
+    try:
+        found = TrainingLog.load(directory)
+    except UserError as error:  # only logged, because its message names a path of the server
+        logger.info("training: %s", error)
+        return [], NO_CURVES
+    if not found.skipped:
+        return _thinned(found.rows), ""
+    lines = "1 line" if found.skipped == 1 else f"{found.skipped:,} lines"
+    return _thinned(found.rows), f"{lines} of this training's log cannot be read; the curves leave them out."
+
+
+def _thinned(rows: Sequence[Row]) -> list[Row]:
+    """At most `MAX_POINTS` rows of each curve, evenly spread, the last one included."""
+    curves: dict[frozenset[str], list[int]] = {}  # rows with the same names belong to the same curves
+    for place, row in enumerate(rows):
+        curves.setdefault(frozenset(row), []).append(place)
+    kept: set[int] = set()
+    for places in curves.values():
+        step = -(-len(places) // MAX_POINTS)
+        kept.update(places[::-step])
+    return [rows[place] for place in sorted(kept)]
+
+
+@handler("training_step", TrainingStepRequest, cost=0.2, is_cached=False)
+def training_step(translator: Translator, request: TrainingStepRequest) -> dict[str, Any]:
+    """The record of one saved sentence as the model read it at one saved step of its training."""
+    _, probes = _probes(translator)
+    record = probes.record(request.step, request.sentence)
+    pair, info = probes.sentences[request.sentence], translator.checkpoint.info
+    translation = Translation(
+        source_text=pair.source,
+        text=pair.target,
+        source_language=info.source_language,
+        target_language=info.target_language,
+        attention=record,
+        log_probabilities=probes.log_probabilities(request.step, request.sentence),
+        alternatives=((),) * len(record.predicted),  # only the attention was saved
+        hypotheses=(),
+        n_prefix=len(record.predicted),
+    )
+    return payload_of(translator, request, translation)
+
+
+@handler("training_heads", TrainingSentenceRequest, cost=1, is_cached=False)
+def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, Any]:
+    """The measures and the role of every head for one saved sentence, at each saved step."""
+    _, probes = _probes(translator)
+    return {"steps": [encode_measures(probes.record(step, request.sentence)) for step in probes.steps]}
+
+
+def _probes(translator: Translator) -> tuple[Path, Probes]:
+    directory = translator.directory
+    if directory is None:
+        raise UserError(no_training(translator))
+    try:
+        return directory, _load_probes(directory, _changed_at(directory / PROBES))
+    except UserError as error:  # only logged, because its message names a path of the server
+        logger.info("training: %s", error)
+        if (directory / PROBES).exists():
+            raise UserError(BROKEN_TRAINING) from error
+        raise UserError(no_training(translator)) from error
+
+
+@lru_cache(maxsize=4)
+def _load_probes(directory: Path, changed_at: int) -> Probes:
+    """Read a file of some megabytes once for all steps of the slider, and again when it has changed."""
+    return Probes.load(directory)
+
+
+def _changed_at(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0

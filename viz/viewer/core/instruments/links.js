@@ -1,0 +1,42 @@
+// Word links of a sentence: pairs [source word, word of the translation], both counted from 0, in several ways.
+
+import { isAnswered, questionOf } from './questions.js';
+
+// The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links.
+export function waysOf({ methods, gold }) {
+  const [best, average, ...taught] = methods;
+  const way = (name, label, method, kind) => ({
+    name,
+    label,
+    links: method[kind],
+    error: method.errors?.[kind] ?? null,
+  });
+  const head = best.head && `head ${best.head[1] + 1}.${best.head[2] + 1}`;
+  const clearest = taught.sort((one, other) => other.agreement - one.agreement)[0];
+  return [
+    way('best', `Clearest head of Cross, ${head}`, best, 'links'),
+    way('joined', 'The same head, both directions joined', best, 'grown'),
+    way('average', 'Average of all heads of Cross', average, 'links'),
+    ...(clearest ? [way('taught', 'The head that was taught to align', clearest, 'grown')] : []),
+    ...(gold ? [{ name: 'own', label: 'Your links', links: gold, error: 0 }] : []),
+  ];
+}
+
+// The links that the strip shows in place of the arcs, with the way and the person's own links; null while the question
+// is closed or not answered.
+export function shownLinks(state) {
+  if (!state.questions.includes('links')) return null;
+  const { answer } = state.answers.links ?? {};
+  if (!answer || !isAnswered(state, 'links', questionOf(state, 'links'))) return null;
+  return { ...wayOf(answer, state.linkedBy), gold: answer.gold };
+}
+
+// The chosen way, or the first one where there is no such way.
+export function wayOf(answer, name) {
+  const ways = waysOf(answer);
+  return ways.find((way) => way.name === name) ?? ways[0];
+}
+
+export function hasLink(links, [source, target]) {
+  return links.some((link) => link[0] === source && link[1] === target);
+}

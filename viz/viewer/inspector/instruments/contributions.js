@@ -1,0 +1,99 @@
+// What wrote a word: its logit, or its lead over another word, as a sum over all parts of the model.
+
+import { element, visible } from '../../core/dom.js';
+import { fixed, signed } from '../../core/labels.js';
+import { largest, sum } from '../../core/math.js';
+import { otherWord } from '../../core/instruments/questions.js';
+import { actionButton, numberText, note, signedLine, tabs } from '../../core/widgets.js';
+import { headMap } from '../head_map.js';
+import { createQuestion } from './question.js';
+
+const PATHS = {
+  direct: [
+    'Direct',
+    'What each head adds to this number itself. Decoder and Cross are parts of the sum above; Encoder splits what Cross adds once more, by where it came from.',
+  ],
+  gradient: [
+    'Through all layers',
+    'How the number would grow if the head spoke a little louder, also through later heads and layers (a gradient, so for small changes only).',
+  ],
+};
+
+export function createContributions(server) {
+  const { store } = server;
+  const shown = { path: 'direct' };
+  return createQuestion(server, 'contributions', 'Why this word?', {
+    draw: (state, answer, question) => {
+      const map = element('div');
+      const draw = (path) => {
+        shown.path = path;
+        map.replaceChildren(...mapOf(store, state, answer, path, draw));
+      };
+      draw(shown.path);
+      return [chooserOf(store, state), ...partsOf(state, answer, question), map];
+    },
+  });
+}
+
+// Chooses the word that was not said.
+function chooserOf(store, state) {
+  const { record, step } = state;
+  const { id: word } = record.tokens.predicted[step];
+  const others = (record.alternatives[step] ?? []).filter(({ id }) => id !== word);
+  const options = others.map((one) => element('option', { value: one.id }, `and not “${visible(one)}”`));
+  const choice = element(
+    'select',
+    { class: 'hl-box', 'aria-label': 'Compared with' },
+    element('option', { value: '' }, 'by itself'),
+    ...options,
+  );
+  choice.value = otherWord(state) ?? '';
+  choice.addEventListener('change', () => store.change({ other: choice.value === '' ? null : Number(choice.value) }));
+  return element('label', { class: 'hl-asked-word' }, `Why “${visible(record.tokens.predicted[step])}”`, choice);
+}
+
+function partsOf({ record }, answer, { step, word, other }) {
+  const { decoder, logit } = answer;
+  const reads = visible(record.tokens.read[step]);
+  const lines = [
+    [`reading “${reads}”`, sum(decoder.tokens)],
+    ['its position', sum(decoder.positions)],
+    ['heads of Decoder', sum(decoder.heads.decoder.flat())],
+    ['heads of Cross', sum(decoder.heads.cross.flat())],
+    ['feed-forward networks', sum(decoder.feed_forward)],
+    ['biases', decoder.bias],
+  ];
+  const most = largest(lines.map(([, value]) => value));
+  const name = (id) => `“${visible(answer.tokens[id])}”`;
+  const what = other === undefined ? `logit of ${name(word)}` : `lead of ${name(word)} over ${name(other)}`;
+  return [
+    element(
+      'ol',
+      { class: 'hl-shares', 'aria-label': what },
+      ...lines.map(([label, value]) => signedLine(label, value, most)),
+      element('li', { class: 'hl-total' }, element('span', {}, what), element('span'), numberText(signed(logit, 2))),
+    ),
+    note(meaningOf(other, logit)),
+  ];
+}
+
+// A lead of log 2 makes a word twice as likely.
+function meaningOf(other, logit) {
+  if (other === undefined)
+    return 'In this sentence, in logits. A single logit has a part that all words share; choose another word to leave it out.';
+  return `In this sentence: the word is ${fixed(Math.exp(logit), logit < 3 ? 2 : 0)} times as likely as the other.`;
+}
+
+function mapOf(store, state, answer, path, draw) {
+  const values =
+    path === 'gradient' ? answer.gradient : { ...answer.decoder.heads, encoder: answer.encoder.heads.encoder };
+  const buttons = Object.entries(PATHS).map(([name, [label]]) =>
+    actionButton(label, () => draw(name), { 'aria-pressed': String(name === path) }),
+  );
+  return [
+    element('h4', {}, 'Which head?'),
+    tabs('Which path', ...buttons),
+    note(PATHS[path][1]),
+    ...headMap(store, state, values),
+  ];
+}

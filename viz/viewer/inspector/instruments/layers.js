@@ -1,0 +1,76 @@
+// What the model would say after each decoder layer: a line for each step, a column for each layer.
+
+import { createButton, element, tokenText, visible } from '../../core/dom.js';
+import { fixed } from '../../core/labels.js';
+import { note, numberText, shareBar } from '../../core/widgets.js';
+import { createQuestion } from './question.js';
+
+export function createLayers(server) {
+  const opened = { place: null }; // the layer and the step whose likeliest words are listed
+  return createQuestion(server, 'lens', 'What would it say after each layer?', {
+    draw: (state, answer) => {
+      const table = element('table', { class: 'hl-layers' });
+      table.style.setProperty('--hl-layers', answer.words.length);
+      const open = (place) => {
+        opened.place = opened.place === place ? null : place;
+        table.replaceChildren(...rowsOf(state, answer, opened.place, open));
+      };
+      table.replaceChildren(...rowsOf(state, answer, opened.place, open));
+      return [
+        note(leadText(state, answer)),
+        element('div', { class: 'hl-scroll' }, table),
+        note('In this sentence: the likeliest word if the model stopped after that layer, and its probability.'),
+        note('Outlined: the word that the translation has, from the layer on from which it leads to the end.'),
+      ];
+    },
+  });
+}
+
+function leadText({ record, step }, { words, leads_from: leads }) {
+  const word = visible(record.tokens.predicted[step]);
+  const from = leads[step];
+  if (from === null) return `Step ${step + 1}: after the last layer another word leads, and “${word}” was taken.`;
+  return `Step ${step + 1}: “${word}” leads from layer ${from + 1} of ${words.length} on.`;
+}
+
+function rowsOf({ record, step: current }, answer, place, open) {
+  const layers = answer.words.map((_, layer) => layer);
+  const head = element(
+    'tr',
+    {},
+    element('th', { scope: 'col' }, 'step'),
+    ...layers.map((layer) => element('th', { scope: 'col' }, `layer ${layer + 1}`)),
+  );
+  const lines = record.tokens.predicted.flatMap((token, step) => {
+    const cells = layers.map((layer) => element('td', {}, cellOf(answer, layer, step, place, open)));
+    const name = element('th', { scope: 'row' }, tokenText(token));
+    const line = element('tr', { class: step === current ? 'hl-this' : null }, name, ...cells);
+    const [layer, of] = place?.split('.').map(Number) ?? [];
+    return of === step ? [line, likeliest(answer, layer, step)] : [line];
+  });
+  return [element('thead', {}, head), element('tbody', {}, ...lines)];
+}
+
+function cellOf(answer, layer, step, place, open) {
+  const { words, log_probabilities: chances, leads_from: leads, tokens } = answer;
+  const own = `${layer}.${step}`;
+  const token = tokens[words[layer][step][0]];
+  const leading = leads[step] !== null && layer >= leads[step];
+  const chance = fixed(Math.exp(chances[layer][step][0]), 2);
+  const attributes = {
+    'aria-expanded': String(place === own),
+    'aria-label': `layer ${layer + 1}, step ${step + 1}: ${visible(token)}, probability ${chance}`,
+  };
+  const classes = `hl-layer-word ${leading ? 'hl-leads' : ''}`.trim();
+  return createButton(classes, () => open(own), attributes, tokenText(token), numberText(chance));
+}
+
+// The likeliest words after one layer, in a line of their own.
+function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
+  const lines = words[layer][step].map((word, rank) => {
+    const chance = Math.exp(chances[layer][step][rank]);
+    return element('li', {}, tokenText(tokens[word]), shareBar(chance), numberText(fixed(chance)));
+  });
+  const list = element('ol', { class: 'hl-next', 'aria-label': `after layer ${layer + 1}` }, ...lines);
+  return element('tr', {}, element('td', { colspan: words.length + 1 }, note(`after layer ${layer + 1}`), list));
+}

@@ -1,0 +1,68 @@
+// The word links of the sentence: ways to find them, their error against the person's own, and what nobody translated.
+
+import { createButton, element } from '../../core/dom.js';
+import { fixed } from '../../core/labels.js';
+import { wayOf, waysOf } from '../../core/instruments/links.js';
+import { note, numberText, shareBar } from '../../core/widgets.js';
+import { createQuestion } from './question.js';
+
+const OWN = 'Your own links, such as 0-0 2-1, then Enter';
+
+export function createLinks(server) {
+  const { store } = server;
+  const box = element('input', { class: 'hl-box', placeholder: OWN, 'aria-label': 'Your own word links' });
+  box.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter') store.change({ gold: box.value.trim() });
+  });
+  return createQuestion(server, 'links', 'Which words belong together?', {
+    controls: { node: box, draw: ({ gold }) => (box.value = gold) },
+    draw: (state, answer) => {
+      const chosen = wayOf(answer, state.linkedBy);
+      return [
+        note(
+          answer.gold
+            ? 'In this sentence, with the alignment error rate against your links: 0 is best. Dotted: not among yours. Dashed: only among yours.'
+            : 'In this sentence; the strip shows the links. Words are counted from 0.',
+        ),
+        element('ol', { class: 'hl-ways' }, ...waysOf(answer).map((way) => lineOf(store, way, chosen))),
+        element('h4', {}, 'Source words: how much all heads of Cross read each, in all rows'),
+        coverageOf(answer, chosen),
+        note(unlinkedText(answer, chosen)),
+        note(`Words of the translation: ${answer.target_words.map((word, place) => `${place} ${word}`).join(' · ')}`),
+      ];
+    },
+  });
+}
+
+function lineOf(store, { name, label, error }, chosen) {
+  const attributes = { 'aria-pressed': String(name === chosen.name) };
+  const number = error === null || name === 'own' ? null : numberText(`AER ${fixed(error)}`);
+  return element(
+    'li',
+    {},
+    createButton('hl-choice', () => store.change({ linkedBy: name }), attributes, label, number),
+  );
+}
+
+// About 1 for a word that is translated once (Tu et al. 2016).
+function coverageOf({ coverage, source_words: words }, { links }) {
+  const most = Math.max(1, ...coverage);
+  const lines = words.map((word, place) => {
+    const linked = links.some(([source]) => source === place);
+    const name = element('span', {}, element('span', { class: 'hl-soft' }, `${place} `), element('bdi', {}, word));
+    return element(
+      'li',
+      { class: linked ? null : 'hl-unlinked' },
+      name,
+      shareBar(coverage[place] / most),
+      numberText(fixed(coverage[place], 2)),
+    );
+  });
+  return element('ol', { class: 'hl-most-read', 'aria-label': 'Coverage' }, ...lines);
+}
+
+function unlinkedText({ source_words: words }, { links }) {
+  const missing = words.filter((_, place) => !links.some(([source]) => source === place));
+  if (missing.length === 0) return 'Every source word has a link.';
+  return `No word of the translation is linked to: ${missing.map((word) => `“${word}”`).join(', ')}.`;
+}

@@ -1,0 +1,75 @@
+// An instrument as a line that opens: a question, and its answer while it is open.
+
+import { createButton, element } from '../../core/dom.js';
+import { askQuestion } from '../../core/effects.js';
+import { isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
+import { whyNot } from '../../core/requests.js';
+import { differs } from '../../core/store.js';
+import { note } from '../../core/widgets.js';
+
+const INPUTS = [
+  'record',
+  'questions',
+  'answers',
+  'busy',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'pin',
+  'step',
+  'other',
+  'gold',
+  'linkedBy',
+];
+
+// `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
+// elements of an answer. `controls`, { node, draw(state) }, are what the person can
+// enter. The last answer stays, in pale colours, until the next one arrives.
+export function createQuestion(server, name, title, { nothing = () => '', controls = null, draw }) {
+  const { store } = server;
+  const body = element('div', { class: 'hl-answer' });
+  const summary = element('summary', {}, element('h3', {}, title));
+  const node = element(
+    'details',
+    { class: 'hl-part hl-question', 'data-question': name },
+    summary,
+    controls?.node,
+    body,
+  );
+  summary.addEventListener('click', (event) => {
+    event.preventDefault(); // the state says which questions are open
+    store.change(toggleQuestion(store.get(), name));
+    if (node.open) scrollToTop(node);
+  });
+  return {
+    node,
+    draw(state, before) {
+      if (!differs(state, before, INPUTS)) return;
+      node.open = state.questions.includes(name);
+      controls?.draw(state);
+      body.replaceChildren(...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
+    },
+  };
+}
+
+// Scrolls the panel, but not the page, so that there is room for the answer.
+function scrollToTop(node) {
+  const panel = node.closest('.hl-panel-body');
+  panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+}
+
+function contentOf(server, state, name, { nothing, draw }, body) {
+  const reason = whyNot(server, name);
+  const question = questionOf(state, name);
+  const kept = state.answers[name];
+  const isCurrent = question !== null && isAnswered(state, name, question);
+  body.classList.toggle('hl-stale', !reason && question !== null && !isCurrent);
+  if (reason || !question) return [note(reason ?? nothing(state))];
+  if (kept?.answer) return draw(state, kept.answer, kept.question);
+  return isCurrent ? [note('There is no answer. ', askAgain(server, name))] : [];
+}
+
+function askAgain(server, name) {
+  return createButton('hl-act', () => askQuestion(server, name), {}, 'Ask again');
+}

@@ -1,0 +1,65 @@
+// Why a head looks at a token: the score of the pinned cell over what wrote its query and what wrote its key.
+
+import { element } from '../../core/dom.js';
+import { fixed, kindName } from '../../core/labels.js';
+import { largest, sum } from '../../core/math.js';
+import { fact, note, signedLine } from '../../core/widgets.js';
+import { createQuestion } from './question.js';
+import { smallMatrix } from './small_matrix.js';
+
+const LISTED = 5; // pairs of single parts
+
+export function createScoreSplit(server) {
+  return createQuestion(server, 'score_split', 'Why does it look there?', {
+    draw: (_, { score, query_parts: queries, key_parts: keys, matrix }) => {
+      const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
+      const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
+      const names = (groups) => groups.map(({ name }) => name);
+      return [
+        note(
+          'In this sentence: rows are what wrote the query, columns what wrote the key. All cells add up to the score.',
+        ),
+        ...smallMatrix({ label: 'Parts of the score', rows: names(rows), columns: names(columns), values }),
+        fact('score, the sum of all cells', fixed(score)),
+        element('h4', {}, 'The strongest pairs, query × key'),
+        strongestPairs(queries, keys, matrix),
+      ];
+    },
+  });
+}
+
+// The heads of one layer are one line of the matrix.
+function groupsOf(parts) {
+  const groups = [];
+  parts.forEach((part, place) => {
+    const name = groupName(part);
+    const last = groups.at(-1);
+    if (last?.name === name) last.places.push(place);
+    else groups.push({ name, places: [place] });
+  });
+  return groups;
+}
+
+function groupName({ name, kind, layer }) {
+  if (name === 'head') return `${kindName(kind)} ${layer + 1}`;
+  if (name === 'feed forward') return `Feed-fwd ${layer + 1}`;
+  return name === 'bias' ? 'biases' : name;
+}
+
+function partName(part) {
+  return part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part);
+}
+
+function sumOver(matrix, rows, columns) {
+  return sum(rows.map((row) => sum(columns.map((column) => matrix[row][column]))));
+}
+
+function strongestPairs(queries, keys, matrix) {
+  const pairs = matrix.flatMap((line, row) => line.map((value, column) => ({ row, column, value })));
+  const ranked = pairs.sort((one, other) => Math.abs(other.value) - Math.abs(one.value)).slice(0, LISTED);
+  const most = largest(ranked.map(({ value }) => value));
+  const lines = ranked.map(({ row, column, value }) =>
+    signedLine(`${partName(queries[row])} × ${partName(keys[column])}`, value, most),
+  );
+  return element('ol', { class: 'hl-shares', 'aria-label': 'Strongest pairs' }, ...lines);
+}

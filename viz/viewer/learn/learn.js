@@ -1,0 +1,137 @@
+// Learn: a guided path in chapters beside the live page. A chapter is opened by a link, so that a teacher can send it,
+// and its tasks are checked against the state of the viewer.
+
+import { createButton, element } from '../core/dom.js';
+import { addressOf } from '../core/permalink.js';
+import { useStorage } from '../core/storage.js';
+import { actionButton, actions } from '../core/widgets.js';
+import { BACKWARDS, CHAPTERS } from './chapters.js';
+import { createNetwork } from './network.js';
+
+const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
+
+// Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
+export function createLearn(store) {
+  const learn = { store, panel: createPanel(), network: createNetwork(store), done: new Set(stored()) };
+  learn.tasks = element('ol', { class: 'hl-tasks' });
+  store.subscribe((state, before) => {
+    if (!state.record) return;
+    if (state.learn !== before.learn || !before.record) drawChapter(learn, state);
+    if (state.learn === null) return;
+    check(learn, state);
+    if (learn.picture.open) learn.network.draw(state);
+  });
+  const open = () => openChapter(learn, nextChapter(learn));
+  return { panel: learn.panel, button: createButton('hl-tab hl-learn-open', open, {}, 'Learn') };
+}
+
+function createPanel() {
+  return element('aside', { class: 'hl-learn hl-scroll', 'aria-label': 'Learn', hidden: true });
+}
+
+function stored() {
+  const text = useStorage((storage) => storage.getItem(STORED)) ?? '';
+  return text.split(',').filter((name) => /^\d\.\d$/.test(name));
+}
+
+// The first chapter with a task that is not done; the first one when all are.
+function nextChapter({ done }) {
+  const open = CHAPTERS.findIndex(({ tasks }, place) => tasks.some((_, task) => !done.has(nameOf(place + 1, task))));
+  return Math.max(0, open) + 1;
+}
+
+function nameOf(number, task) {
+  return `${number}.${task + 1}`;
+}
+
+// The address changes, and the page follows it as it follows every link.
+function openChapter({ store }, number) {
+  const { about, home, kind, layer } = store.get();
+  const { begin, view } = CHAPTERS[number - 1];
+  const keeps = begin.own && home.record.model.name !== BACKWARDS.model;
+  if (!keeps && !Object.hasOwn(about, begin.model)) {
+    store.change({ error: `This chapter needs the model “${begin.model}”, which is not here.` });
+    return;
+  }
+  const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
+  scrollTo(0, 0);
+  location.hash = addressOf(record, { ...(keeps ? { kind, layer: layer + 1, ...view } : {}), learn: number });
+}
+
+function close({ store }) {
+  store.change({ learn: null });
+}
+
+// Drawing
+
+function drawChapter(learn, { learn: number }) {
+  const { panel } = learn;
+  panel.hidden = number === null;
+  document.body.classList.toggle('hl-learning', number !== null);
+  if (number === null) return;
+  const { title, text, tasks, hasPicture = false } = CHAPTERS[number - 1];
+  learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text)));
+  learn.picture = pictureOf(learn, hasPicture);
+  const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
+  panel.replaceChildren(
+    element(
+      'header',
+      {},
+      element('span', { class: 'hl-soft' }, `Learn · ${number} of ${CHAPTERS.length}`),
+      createButton('hl-tab', () => close(learn), {}, 'Close'),
+    ),
+    element('h2', {}, title),
+    ...text.map((paragraph) => element('p', {}, paragraph)),
+    element('h3', {}, 'Try it'),
+    learn.tasks,
+    learn.picture,
+    actions(
+      go('Back', number - 1, { disabled: number === 1 }),
+      go('Next', number + 1, { disabled: number === CHAPTERS.length, class: 'hl-button' }),
+    ),
+    chapterList(learn, number),
+  );
+  panel.scrollTo(0, 0);
+  markTasks(learn, number);
+}
+
+function pictureOf(learn, open) {
+  const { network, store } = learn;
+  const picture = element('details', { open }, element('summary', {}, 'The whole network'), network.node);
+  picture.addEventListener('toggle', () => {
+    const state = store.get();
+    if (picture.open && state.record) network.draw(state);
+  });
+  return picture;
+}
+
+function chapterList(learn, number) {
+  const entries = CHAPTERS.map(({ title }, place) => {
+    const current = place + 1 === number ? 'step' : null;
+    const button = createButton('hl-choice', () => openChapter(learn, place + 1), { 'aria-current': current }, title);
+    return element('li', {}, button);
+  });
+  return element('ol', { class: 'hl-chapters', 'aria-label': 'Chapters' }, ...entries);
+}
+
+// Tasks
+
+function check(learn, state) {
+  const { learn: number, record } = state;
+  const found = CHAPTERS[number - 1].tasks
+    .map((task, place) => ({ name: nameOf(number, place), task }))
+    .filter(({ name, task }) => !learn.done.has(name) && record && task.isDone(state));
+  if (found.length === 0) return;
+  for (const { name } of found) learn.done.add(name);
+  useStorage((storage) => storage.setItem(STORED, [...learn.done].join(',')));
+  markTasks(learn, number);
+}
+
+function markTasks({ tasks, done }, number) {
+  [...tasks.children].forEach((item, place) => {
+    const isDone = done.has(nameOf(number, place));
+    item.classList.toggle('hl-done', isDone);
+    if (isDone && !item.querySelector('.hl-done-mark'))
+      item.append(element('strong', { class: 'hl-done-mark', role: 'status' }, ' ✓ Done'));
+  });
+}

@@ -70,7 +70,7 @@ def address(models: Path) -> Iterator[str]:
     assert not problems
     service = app.create({"de-en": TRANSLATORS["de-en"], "long": LONG} | imported)
     yield service.launch()
-    service.page.close()
+    service.stop()
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_link_to_another_target_language_says_that_there_is_none(page: Page, a
 def test_requests_and_exports_are_about_the_chosen_target_language(page: Page) -> None:
     page.get_by_label("Target language").select_option(">>ita<<")
     expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
-    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="All of layer").click()
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.get_by_role("button", name="Show its attention").click()
@@ -179,7 +179,7 @@ def test_the_page_without_a_server_has_the_languages(browser: Browser, models: P
         expect_translation(page, translated[">>fra<<"])
         groups = page.locator("#hl-model optgroup").evaluate_all("all => all.map(({ label }) => label)")
         assert groups == ["Imported"]
-        assert MARKUP in page.locator("#hl-model option").all_text_contents()
+        expect(page.locator(f"#hl-model option[value={HOSTILE}]")).to_contain_text(MARKUP)
         page.get_by_label("Target language").select_option(">>ita<<")
         expect_translation(page, translated[">>ita<<"])
         expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
@@ -192,7 +192,7 @@ def test_the_page_without_a_server_has_the_languages(browser: Browser, models: P
 def test_work_over_all_heads_says_how_far_it_is_and_can_be_cancelled(page: Page) -> None:
     page.get_by_label("Model").select_option("long")
     expect(page.locator(".hl-translation")).to_have_text(LONG.translate(TEXT).text)
-    page.get_by_role("tab", name="Mute").click()
+    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="Try all 144 heads").click()
     status = page.locator(".hl-status")
     expect(status).to_have_text(re.compile(r"Muting each head in turn … \d+ of 144 heads"))

@@ -101,7 +101,7 @@ class FakeTranslator(Translator):
         self.title = title
         self.directory = None
         config = SimpleNamespace(n_parameters=9_400_000)
-        about = info or ModelInfo(language, "en", title)
+        about = info or ModelInfo(language, "en", title.partition(" · ")[0])
         self.checkpoint = SimpleNamespace(info=about, model=SimpleNamespace(config=config))
         self.layers = layers
         self.heads = heads

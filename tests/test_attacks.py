@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.benchmarks import attack
-from tests.viz.loop import run
 from tests.visitor import Server, serving
+from tests.viz.loop import run
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,8 @@ def survey(translator: Translator, sentences: Sequence[str]) -> Survey:
 def _translations(
     translator: Translator, sentences: Sequence[str], options: SearchOptions
 ) -> Iterator[tuple[int, Sequence[int] | UserError]]:
-    for place, found in translator.translate_lines(sentences, options):
+    # Exact, because the page opens a sentence of a survey with its own translation and pins a row of it.
+    for place, found in translator.translate_lines(sentences, options, exact=True):
         if isinstance(found, UserError):
             yield place, found
         elif not found:

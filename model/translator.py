@@ -231,12 +231,17 @@ class Translator(OnHub):
         return results
 
     def translate_lines(
-        self, texts: Sequence[str], options: SearchOptions, gates: HeadGates | None = None
+        self,
+        texts: Sequence[str],
+        options: SearchOptions,
+        gates: HeadGates | None = None,
+        exact: bool = False,
     ) -> Iterator[tuple[int, tuple[Hypothesis, ...] | UserError]]:
         """The index and hypotheses of each sentence as soon as they are found, longest sentences first.
 
         An empty sentence has no hypotheses. For a sentence that `translate` would refuse for another
-        reason the UserError is returned instead.
+        reason the UserError is returned instead. If `exact`, the translations are those of `translate`;
+        otherwise large batches may be computed in bfloat16, which changes some of them.
         """
         rows: dict[int, list[int]] = {}
         for place, row in enumerate(source_ids(self.checkpoint, texts, self.max_tokens)):
@@ -247,7 +252,7 @@ class Translator(OnHub):
         lengths = {place: len(row) for place, row in rows.items()}
         for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
             source = pad([rows[place] for place in places]).to(self.device)
-            batch = self.engine.search_batch(source, options, gates)
+            batch = self.engine.search_batch(source, options, gates, exact)
             for place, found in zip(places, batch, strict=True):
                 yield place, tuple(map(self._hypothesis, found))
 

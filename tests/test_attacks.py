@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
 
 from tests.benchmarks import attack
 from tests.visitor import Server, serving
+from tests.viz.loop import run
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +18,8 @@ def shared() -> Iterator[Server]:
 
 
 def test_results_that_nobody_reads_are_not_kept(shared: Server):
-    asyncio.run(attack.unread_results(shared, calls=5))  # what any work takes the first time
-    found = asyncio.run(attack.unread_results(shared, calls=100))
+    run(attack.unread_results(shared, calls=100))  # what any work takes the first time
+    found = run(attack.unread_results(shared, calls=100))
     assert found["calls accepted"] == 100
     assert found["memory after, MB"] < found["memory before, MB"] + 60
 
@@ -27,9 +27,9 @@ def test_results_that_nobody_reads_are_not_kept(shared: Server):
 def test_work_that_nobody_waits_for_is_not_done(shared: Server):
     """Seconds of computing, because those of waiting depend on the machine."""
     before = attack.computed(shared)
-    asyncio.run(read_one(shared))
+    run(read_one(shared))
     one = attack.computed(shared) - before
-    found = asyncio.run(attack.unread_work(shared, calls=40))
+    found = run(attack.unread_work(shared, calls=40))
     assert found["calls accepted"] == 40
     assert found["computed until then, s"] < 5 * one
 
@@ -42,7 +42,7 @@ async def read_one(server: Server) -> None:
 
 
 def test_a_short_question_does_not_wait_for_a_crowd_of_long_ones(shared: Server):
-    found = asyncio.run(attack.crowd(shared, clients=100, persons=5, seconds=0.1))
+    found = run(attack.crowd(shared, clients=100, persons=5, seconds=0.1))
     assert found["long questions answered before the last short one"] <= 5
     assert found["long questions still waiting"] > 20
     assert found["long questions refused with a sentence"] > 0
@@ -50,12 +50,12 @@ def test_a_short_question_does_not_wait_for_a_crowd_of_long_ones(shared: Server)
 
 @pytest.mark.slow
 def test_a_short_question_takes_less_than_a_second_beside_a_crowd(shared: Server):
-    assert asyncio.run(attack.crowd(shared))["short question, median s"] < 1
+    assert run(attack.crowd(shared))["short question, median s"] < 1
 
 
 def test_a_stop_answers_every_question_and_exits(shared: Server):
     """The last test with this server: it stops it."""
-    found = asyncio.run(attack.stop(shared, clients=60))
+    found = run(attack.stop(shared, clients=60))
     assert found["500 or closed connection"] == found["tracebacks"] == 0
     assert found["503 with a sentence"] >= 25
     assert found["seconds to exit"] < 10

@@ -232,7 +232,7 @@ def test_whatever_is_sent_the_answer_is_an_answer_or_a_sentence(client: Client, 
 # Gradio alone would respond to these with a 500 or with an incomplete response.
 REFUSED: dict[str, Send] = {
     "an unknown endpoint": lambda client: client.call("nothing", ["Hund"]),
-    "an unknown component": lambda client: client.ask(COMMON, component_id=99_999),
+    "an unknown function of the viewer": lambda client: client.ask(COMMON, fn_name="nothing"),
     "an unknown function": lambda client: client.join(9_999, []),
     "a negative function": lambda client: client.join(-1, []),
     "NaN as a text": lambda client: client.join(1, [], trigger_id=[float("nan")]),

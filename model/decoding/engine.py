@@ -89,13 +89,20 @@ class Engine:
 
     @torch.inference_mode()
     def search_batch(
-        self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None = None
+        self,
+        source: Int[Tensor, "B S"],
+        options: SearchOptions,
+        gates: HeadGates | None = None,
+        exact: bool = False,
     ) -> list[list[Candidate]]:
-        """Search without weights: many rows in bfloat16 where that is faster, others by the kernels."""
+        """Search without weights: many rows in bfloat16 where that is faster, others by the kernels.
+
+        If `exact`, all are searched in float32, as `search` does.
+        """
         rows = len(source) * options.beam_size
-        dtype = product_dtype(rows, self.device)
-        exact = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
-        if exact and (compiled := self.compiled(gates)):
+        dtype = torch.float32 if exact else product_dtype(rows, self.device)
+        by_kernels = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
+        if by_kernels and (compiled := self.compiled(gates)):
             return compiled.search_batch(source, options, gates)
         model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
 

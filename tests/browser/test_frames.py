@@ -67,7 +67,7 @@ def use(page: Page, shown: Page | FrameLocator) -> None:
     sentence.press("Enter")
     expect(translation).to_have_text(TRANSLATORS["reverse"].translate("Guten Tag!").text)
     shown.get_by_role("gridcell", name="layer 1, head 2", exact=True).click()
-    shown.get_by_role("tab", name="Mute").click()
+    shown.get_by_role("tab", name="What if").click()
     shown.get_by_role("button", name="Head 2", exact=True).click()
     expect(shown.locator(".hl-outcome strong")).to_be_visible()
     shown.get_by_role("button", name="Light or dark").click()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 RESULT = TRANSLATORS["de-en"].translate(FIRST)
 MEASURES = measure_heads(RESULT.attention, torch.tensor([token.id for token in RESULT.attention.source]))
-PANELS = ("Head", "Cell", "Step", "What if", "Training")
+PANELS = ("Head", "Cell", "Step", "What if", "Training", "Examples")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_one_panel_is_open_and_arrows_in_the_tabs_change_only_the_panel(page: Pa
         expect(page.get_by_role("tab", name=name)).to_be_focused()
         expect(page.get_by_role("tabpanel")).to_have_count(1)
     page.keyboard.press("End")
-    expect(page.get_by_role("tab", selected=True)).to_have_text("Training")
+    expect(page.get_by_role("tab", selected=True)).to_have_text("Examples")
     expect(page.locator(".hl-centre h2")).to_have_text(title)
 
 

@@ -161,5 +161,5 @@ def test_a_page_whose_model_cannot_answer_says_so(page: Page, asked: list):
     page.evaluate("window.refuse(['lens'])")
     panel = open_panel(page, "Step")
     panel.locator("[data-question=lens] summary").click()
-    expect(panel.locator("[data-question=lens]")).to_contain_text("Open Headlight with a server")
+    expect(panel.locator("[data-question=lens]")).to_contain_text("This needs the page with a server")
     assert asked == []

@@ -29,7 +29,7 @@ from viz.server.connections import AT_ONCE, LimitedConnection, raise_file_limit
 from viz.server.middleware import RequestFilter, Workload
 from viz.server.scheduler import Scheduler
 
-FINISH_SECONDS = 3  # for running work when the server is stopped
+FINISH_SECONDS = 5  # for running work when the server is stopped
 CLOSE_SECONDS = 1  # for responses after that
 EXIT_SECONDS = 8  # after which the process ends in any case: service managers kill it after 10
 

@@ -106,3 +106,14 @@ def test_unreadable_sentences_are_named_and_the_others_read(translator):
     assert {place for place, one in results.items() if isinstance(one, UserError)} == {1, 2}
     assert results[0].ids == translator.translate(SENTENCES[0]).ids
     assert survey_of(translator, sentences).sentences == 2
+
+
+def test_translations_are_those_of_one_sentence(translator, monkeypatch):
+    # Large batches are faster in bfloat16, which would change some translations, and so the rows of the hits.
+    monkeypatch.setattr("model.decoding.step_decoder._bfloat16_pays", lambda: True)
+    words = ("Hund", "Katze", "Haus", "Tisch", "Wald")
+    sentences = [f"Ein {word} läuft {number}." for number in range(9) for word in words]
+    found = dict(survey_sentences(translator, sentences))
+    assert [found[place].ids for place in range(len(sentences))] == [
+        translator.translate(text).ids for text in sentences
+    ]

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { waysOf } from '../viewer/core/instruments/links.js';
 import { isOutcome, muteQuestion, otherWord, toggleQuestion } from '../viewer/core/instruments/questions.js';
-import { addSurvey, headSurvey, sentencesOf } from '../viewer/core/instruments/survey.js';
+import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/instruments/survey.js';
 import { CHOICES } from '../viewer/core/store.js';
 import { opened } from './record.mjs';
 
@@ -110,4 +110,11 @@ test('of the readings of a taught head, the one that agrees better with itself i
     ['best', 'joined', 'average', 'taught'],
   );
   assert.deepEqual(ways.at(-1).links, [[1, 1]]);
+});
+
+test('a request asks about few enough sentences and characters, and about one at least', () => {
+  const sentences = [...Array(30).fill('Ein Hund.'), 'a'.repeat(5000), 'b'.repeat(4000), 'c'.repeat(9000), 'Ende.'];
+  const sizes = [];
+  for (let done = 0; done < sentences.length; done += sizes.at(-1)) sizes.push(partOf(sentences, done).length);
+  assert.deepEqual(sizes, [20, 11, 1, 1, 1]);
 });

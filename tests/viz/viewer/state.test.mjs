@@ -91,6 +91,7 @@ const ADDRESSED = {
   other: 17,
   linkedBy: 'own',
   gold: '0-0 2p1',
+  learn: 3,
 };
 
 test('the address contains every choice and the task', () => {

@@ -6,7 +6,7 @@ import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './modes.js';
 import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
-import { addSurvey } from './instruments/survey.js';
+import { addSurvey, partOf } from './instruments/survey.js';
 import {
   changeView,
   chooseKind,
@@ -21,7 +21,6 @@ import {
 } from './store.js';
 
 const OWN = 'your own translation';
-const PART = 20; // sentences of one request of the examples
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 
 // Requests that follow from a change of the state.
@@ -142,7 +141,7 @@ export async function askExamples(server, sentences) {
   const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
   keep();
   while (survey.done < sentences.length) {
-    const part = sentences.slice(survey.done, survey.done + PART);
+    const part = partOf(sentences, survey.done);
     const answer = await request(server, 'examples', { do: 'examples', sentences: part });
     if (!answer) return;
     survey = { sentences, done: survey.done + part.length, found: addSurvey(survey.found, answer, survey.done) };

@@ -3,6 +3,8 @@
 import { sum } from '../math.js';
 
 export const MOST_SENTENCES = 200;
+const PART = 20; // sentences of one request, and their characters, of which the server takes no more
+const PART_CHARACTERS = 8000;
 const LISTED = 10; // hits and pairs of a head
 const ALIKE = 3;
 
@@ -11,6 +13,14 @@ export function sentencesOf(text) {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const parts = lines.length > 1 ? lines : text.split(/(?<=[.!?…]["”“»’)]*)\s+/u);
   return parts.map((part) => part.trim()).filter((part) => part !== '');
+}
+
+// The sentences from `start` on that one request asks about; at least one.
+export function partOf(sentences, start) {
+  let characters = 0;
+  const part = sentences.slice(start, start + PART);
+  const tooMany = part.findIndex((one) => (characters += one.length) > PART_CHARACTERS);
+  return tooMany < 0 ? part : part.slice(0, Math.max(1, tooMany));
 }
 
 // Adds the answer about the sentences from `start` on; `survey` is null at first.

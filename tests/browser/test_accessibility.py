@@ -70,15 +70,19 @@ STATES = {
     "export": open_export,
     "help": open_help,
 }
+# A colour in transition is neither that of the state before nor that of the state after.
+STILL = """addEventListener('DOMContentLoaded', () => document.head.insertAdjacentHTML(
+  'beforeend', '<style>*, ::before, ::after { transition: none !important }</style>'))"""
 LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844)}
 
 
-@pytest.fixture(params=LOOKS)
+@pytest.fixture(params=["light", "dark", pytest.param("phone", marks=pytest.mark.slow)])
 def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
     width, height = LOOKS[request.param]
     scheme = "dark" if request.param == "dark" else "light"
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
+    page.add_init_script(STILL)
     yield page
     page.close()
 

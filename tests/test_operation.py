@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,6 +172,35 @@ def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals, 
     server.end()
     assert "ERROR" not in server.errors
     assert "Traceback" not in server.errors
+
+
+def test_a_signal_that_another_thread_gets_stops_the_server(monkeypatch: pytest.MonkeyPatch):
+    """The system may choose any thread, and then the main thread goes on waiting."""
+
+    def get_signal() -> None:
+        time.sleep(0.2)  # the main thread waits by then
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        if not done.wait(10):
+            ended.append("too late")
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+    done, ended = threading.Event(), []
+    service = app.create({})
+    monkeypatch.setattr(service, "stop", lambda: ended.append("stopped"))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    service.install_signal_handlers()
+    other = threading.Thread(target=get_signal)
+    other.start()
+    try:
+        service.run()
+        done.set()
+        other.join()
+        assert ended == ["stopped", 0]
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 # The log and the memory

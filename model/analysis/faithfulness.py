@@ -122,7 +122,8 @@ def _value_zeroing(one: SubLayer, chosen: list[int], row: int) -> Float[Tensor, 
     lost = (heads.weights[chosen, row, :, None] * vectors).sum(0)  # N D
     x = one.x[row].expand_as(lost)
     after = one.residual.post(x[None], (one.y[row] - lost)[None])[0]
-    return 1 - torch.cosine_similarity(after, one.after[row][None], dim=-1)
+    # In float32, distances below 1e-7 would be rounding noise, and the order of the cells with it.
+    return 1 - torch.cosine_similarity(after.double(), one.after[row][None].double(), dim=-1)
 
 
 def _without(allowed: Bool[Tensor, " N"], order: Int[Tensor, " k"]) -> Bool[Tensor, "C N"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 import app
 from model.results import Translation
@@ -58,10 +58,20 @@ def address() -> Iterator[str]:
     service.stop()
 
 
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One for many tests, because a context keeps the scripts that it has loaded."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def opened(browser: Browser, address: str) -> Iterator[Page]:
+def opened(context: BrowserContext, address: str) -> Iterator[Page]:
     """The page with its first example drawn; the test fails if a script fails or loads from elsewhere."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    page = context.new_page()
+    page.goto(f"{address}healthz")
+    page.evaluate("localStorage.clear()")  # what the test before has left
     trouble: list[str] = []
     page.on("pageerror", lambda error: trouble.append(str(error)))
     page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)

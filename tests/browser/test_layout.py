@@ -21,7 +21,8 @@ PANELS = [
     *(".hl-inspector", ".hl-panel-tabs", ".hl-status", ".hl-panel-body:not([hidden])"),
     ".hl-keys",
 ]
-WINDOWS = [(1280, 720), (1440, 900), (1920, 1080), (390, 844)]
+SLOW = [pytest.param(1280, 720, marks=pytest.mark.slow), pytest.param(1920, 1080, marks=pytest.mark.slow)]
+WINDOWS = [(1440, 900), (390, 844), *SLOW]
 SENTENCES = ["Ja!", FIRST, " ".join(f"Wort{number}" for number in range(45))]
 
 # Two fonts of different widths and heights. Letter spacing and metrics make them differ on a machine that has

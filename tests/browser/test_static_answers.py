@@ -102,7 +102,13 @@ def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, a
     assert page.locator("#hl-viewer").locator("img, script, iframe").count() == 0
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (380, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1440, "light"),
+        *(pytest.param(*look, marks=pytest.mark.slow) for look in ((1440, "dark"), (380, "light"))),
+    ],
+)
 def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, address, gradio, width, scheme):
     one, other = (picture(visitor.page(width, scheme), url) for url in (address, gradio))
     assert one.shape == other.shape

@@ -31,6 +31,7 @@ from viz.server.scheduler import Scheduler
 
 FINISH_SECONDS = 5  # for running work when the server is stopped
 CLOSE_SECONDS = 1  # for responses after that
+WAKE_SECONDS = 0.5  # between two looks for a signal
 EXIT_SECONDS = 8  # after which the process ends in any case: service managers kill it after 10
 
 # A thread asks for Python's lock at each of the hundreds of operations of a translation, and waits this long
@@ -117,7 +118,9 @@ class Service:
 
         A second Ctrl-C ends it at once.
         """
-        self._stop_requested.wait()
+        # The system may give a signal to any thread, and only a main thread that runs handles it.
+        while not self._stop_requested.wait(WAKE_SECONDS):
+            pass
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self.stop()
         logging.shutdown()

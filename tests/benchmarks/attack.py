@@ -190,7 +190,7 @@ def seconds_until(condition: Callable[[], bool], limit: float) -> float:
     return time.monotonic() - started
 
 
-async def stop(server: Server, clients: int = 30) -> Figures:
+async def stop(server: Server, clients: int = 150) -> Figures:
     """D9: SIGTERM while many long questions wait."""
     async with client_of(server) as client:
         viewer = await viewer_of(client)

@@ -14,7 +14,10 @@ MAX_CONNECTIONS = 1000
 # Sixty people behind one router have one address, and a browser opens up to six connections.
 MAX_PER_ADDRESS = 400
 AT_ONCE = 128  # connections that the event loop accepts before it counts them
-HEADER_SECONDS = 10  # from the connection, or the end of the last response, to the end of a request's header
+HEADER_SECONDS = 10  # from the connection, or the first byte of a further request, to the end of its header
+# After a response. Longer than clients and proxies keep a connection: a request that is sent while the server
+# closes it is lost.
+KEEP_ALIVE_SECONDS = 75
 STALL_SECONDS = 20  # in which a client takes nothing of what is being sent to it
 
 logger = logging.getLogger("headlight.connections")
@@ -59,6 +62,7 @@ class LimitedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room for the connection, or refuse it."""
         super().connection_made(transport)
+        self.idle_since = time.monotonic()
         self._watch()
         connections: list[Any] = [each for each in self.connections if not each.transport.is_closing()]
         here = [each for each in connections if each.address == self.address]
@@ -73,9 +77,11 @@ class LimitedConnection(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Wait for the next request, as long as uvicorn keeps the connection."""
         super().on_response_complete()
-        self._watch()
+        self.idle_since = time.monotonic()
+        if self.conn.trailing_data[0]:  # the header of the next one has begun
+            self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
@@ -106,7 +112,6 @@ class LimitedConnection(H11Protocol):
             self._waiting = None
         elif self.is_idle and self._waiting is None:
             self._waiting = self.loop.call_later(HEADER_SECONDS, self.drop, "no request within the time")
-            self.idle_since = time.monotonic()
 
 
 def _close_idle(connections: list[Any], newest: LimitedConnection, why: str) -> None:

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from model.errors import UserError
 from viz.server.api import Calls
-from viz.server.connections import AT_ONCE, LimitedConnection, raise_file_limit
+from viz.server.connections import AT_ONCE, KEEP_ALIVE_SECONDS, LimitedConnection, raise_file_limit
 from viz.server.middleware import RequestFilter, Workload
 from viz.server.scheduler import Scheduler
 
@@ -146,6 +146,7 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 access_log=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=CLOSE_SECONDS,
             )
         )

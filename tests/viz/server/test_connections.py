@@ -67,6 +67,16 @@ def test_a_connection_without_a_whole_header_is_closed(
     assert ask(connect()) == b"HTTP/1.1 200 OK"
 
 
+def test_a_connection_waits_longer_for_a_further_request(connect: Connect, monkeypatch: pytest.MonkeyPatch):
+    """Otherwise the request of a client that reuses it meets the end of the connection."""
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
+    connection = connect()
+    for _ in range(2):
+        assert ask(connection) == b"HTTP/1.1 200 OK"
+        time.sleep(0.6)
+    assert is_closed_after(connection, b"G")  # its header has begun
+
+
 def test_a_header_that_drips_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch):
     """A byte that arrives does not give the rest more time."""
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.5)

@@ -15,8 +15,8 @@ MAX_CONNECTIONS = 1000
 MAX_PER_ADDRESS = 400
 AT_ONCE = 128  # connections that the event loop accepts before it counts them
 HEADER_SECONDS = 10  # from the connection, or the first byte of a further request, to the end of its header
-# After a response. Longer than clients and proxies keep a connection, because a request that meets a connection
-# which the server closes is lost.
+# After a response. Longer than clients and proxies keep a connection: a request that is sent while the server
+# closes it is lost.
 KEEP_ALIVE_SECONDS = 75
 STALL_SECONDS = 20  # in which a client takes nothing of what is being sent to it
 

@@ -97,8 +97,9 @@ function mute(state, server) {
   return reason ? { error: reason } : toggleMute(state);
 }
 
-// Esc clears one thing at a time: first the pin, then the selection.
-function clear({ pin, selection }) {
+// Esc clears one thing at a time: the drawing of word links, the pin, then the selection.
+function clear({ drawing, pin, selection }) {
+  if (drawing) return { drawing: null };
   if (pin) return { pin: null };
   return selection.length > 0 ? { selection: [] } : null;
 }

@@ -201,13 +201,17 @@ def picture(page: Page, path: Path) -> list[str]:
     return [re.sub("[\u2068\u2069]", "", word.text or "") for word in words]
 
 
-def test_an_answer_that_fails_is_one_sentence(show: Show) -> None:
+def test_an_answer_that_fails_is_one_sentence_and_can_be_asked_again(show: Show) -> None:
     page = show(RESULT)
     open_bar(page)
+    page.evaluate("window.working = window.askBackend")
     page.evaluate(FAIL, "The server is full.")
     beside_sentence(page, OTHER)
     expect(page.locator(".hl-beside-notice")).to_have_text("The server is full.")
-    expect(second(page, "Matrix")).to_have_count(0)
+    expect(second(page, "Tokens")).to_have_count(0)
+    page.evaluate("window.askBackend = window.working")
+    page.get_by_label("Another sentence", exact=True).press("Enter")
+    expect(second(page, "Tokens")).to_be_visible()
 
 
 def test_two_steps_of_the_training(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,11 +289,21 @@ def test_two_models_of_different_sizes(whole: Page) -> None:
     point(first(whole, "Matrix"), 1, 2)
     difference = value(RESULT, (2, 3), 1, 2) - value(large, (2, 3), 1, 2)
     expect(first(whole, "Matrix").locator(".hl-readout .hl-value")).to_contain_text(number(difference))
+    for panel in ("Tokens", "Heads", "Matrix"):
+        assert ends_above(first(whole, panel), 900)
     choose_head(whole, 9, 12, "Heads of B")
     expect(second(whole, "Matrix").locator("h2")).to_have_text("B · Cross · layer 9 · head 12")
     expect(first(whole, "Matrix").locator("h2")).to_have_text("A · Cross · layer 2 · head 3")
+    for panel in ("Tokens", "Heads", "Matrix"):
+        assert ends_above(second(whole, panel), 900)
     notice = whole.locator(".hl-beside-notice")
     expect(notice).to_contain_text("A has no layer 9, head 12: it has 4 × 8 heads")
     models.select_option("smallest")
     expect(notice).to_contain_text("B has no layer 2, head 3: it has 1 × 1")
     expect(second(whole, "Matrix").locator("h2")).to_have_text("B · Cross · layer 1 · head 1")
+
+
+def ends_above(panel: Locator, height: float) -> bool:
+    """Whether the page need not be scrolled to see all of the panel."""
+    box = panel.bounding_box()
+    return box is not None and box["y"] + box["height"] <= height

@@ -32,7 +32,7 @@ export function oppositeOf(state) {
 
 // Whether the record of B is the one that is asked for now.
 export function isUpToDate(state) {
-  return Boolean(state.opposite) && sameQuestion(state.opposite.question, besideQuestion(state));
+  return Boolean(state.opposite?.record) && sameQuestion(state.opposite.question, besideQuestion(state));
 }
 
 // A or B while two sides are on screen, otherwise empty.

@@ -96,7 +96,7 @@ function renderBar(parts, state, before) {
   difference.setAttribute('aria-pressed', isSubtracted(state));
   apart.setAttribute('aria-pressed', record !== null && !isSubtracted(state));
   writeNotice(parts, state);
-  if (opened) readTraining(servers[0], state);
+  if (opened || state.record !== before.record) readTraining(servers[0], state);
 }
 
 function drawModels({ otherModels, model }, { record, beside }) {

@@ -12,7 +12,7 @@ import { chosenHeads, sameHead, trainingStep } from '../store.js';
 // `apart` says that the matrices are shown next to each other, also where their difference could be shown.
 export const BESIDE = ['model', 'step', 'sentence'];
 export const NOTHING_BESIDE = Object.freeze({ by: null, with: '', to: '', apart: false });
-const LEAST_SHARED = 0.5; // of the rows and of the columns of A, for a difference
+const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens aside, for a difference
 
 // What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
 export function besideQuestion(state) {
@@ -54,8 +54,8 @@ export function whyApart(state, other) {
   if (state.mode !== 'weight') return 'The matrices are next to each other: the difference of A and B is for weights.';
   const [own, others] = [axes(state.record, state.kind), axes(other, state.kind)];
   const isShared = ['rows', 'columns'].every((side) => {
-    const places = counterparts(own[side], others[side]);
-    return places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
+    const places = counterparts(own[side], others[side]).filter((_, place) => own[side][place].word !== null);
+    return places.length > 0 && places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
   });
   return isShared ? '' : 'The matrices are next to each other: A and B have too few tokens in common for a difference.';
 }

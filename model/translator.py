@@ -18,7 +18,7 @@ from model.analysis.cell import Cell, explain_cell
 from model.decoding.beam_tree import BeamTree
 from model.decoding.compilation import COMPILATION
 from model.decoding.compiled import Steps
-from model.decoding.engine import EncodedSource, Engine
+from model.decoding.engine import EncodedSource, Engine, greedy_start
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import TooLongError, UserError
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
@@ -110,26 +110,13 @@ class Translator(OnHub):
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
         given = target_ids(self.checkpoint, prefix)
+        beam_tree = BeamTree(self._token) if tree else None
         started = time.perf_counter()
         source = self.engine.encode(self._source(text), gates)
         encoded = time.perf_counter()
-        beam_tree = BeamTree(self._token) if tree else None
-        candidates: list[Candidate] = []
-        steps = None
-        if given[-1:] != [EOS_ID] and len(given) < options.limit(source.ids.shape[1]):
-            candidates, steps = self.engine.search(source, options, gates, given, beam_tree)
-        searched = time.perf_counter()
-        target = candidates[0].ids if candidates else given
-        steps = steps or self.engine.read(source, target, gates)
-        result = self._translation(text, source, target, len(given), steps, length_penalty)
-        hypotheses = tuple(map(self._hypothesis, candidates))
-        timings = {
-            "encode": 1000 * (encoded - started),
-            "search": 1000 * (searched - encoded),
-            "record": 1000 * (time.perf_counter() - searched),
-        }
-        nodes = tuple(beam_tree.nodes) if beam_tree else ()
-        return replace(result, hypotheses=hypotheses or result.hypotheses, timings=timings, beam_tree=nodes)
+        result = self._continue(text, source, options, gates, given, given, tree=beam_tree)
+        timings = {"encode": 1000 * (encoded - started), **result.timings}
+        return replace(result, timings=timings, beam_tree=tuple(beam_tree.nodes) if beam_tree else ())
 
     def score(self, text: str, target: str | Sequence[int], gates: HeadGates | None = None) -> Translation:
         """Log-probabilities and attention of a given translation, without a search.
@@ -184,10 +171,21 @@ class Translator(OnHub):
         prefix: str | Sequence[int] = (),
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
-        ablated = self.translate(text, beam_size, length_penalty, gates, prefix=prefix)
-        rescored = self.score(text, original.ids, gates)
+        options = SearchOptions(beam_size, length_penalty)
+        given = target_ids(self.checkpoint, prefix)
+        started = time.perf_counter()
+        source = self.engine.encode(self._source(text), gates)
+        encoded = time.perf_counter()
+        steps = self.engine.read(source, original.ids, gates)
+        known = given
+        if beam_size == 1 and list(original.ids[: len(given)]) == given:
+            limit = options.limit(source.ids.shape[1])
+            known = list(original.ids[: greedy_start(steps, original.ids, len(given), limit)])
+        read = steps if len(known) == len(original.ids) else None
+        ablated = self._continue(text, source, options, gates, given, known, read)
+        ablated = replace(ablated, timings={"encode": 1000 * (encoded - started), **ablated.timings})
         words = changed_words(original.text, ablated.text)
-        pairs = zip(rescored.log_probabilities, original.log_probabilities, strict=True)
+        pairs = zip(steps.log_probabilities, original.log_probabilities, strict=True)
         differences = tuple(after - before for after, before in pairs)
         return AblationResult(heads, original, ablated, *words, differences)
 
@@ -297,6 +295,34 @@ class Translator(OnHub):
             predicted=self.checkpoint.target_tokenizer.tokens(target),
             taught=self.checkpoint.model.config.taught_head,
         )
+
+    def _continue(
+        self,
+        text: str,
+        source: EncodedSource,
+        options: SearchOptions,
+        gates: HeadGates | None,
+        given: list[int],
+        known: list[int],
+        steps: Steps | None = None,
+        tree: BeamTree | None = None,
+    ) -> Translation:
+        """The Translation that begins with `given`.
+
+        The search would begin with `known`, so it begins behind them; `steps` are theirs, if they are there.
+        """
+        started = time.perf_counter()
+        candidates: list[Candidate] = []
+        if known[-1:] != [EOS_ID] and len(known) < options.limit(source.ids.shape[1]):
+            candidates, steps = self.engine.search(source, options, gates, known, tree)
+        searched = time.perf_counter()
+        target = candidates[0].ids if candidates else known
+        steps = steps or self.engine.read(source, target, gates)
+        result = self._translation(text, source, target, len(given), steps, options.length_penalty)
+        hypotheses = tuple(map(self._hypothesis, candidates)) or result.hypotheses
+        search, record = searched - started, time.perf_counter() - searched
+        timings = {"search": 1000 * search, "record": 1000 * record}
+        return replace(result, hypotheses=hypotheses, timings=timings)
 
     def _translation(
         self,

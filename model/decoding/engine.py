@@ -12,12 +12,20 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.compilation import COMPILATION
 from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
-from model.decoding.search import Candidate, SearchOptions, encode_source, search, trim_padding
+from model.decoding.search import (
+    NEVER_PREDICTED,
+    Candidate,
+    SearchOptions,
+    encode_source,
+    search,
+    trim_padding,
+)
 from model.decoding.step_decoder import product_dtype
 from model.decoding.threads import map_in_threads
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.tokenizer import BOS_ID
+from model.tokenizer import BOS_ID, EOS_ID
 
+CERTAIN = 1e-3  # nats by which a token must lead: a pass and a search differ by less, in rounding
 PART_ROWS = 32  # hypotheses that a thread should have: with fewer, its products are slow
 
 
@@ -27,6 +35,21 @@ class EncodedSource(NamedTuple):
     ids: Int[Tensor, "1 S"]
     encoded: Encoded  # with its weights
     compiled: CompiledModel | None  # reads the translation, as it has read the source; None: torch does both
+
+
+def greedy_start(steps: Steps, target: Sequence[int], given: int, limit: int) -> int:
+    """How many tokens of `target` a greedy search begins with for certain; the first `given` are its prefix.
+
+    `steps` are those of `target`, and `limit` is the length at which the search ends.
+    """
+    for step in range(given, min(len(target), limit)):
+        ids, values = steps.likeliest[step].tolist(), steps.likeliest_log_probabilities[step].tolist()
+        allowed = [each for each in zip(ids, values, strict=True) if each[0] not in NEVER_PREDICTED]
+        if len(allowed) < 2 or allowed[0][1] - allowed[1][1] < CERTAIN or allowed[0][0] != target[step]:
+            return step
+        if target[step] == EOS_ID:
+            return step + 1
+    return min(len(target), max(given, limit))
 
 
 class Engine:

@@ -101,8 +101,16 @@ def search(
     limits = [options.limit(length) for length in (source != PAD_ID).sum(-1).tolist()]
     decoder = IncrementalDecoder(model, encoded, options.beam_size, gates, dtype)
     beam = _Beam(options, limits, source.device, tree)
-    for tokens in () if prefix is None else prefix.unbind(1):
-        beam.append_prefix(decoder.step(beam.last), tokens)
+    if prefix is not None and prefix.shape[1] > 0:
+        with torch.autocast(source.device.type, dtype, enabled=dtype != torch.float32):
+            read = torch.cat((torch.full_like(prefix[:, :1], BOS_ID), prefix[:, :-1]), 1)
+            decoded = model.decode(
+                read, encoded, gates
+            )  # one pass takes less time than a step for each token
+            logits = model.output(decoded.hidden).repeat_interleave(options.beam_size, 0)
+        decoder.resume(decoded.self_kv)
+        for step, tokens in enumerate(prefix.unbind(1)):
+            beam.append_prefix(logits[:, step].float(), tokens)
     while beam.sentences:
         report(f"{beam.length} tokens so far")
         rows = beam.extend(decoder.step(beam.last))

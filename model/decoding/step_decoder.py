@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -22,6 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from model.network.attention import KeyValue
 from model.network.layers import ACTIVATIONS, DecoderLayer
 from model.network.transformer import Encoded, HeadGates, Transformer
 
@@ -121,6 +123,17 @@ class IncrementalDecoder:
         self.length = 0
         # Keys and values of each layer. A step is written to one contiguous block, because steps come first.
         self.cache = self.zero.new_empty(len(self.layers), 2, FIRST_CAPACITY, rows, heads, config.d_head)
+
+    def resume(self, read: Sequence[KeyValue]) -> None:
+        """Begin behind the positions whose keys and values `Transformer.decode` has returned."""
+        self.length = read[0].key.shape[2]
+        shape = list(self.cache.shape)
+        shape[2] = self.length + FIRST_CAPACITY
+        self.cache = self.cache.new_empty(shape)
+        for place, layer in enumerate(read):
+            for part, known in enumerate(layer):
+                rows = known.permute(2, 0, 1, 3).repeat_interleave(self.beam_size, dim=1)
+                self.cache[place, part, : self.length] = rows
 
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Read the next token of each hypothesis and return the logits of the token that follows."""

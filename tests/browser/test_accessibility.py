@@ -55,6 +55,14 @@ def show_an_error(page: Page) -> None:
     expect(page.get_by_role("alert").filter(visible=True)).not_to_be_empty()
 
 
+def show_two_sides(page: Page) -> None:
+    page.keyboard.press("Escape")  # closes the help
+    page.get_by_role("button", name="Side by side").click()
+    page.get_by_label("Another sentence", exact=True).fill("Guten Tag")
+    page.get_by_label("Another sentence", exact=True).press("Enter")
+    expect(page.get_by_label("Matrix of B", exact=True)).to_be_visible()
+
+
 # One after the other on one page, because loading it takes the most time.
 STATES = {
     "first": lambda page: None,
@@ -69,6 +77,7 @@ STATES = {
     "error": show_an_error,
     "export": open_export,
     "help": open_help,
+    "side by side": show_two_sides,
 }
 # A colour in transition is neither that of the state before nor that of the state after.
 STILL = """addEventListener('DOMContentLoaded', () => document.head.insertAdjacentHTML(

@@ -72,6 +72,20 @@ def test_the_first_picture_needs_no_engine_and_the_model_comes_with_a_bar(visito
     expect(page.locator("#hl-progress")).to_be_hidden()
 
 
+def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
+    page = visitor.visit(address)
+    page.get_by_role("button", name="Side by side").click()
+    page.get_by_label("Another sentence", exact=True).fill(WORD)
+    page.get_by_label("Another sentence", exact=True).press("Enter")
+    other = page.get_by_label("Tokens of B").locator(".hl-translation")
+    expect(other).to_have_text(models["reverse"].translate(WORD).text, timeout=30_000)
+    page.get_by_label("Another model", exact=True).select_option("de-en")
+    same = app.EXAMPLES["reverse"][0]
+    expect(other).to_have_text(models["de-en"].translate(same).text, timeout=30_000)
+    own = page.get_by_label("Tokens", exact=True).locator(".hl-translation")
+    expect(own).to_have_text(models["reverse"].translate(same).text)
+
+
 def test_a_model_is_fetched_when_it_is_chosen(visitor, address, models):
     page = visitor.visit(address)
     fetched: list[str] = []

@@ -85,3 +85,44 @@ def test_wrong_links_are_one_sentence_and_can_be_mended(page: Page):
     page.get_by_label("Your own word links").fill("0-0")
     page.keyboard.press("Enter")
     expect(page.locator(".hl-ways .hl-number")).to_have_count(3)
+
+
+def test_links_can_be_drawn_in_the_strip(page: Page, asked: list):
+    page.get_by_role("button", name="Draw them").click()
+    box = page.get_by_label("Your own word links")
+    draw_link(page, "source", 0)
+    expect(page.locator(".hl-chip.hl-lit")).to_have_text(word_of(page, "source", 0))
+    expect(page.locator(".hl-question [role=status]")).to_contain_text("Click the word of the translation")
+    draw_link(page, "target", 1)
+    expect(box).to_have_value("0-1")
+    found = link_values(tiny(), TEXT, RESULT.ids, gold="0-1")
+    error = found["methods"][0]["errors"]["links"]
+    expect(page.locator(".hl-ways .hl-number").first).to_have_text(f"AER {number(error)}")
+    draw_link(page, "source", 2)
+    draw_link(page, "target", 0)
+    expect(box).to_have_value("0-1 2-0")
+    draw_link(page, "source", 0)
+    draw_link(page, "target", 1)  # the same link again: it is removed
+    expect(box).to_have_value("2-0")
+    assert page.evaluate("viewer.state().pin") is None
+    page.keyboard.press("Escape")
+    page.locator(".hl-chip[data-side=source]").first.click()
+    expect(box).to_have_value("2-0")
+    assert "gold=2-0" in page.evaluate("location.hash")
+
+
+def draw_link(page: Page, side: str, word: int) -> None:
+    """Click the first token of a word."""
+    page.locator(f".hl-chip[data-side={side}][data-place='{places_of(side, word)[0]}']").click()
+
+
+def places_of(side: str, word: int) -> list[int]:
+    """The chips of a word; the first one of the translation is the start token."""
+    record = RESULT.attention
+    tokens = record.source if side == "source" else (record.read[0], *record.predicted)
+    return [place for place, token in enumerate(tokens) if token.word == word]
+
+
+def word_of(page: Page, side: str, word: int) -> list[str]:
+    chips = page.locator(f".hl-chip[data-side={side}]").all_inner_texts()
+    return [chips[place] for place in places_of(side, word)]

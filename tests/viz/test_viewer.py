@@ -45,6 +45,14 @@ def test_the_script_has_no_module_syntax_left_and_cannot_end_its_element(entries
     assert "innerHTML" not in script.replace("without innerHTML", "")
 
 
+@SCRIPTS
+def test_no_text_spans_lines(entries):
+    """The script loses the space before its lines, which would be part of such a text."""
+    for name, text in viz.viewer.modules(entries).items():
+        code = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
+        assert not [found for found in re.findall(r"`[^`]*`", code) if "\n" in found], name
+
+
 def test_modules_stay_short():
     for path in viz.viewer.HERE.rglob("*.js"):
         assert len(path.read_text("utf-8").splitlines()) <= 400, path

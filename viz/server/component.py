@@ -17,6 +17,7 @@ const ask = Headlight.asker(server);
 const page = {
   translateAddress: () => trigger('submit'),
   openExport: Headlight.openExport,
+  otherModels: Headlight.otherModels,
 };
 const options = { address: true, ask, about: props.about, page };
 Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });

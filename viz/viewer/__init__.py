@@ -18,6 +18,7 @@ SITE = (*VIEWER, "site.js")  # for the page without a server
 ENGINE = ("engine/worker.js",)  # for the Worker
 
 _COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
+_INDENT = re.compile(r"^ +", re.MULTILINE)
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '(\.[\w./]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
@@ -57,7 +58,8 @@ def script(entries: tuple[str, ...] = VIEWER) -> str:
 def _as_function(name: str, text: str) -> str:
     exported = ", ".join(found[1] for found in _EXPORT.findall(text))
     text = _IMPORT.sub(lambda found: f"const {found[1]} = modules['{_resolve(name, found[2])}'];", text)
-    body = _COMMENT.sub("", _EXPORT.sub(r"\1", text))  # comments are a sixth of what a visitor would get
+    # Comments are a sixth of what a visitor would get, and the space before lines is a twentieth.
+    body = _INDENT.sub("", _COMMENT.sub("", _EXPORT.sub(r"\1", text)))
     return f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 

@@ -1,10 +1,12 @@
 // The address of the page and the view say the same: every change of the view is written into the address, and the view
-// follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the history.
+// follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
+// history, and each comparison of two sides.
 
 import { askImportance, askMuted, askTraining, compareWithReference, scoreTranslation } from './core/effects.js';
 import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { keep } from './core/modes.js';
 import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/permalink.js';
+import { sameQuestion } from './core/instruments/questions.js';
 import { CHOICES, differs, goHome, sameSpot } from './core/store.js';
 
 // Whether there is another record or another choice.
@@ -31,7 +33,7 @@ export function createAddress(server, translateAddress) {
   };
   store.subscribe((state, before) => {
     const changed = hasChanged(state, before) || differs(state, before, ['reference', 'scored']);
-    if (opening === 0 && changed) write(state, isNewTask(state, before));
+    if (opening === 0 && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
   });
   window.addEventListener('hashchange', () => {
     const { home } = store.get();
@@ -45,6 +47,12 @@ export function createAddress(server, translateAddress) {
 // Another sentence or model: a new translation, or the word of the tour.
 function isNewTask(state, before) {
   return !asksFor(toAddress(before), recordOfTask(state));
+}
+
+// Something else stands beside the view, or nothing any more.
+function isOtherBeside(state, before) {
+  const [now, then] = [state, before].map(({ beside }) => (beside?.by ? [beside.by, beside.with] : null));
+  return !sameQuestion(now, then);
 }
 
 function write(state, isNew = false) {

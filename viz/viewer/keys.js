@@ -44,6 +44,7 @@ const READING = [
     'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
     'Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.',
   ),
+  'Side by side shows a second view beside the one on screen: another model, another step of the training, or another sentence. A head or a token that you choose on one side is chosen on the other too.',
   'A line that begins with › is a question: why this word, why there, do the weights tell the truth? Open it to ask the model.',
 ];
 
@@ -97,8 +98,9 @@ function mute(state, server) {
   return reason ? { error: reason } : toggleMute(state);
 }
 
-// Esc clears one thing at a time: first the pin, then the selection.
-function clear({ pin, selection }) {
+// Esc clears one thing at a time: the drawing of word links, the pin, then the selection.
+function clear({ drawing, pin, selection }) {
+  if (drawing) return { drawing: null };
   if (pin) return { pin: null };
   return selection.length > 0 ? { selection: [] } : null;
 }

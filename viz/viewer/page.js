@@ -4,6 +4,7 @@
 import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
 import { targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
+import { oppositeOf } from './core/instruments/comparison.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
@@ -13,6 +14,7 @@ const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
+const ONE_SIDE = 'The files hold A alone. To keep both sides, copy the link or save a picture.';
 const UNREACHABLE =
   'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
 
@@ -195,7 +197,7 @@ export async function exportRecord() {
     const values = Object.entries(files).map(fileOf);
     downloads = values.map(({ url }) => url);
     return [
-      '',
+      oppositeOf(state()) === null ? '' : ONE_SIDE,
       ...values.map((value) => update({ value, interactive: true })),
       update({ value: `Page that translates on, offline (HTML${sizeOf(state().home.record.model.name)})` }),
       update({ value: python }),
@@ -247,6 +249,18 @@ function onScreen(state) {
   const prefix = givenIds(record);
   const address = location.origin + location.pathname;
   return { ...taskOf(record), prefix, heads: mutes, address, view: toAddress(state) };
+}
+
+// The other models of the page, { name, title, to } each, those that read the same language first. `to` is the target
+// language: that of the record on screen if the model has it.
+export function otherModels({ model: own, target_code: code = '' }) {
+  const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
+  const isSame = ([name]) => site.languages[name] === site.languages[own.name];
+  const sorted = [...choices.filter(isSame), ...choices.filter((choice) => !isSame(choice))];
+  return sorted.map(([name, title]) => {
+    const codes = targetsOf(name).map(([each]) => each);
+    return { name, title, to: codes.includes(code) ? code : (codes[0] ?? '') };
+  });
 }
 
 export function openAbout() {

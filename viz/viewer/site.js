@@ -8,6 +8,7 @@ import {
   chooseModel,
   openAbout,
   openExport,
+  otherModels,
   provide,
   readAddress,
   restoreTheme,
@@ -29,7 +30,7 @@ export function startSite(site, sources) {
   const widgets = findWidgets();
   const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   widgets.ask = ask;
-  const page = { translateAddress: () => translateAddress(widgets, site), openExport };
+  const page = { translateAddress: () => translateAddress(widgets, site), openExport, otherModels };
   const viewer = mount(widgets.viewer, { address: true, ask, about: site.about, page });
   followTheme(); // before `provide`, which restores the theme that the person chose
   provide({ ...viewer, ask });

@@ -4,7 +4,7 @@ import { element } from './core/dom.js';
 import { decode } from './core/payload.js';
 import { currentTheme, watchTheme } from './core/colormap.js';
 import { EMPTY, createStore, isElsewhere, showRecord } from './core/store.js';
-import { titleOf } from './core/labels.js';
+import { titleOfMatrix } from './core/labels.js';
 import { createServer } from './core/requests.js';
 import { startEffects } from './core/effects.js';
 import { createStrip } from './strip/strip.js';
@@ -14,6 +14,7 @@ import { createHeading, createToolbar } from './matrix/toolbar.js';
 import { createExportMenu, createExports, openMenu } from './matrix/save_menu.js';
 import { createTable } from './matrix/table.js';
 import { createInspector } from './inspector/inspector.js';
+import { createBeside } from './beside/beside.js';
 import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
 import { createTour } from './tour.js';
@@ -22,8 +23,8 @@ import { createHelp, createKeyHints, listenToKeys } from './keys.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
-// `page` is the page around the viewer, which translates the sentence of an address and has the menu Export:
-// { translateAddress, openExport }; null in an exported file and in a notebook. Returns
+// `page` is the page around the viewer, which translates the sentence of an address and has the menu Export and
+// the list of models: { translateAddress, openExport, otherModels }; null in an exported file and in a notebook. Returns
 // { show, state, entries, openAbout }: the entries are those of the menu Export.
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = createStore({ ...EMPTY, about: models });
@@ -34,16 +35,20 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   const learn = page ? createLearn(store) : null; // its chapters begin with sentences that the page translates
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
-  const entries = createExports(store);
+  const [strips, columns] = ['hl-strips', 'hl-columns'].map((name) => element('div', { class: name }));
+  const beside = createBeside(server, { root, strips, columns }, page?.otherModels ?? (() => []));
+  const entries = createExports([store, beside]);
   const menu = page ? null : createExportMenu(entries);
   const heading = createHeading(store, menu);
   const matrix = createMatrix(store, heading, createToolbar(server), createTable(store));
+  strips.append(createStrip(store));
+  columns.append(createOverview(store), matrix, createInspector(server));
   root.classList.add('hl-empty');
   root.tabIndex = -1; // a click anywhere inside moves the focus into the viewer, so that it gets the keys
   root.replaceChildren(
     problem,
-    createStrip(store),
-    element('div', { class: 'hl-columns' }, createOverview(store), matrix, createInspector(server)),
+    strips,
+    columns,
     createKeyHints(() => help.showModal(), learn?.button),
     help,
     about.dialog,
@@ -94,5 +99,5 @@ function announce(root, live, state, before) {
   if (!hasChanged(state, before)) return;
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
   const muted = state.mutes.length > 0 ? `. ${state.mutes.length} muted` : '';
-  live.textContent = `${titleOf(state).replaceAll(' ·', ',')}${cell}${muted}`;
+  live.textContent = `${titleOfMatrix(state).replaceAll(' ·', ',')}${cell}${muted}`;
 }

@@ -7,12 +7,15 @@ import torch
 
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.analysis.trace import trace
+from model.decoding.compiled import Steps
+from model.decoding.engine import greedy_start
 from model.decoding.search import SearchOptions, encode_source
 from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
 from model.network.transformer import HeadGates
 from model.results import KINDS, Head
+from model.tokenizer import EOS_ID, UNK_ID
 from model.translator import Translator
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model, tiny_checkpoint
@@ -173,3 +176,48 @@ def test_a_free_translation_may_become_longer_than_the_original(joint):
     assert len(result.ablated.ids) <= SearchOptions().limit(len(result.original.attention.source))
     found = trace(joint.checkpoint.model, *joint.pair(TEXT, result.original.ids))
     assert len(found.decoder.tokens) == len(result.original.ids)
+
+
+@pytest.mark.parametrize("use_kernels", [False, True])
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_search_behind_what_is_certain_finds_what_a_whole_search_finds(seed: int, use_kernels: bool):
+    translator = Translator(tiny_checkpoint(seed=seed), use_kernels=use_kernels)
+    config, original = translator.checkpoint.model.config, translator.translate(TEXT)
+    forced = (*original.ids[:1], next(a.token.id for a in original.alternatives[1][1:] if a.token.id > 3))
+    other = sentence_baseline(translator, OTHER)
+    shared = set()
+    for head in all_heads(config)[::3]:
+        for baseline, prefix in ((Baseline(), ()), (other, ()), (other, forced)):
+            result = intervene(translator, TEXT, [head], baseline, prefix=prefix)
+            rows = Rows(len(original.attention.source), 100)
+            gates = intervention(config, [head], rows, baseline.outputs)
+            whole = translator.translate(TEXT, gates=gates, prefix=prefix)
+            found = result.ablated
+            assert found.ids == whole.ids
+            assert (found.text, found.n_prefix, found.notices) == (whole.text, whole.n_prefix, whole.notices)
+            assert found.log_probabilities == pytest.approx(whole.log_probabilities, abs=1e-4)
+            assert found.hypotheses[0].ids == whole.hypotheses[0].ids
+            assert found.hypotheses[0].score == pytest.approx(whole.hypotheses[0].score, abs=1e-4)
+            for kind in KINDS:
+                mine, theirs = getattr(found.attention, kind), getattr(whole.attention, kind)
+                torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-4)
+            pairs = zip(found.ids, result.original.ids, strict=False)
+            shared.add(next((n for n, (one, two) in enumerate(pairs) if one != two), len(found.ids)))
+    assert len(shared) > 2  # nothing, a part and all of the original translation
+
+
+def test_greedy_start_ends_where_the_search_may_choose_otherwise():
+    def steps(*rows: list[tuple[int, float]]) -> Steps:
+        ids, values = (torch.tensor([[each[i] for each in row] for row in rows]) for i in (0, 1))
+        return Steps(torch.empty(0), torch.empty(0), (0.0,) * len(rows), ids, values)
+
+    sure, close = [(7, -0.1), (8, -3.0), (9, -4.0)], [(7, -0.7), (8, -0.7001), (9, -4.0)]
+    unknown = [(UNK_ID, -0.1), (7, -1.0), (8, -2.0)]  # which is never chosen
+    end = [(EOS_ID, -0.1), (8, -3.0), (9, -4.0)]
+    assert greedy_start(steps(sure, sure, sure), [7, 7, 7], 0, 10) == 3
+    assert greedy_start(steps(sure, unknown, sure), [7, 7, 8], 0, 10) == 2
+    assert greedy_start(steps(sure, close, sure), [7, 7, 7], 0, 10) == 1
+    assert greedy_start(steps(sure, end, sure), [7, EOS_ID, 7], 0, 10) == 2
+    assert greedy_start(steps(sure, sure, sure), [7, 7, 7], 0, 2) == 2
+    assert greedy_start(steps(sure, sure, sure), [9, 7, 8], 1, 10) == 2  # the first is given
+    assert greedy_start(steps(sure, sure), [9, 9], 2, 1) == 2

@@ -7,12 +7,13 @@ import {
   SHOWN,
   UNMATCHED,
   gridFocus,
-  match,
   movePin,
   shares,
   shownGrid,
   spotAt,
 } from '../viewer/core/grid.js';
+import { NOTHING_BESIDE, whyApart } from '../viewer/core/instruments/comparison.js';
+import { matchInOrder } from '../viewer/core/math.js';
 import { chooseKind, toggleAverage } from '../viewer/core/store.js';
 import { opened, recordOf, token } from './record.mjs';
 
@@ -151,10 +152,37 @@ test('positions in the colour map: shared, by row, and around the middle', () =>
 });
 
 test('the longest common subsequence of names is matched', () => {
-  const groups = (text) => [...text].map((letter) => ({ token: { text: letter, special: false } }));
-  assert.deepEqual(match(groups('abcd'), groups('xbyd')), [null, 1, null, 3]);
-  assert.deepEqual(match(groups('ab'), groups('')), [null, null]);
-  assert.deepEqual(match(groups('aa'), groups('aaa')), [0, 1]);
+  assert.deepEqual(matchInOrder([...'abcd'], [...'xbyd']), [null, 1, null, 3]);
+  assert.deepEqual(matchInOrder([...'ab'], []), [null, null]);
+  assert.deepEqual(matchInOrder([...'aa'], [...'aaa']), [0, 1]);
+});
+
+test('what stands beside is subtracted, cell by cell, where it has both tokens', () => {
+  const other = recordOf([SOURCE[0], token('da', 1), END], TARGET, [
+    [
+      [0.5, 0.25, 0.25],
+      [1, 0, 0],
+      [0, 1, 0],
+    ],
+  ]);
+  const question = { do: 'translate' };
+  const beside = { ...NOTHING_BESIDE, by: 'sentence', with: 'x' };
+  const changes = { beside, opposite: { question, record: other } };
+  const { mode, values, status } = grid(changes);
+  assert.equal(mode, 'difference');
+  near(values, [-0.25, 0, 0, 0, -0.5, 0, 0.25, 0.25, 0, 0, -1, 1]);
+  assert.deepEqual([...status].slice(0, 4), [SHOWN, UNMATCHED, SHOWN, SHOWN]);
+  near(grid({ ...changes, beside: { ...beside, apart: true } }).values, FIRST.flat());
+  near(grid({ ...changes, head: 1 }).values, SECOND.flat()); // which has no second head
+});
+
+test('without enough tokens in common the matrices stand next to each other', () => {
+  const store = opened(recordOf(SOURCE, TARGET, [FIRST]));
+  const even = (size) => [Array.from({ length: 3 }, () => Array(size).fill(1 / size))];
+  assert.equal(whyApart(store.get(), recordOf(SOURCE, TARGET, even(4))), '');
+  assert.match(whyApart(store.get(), recordOf([END], TARGET, even(1))), /too few tokens in common/);
+  store.change({ mode: 'norm' });
+  assert.match(whyApart(store.get(), recordOf(SOURCE, TARGET, even(4))), /is for weights/);
 });
 
 test('spots of the record and of the grid', () => {

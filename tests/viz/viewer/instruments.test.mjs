@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { waysOf } from '../viewer/core/instruments/links.js';
+import { drawLink, waysOf } from '../viewer/core/instruments/links.js';
 import { isOutcome, muteQuestion, otherWord, toggleQuestion } from '../viewer/core/instruments/questions.js';
 import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/instruments/survey.js';
 import { CHOICES } from '../viewer/core/store.js';
@@ -54,6 +54,40 @@ test('parts of the sentences add up, and keep their places', () => {
     alike: [{ layer: 0, head: 1, distance: 1 }],
   });
   assert.equal(headSurvey(survey, ['encoder', 0, 0]), null);
+});
+
+test('links are drawn from a source word to a word of the translation, and removed by the same clicks', () => {
+  const words = (...places) => places.map((word) => ({ word }));
+  const record = { tokens: { source: words(0, 0, 1, null), predicted: words(0, 1, null) } };
+  const draw = (gold, clicks) => {
+    const state = { record, gold, drawing: { source: null } };
+    for (const [side, place] of clicks) Object.assign(state, drawLink(state, side, place));
+    return [state.gold, state.drawing.source];
+  };
+  const link = (source, target) => [
+    ['source', source],
+    ['target', target],
+  ];
+  assert.deepEqual(draw('', link(1, 2)), ['0-1', null]); // place 0 of the target is the start token
+  assert.deepEqual(draw('0-1  1p0', link(2, 1)), ['0-1', null]);
+  assert.deepEqual(draw('0-1', [...link(0, 2), ...link(2, 2)]), ['1-1', null]);
+  assert.deepEqual(draw('', [['target', 1]]), ['', null]); // no source word is chosen
+  assert.deepEqual(draw('', link(3, 1)), ['', null]); // </s> is no word
+  assert.deepEqual(
+    draw('', [
+      ['source', 0],
+      ['target', 0],
+      ['target', 3],
+    ]),
+    ['', 0],
+  );
+  assert.deepEqual(
+    draw('', [
+      ['source', 0],
+      ['source', 1],
+    ]),
+    ['', null],
+  ); // the same word again
 });
 
 test('a question opens and closes', () => {

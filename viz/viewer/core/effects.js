@@ -4,6 +4,7 @@ import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './modes.js';
+import { besideQuestion, isUpToDate } from './instruments/comparison.js';
 import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
@@ -32,6 +33,7 @@ export function startEffects(server) {
     followPin(server, state, before);
     followTraining(server, state, before);
     followQuestions(server, state, before);
+    followBeside(server, state, before);
   });
 }
 
@@ -98,7 +100,8 @@ export async function askCell(server) {
   if (answer) store.change({ cell: { ...answer, ...place } });
 }
 
-// The open questions are asked again when what they are about changes, but not for every row that the pointer crosses.
+// The open questions are asked again when what they are about changes, but not for every row that the pointer crosses. The
+// person's own links are drawn with the pointer, so they are asked about at once.
 const OF_QUESTIONS = [
   'questions',
   'panel',
@@ -114,7 +117,8 @@ const OF_QUESTIONS = [
 ];
 
 function followQuestions(server, state, before) {
-  if ((state.hover && !sameSpot(state.hover, state.pin)) || !differs(state, before, ['hover', ...OF_QUESTIONS])) return;
+  const isPassing = state.hover && !sameSpot(state.hover, state.pin) && state.gold === before.gold;
+  if (isPassing || !differs(state, before, ['hover', ...OF_QUESTIONS])) return;
   for (const name of openQuestions(state)) {
     const question = questionOf(state, name);
     const isDue = question && !isAnswered(state, name, question) && !isRequested(server, name, question);
@@ -131,6 +135,15 @@ export async function askQuestion(server, name) {
   const now = store.get();
   if (answer === undefined || now.record !== record) return;
   store.change({ answers: { ...now.answers, [name]: { question, answer } } });
+}
+
+// What stands beside the view is asked for when the person chooses it, and again when the view that it follows changes.
+async function followBeside(server, state, before) {
+  const question = besideQuestion(state);
+  if (!question || isUpToDate(state) || !differs(state, before, ['beside', 'record', 'shown'])) return;
+  if (isRequested(server, 'beside', question) || whyNot(server, 'beside')) return;
+  const record = await request(server, 'beside', question, decode);
+  if (record !== undefined) server.store.change({ opposite: { question, record } });
 }
 
 // Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.

@@ -1,9 +1,10 @@
 // The grid is what the matrix shows: the values of the chosen heads, with sub-words merged, special tokens hidden,
 // small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
-import { clamp } from './math.js';
+import { effectiveMode, nameOfToken, referenceOf } from './instruments/comparison.js';
+import { clamp, matchInOrder } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
-import { chosenHeads, effectiveMode, focusOf } from './store.js';
+import { chosenHeads, focusOf } from './store.js';
 
 // The status of a cell. Only shown and pale cells have a value.
 export const SHOWN = 0;
@@ -24,14 +25,19 @@ const INPUTS = [
   'hideSpecials',
   'words',
   'threshold',
+  'beside',
+  'opposite',
 ];
-let last = { inputs: [], grid: null };
+const KEPT = 4;
+let lastGrids = []; // { inputs, grid } each: those of two sides, and of their difference
 
-// The grid of a state. All panels use the same one, so the last grid is cached.
+// The grid of a state. All panels use the same one, so the last grids are cached.
 export function shownGrid(state) {
   const inputs = INPUTS.map((name) => state[name]);
-  if (inputs.some((input, place) => input !== last.inputs[place])) last = { inputs, grid: build(state) };
-  return last.grid;
+  const isSame = (one) => inputs.every((input, place) => input === one.inputs[place]);
+  const found = lastGrids.find(isSame) ?? { inputs, grid: build(state) };
+  lastGrids = [found, ...lastGrids.filter((one) => one !== found)].slice(0, KEPT);
+  return found.grid;
 }
 
 export function gridChanged(state, before) {
@@ -40,11 +46,11 @@ export function gridChanged(state, before) {
 
 function build(state) {
   const mode = effectiveMode(state);
-  const { record, kind, layer, reference } = state;
+  const { record, kind, layer } = state;
   const places = mode === 'rollout' ? [[layer, 0]] : placesOf(chosenHeads(state));
   const array = mode === 'norm' || mode === 'rollout' ? state.values[mode][kind] : record.attention[kind];
   const own = fold(state, record, array, places, mode !== 'norm');
-  const grid = mode === 'difference' ? subtract(own, foldReference(state, reference)) : own;
+  const grid = mode === 'difference' ? subtract(own, foldReference(state, referenceOf(state))) : own;
   const high = mode === 'norm' ? grid.values.reduce((most, value) => Math.max(most, value), array.scale) : 1;
   const isMax = state.reduce === 'max' && places.length > 1; // its rows do not add up to 1
   return pale({ ...grid, mode, high, isMax }, state.threshold);
@@ -149,8 +155,8 @@ function wordBefore(reads, place, words) {
 function subtract(own, other) {
   const values = new Float64Array(own.values.length);
   const status = Uint8Array.from(own.status);
-  const rowMatch = other && match(own.rowGroups, other.rowGroups);
-  const columnMatch = other && match(own.columnGroups, other.columnGroups);
+  const rowMatch = other && matchGroups(own.rowGroups, other.rowGroups);
+  const columnMatch = other && matchGroups(own.columnGroups, other.columnGroups);
   for (let row = 0; row < own.rows; row += 1) {
     for (let column = 0; column < own.columns; column += 1) {
       const cell = row * own.columns + column;
@@ -162,32 +168,8 @@ function subtract(own, other) {
   return { ...own, values, status };
 }
 
-// The longest common subsequence of names: for each group of `own` its place in `other`, or null.
-export function match(own, other) {
-  const name = ({ token }) => `${token.special} ${token.text}`;
-  const [names, others] = [own.map(name), other.map(name)];
-  const width = others.length + 1;
-  const lengths = new Uint16Array((names.length + 1) * width);
-  for (let one = names.length - 1; one >= 0; one -= 1) {
-    for (let two = others.length - 1; two >= 0; two -= 1) {
-      lengths[one * width + two] =
-        names[one] === others[two]
-          ? lengths[(one + 1) * width + two + 1] + 1
-          : Math.max(lengths[(one + 1) * width + two], lengths[one * width + two + 1]);
-    }
-  }
-  const found = [];
-  for (let one = 0, two = 0; one < names.length; one += 1) {
-    while (
-      two < others.length &&
-      names[one] !== others[two] &&
-      lengths[one * width + two + 1] >= lengths[(one + 1) * width + two]
-    )
-      two += 1;
-    found.push(two < others.length && names[one] === others[two] ? two : null);
-    if (found[one] !== null) two += 1;
-  }
-  return found;
+function matchGroups(own, other) {
+  return matchInOrder(...[own, other].map((groups) => groups.map(({ token }) => nameOfToken(token))));
 }
 
 // Marks all cells of a row as pale except its largest ones, which together have `threshold` of the row's sum.

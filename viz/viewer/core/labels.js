@@ -1,7 +1,8 @@
 // How the viewer writes numbers and the names of kinds and heads.
 
+import { effectiveMode, isSubtracted, sideOf } from './instruments/comparison.js';
 import { TAUGHT, isTaught } from './measures.js';
-import { effectiveMode, headsOfKind } from './store.js';
+import { headsOfKind } from './store.js';
 
 const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
 
@@ -48,6 +49,12 @@ export function titleOf(state) {
   const line = `${kindName(kind)} · layer ${layer + 1} · `;
   if (head === null) return `${line}${several} of its heads`;
   return `${line}head ${head + 1}${state.record && isTaught(state.record, kind, layer, head) ? ` · ${TAUGHT}` : ''}`;
+}
+
+// The same with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
+export function titleOfMatrix(state) {
+  const side = isSubtracted(state) ? 'A − B' : sideOf(state);
+  return side === '' ? titleOf(state) : `${side} · ${titleOf(state)}`;
 }
 
 // The muted heads, or those that give something else.

@@ -34,3 +34,29 @@ export function strongest(values) {
   for (let place = 1; place < values.length; place += 1) if (values[place] > values[best]) best = place;
   return best;
 }
+
+// The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null.
+export function matchInOrder(names, others) {
+  const width = others.length + 1;
+  const lengths = new Uint16Array((names.length + 1) * width);
+  for (let one = names.length - 1; one >= 0; one -= 1) {
+    for (let two = others.length - 1; two >= 0; two -= 1) {
+      lengths[one * width + two] =
+        names[one] === others[two]
+          ? lengths[(one + 1) * width + two + 1] + 1
+          : Math.max(lengths[(one + 1) * width + two], lengths[one * width + two + 1]);
+    }
+  }
+  const found = [];
+  for (let one = 0, two = 0; one < names.length; one += 1) {
+    while (
+      two < others.length &&
+      names[one] !== others[two] &&
+      lengths[one * width + two + 1] >= lengths[(one + 1) * width + two]
+    )
+      two += 1;
+    found.push(two < others.length && names[one] === others[two] ? two : null);
+    if (found[one] !== null) two += 1;
+  }
+  return found;
+}

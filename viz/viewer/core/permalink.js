@@ -4,6 +4,7 @@
 
 import { KINDS, givenIds, targetIds } from './payload.js';
 import { sortsOf } from './measures.js';
+import { BESIDE, NOTHING_BESIDE } from './instruments/comparison.js';
 import { QUESTIONS } from './instruments/questions.js';
 import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
 
@@ -13,6 +14,7 @@ const VERSION = 2;
 const LONGEST_ADDRESS = 64_000; // enough for the longest text and every head, percent-encoded
 const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
+const LONGEST_STEP = 9; // digits
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const MOST_TOKENS = 1000;
 const MOST_CHAPTERS = 6;
@@ -28,7 +30,7 @@ export function toAddress(state) {
     parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
-  Object.assign(parameters, insteadParameters(state.instead));
+  Object.assign(parameters, insteadParameters(state.instead), besideParameters(state.beside));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
   if (state.mode === 'difference') {
     delete parameters.mode;
@@ -74,6 +76,23 @@ function insteadOf(parameters) {
   if (!BASELINES.includes(baseline) || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
   const text = parameters.get('by') ?? '';
   return { baseline, sentence: baseline === 'sentence' && text.length <= LONGEST_TEXT ? text : '', row };
+}
+
+// What stands beside the view.
+function besideParameters(beside) {
+  if (!beside?.by || beside.with.length > LONGEST_TEXT) return {};
+  const parameters = { beside: beside.by, with: beside.with };
+  if (beside.to !== '') parameters.into = beside.to.slice(2, -2);
+  return beside.apart ? { ...parameters, apart: 'yes' } : parameters;
+}
+
+function besideOf(parameters) {
+  const [by, text, code] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
+  const longest = { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] ?? 0;
+  if (!BESIDE.includes(by) || text === '' || text.length > longest || code.length > LONGEST_NAME) return CHOICES.beside;
+  if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.beside;
+  const to = by === 'model' && code !== '' ? `>>${code}<<` : NOTHING_BESIDE.to;
+  return { by, with: text, to, apart: parameters.get('apart') === 'yes' };
 }
 
 // The address of one cell in the translation of another sentence by the model on screen.
@@ -148,6 +167,7 @@ export function fromAddress(address, record) {
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
     learn,
+    beside: besideOf(parameters),
   };
   const sorts = sortsOf(record).map(({ name }) => name);
   const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };

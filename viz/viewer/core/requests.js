@@ -9,6 +9,7 @@ import { trainingStep } from './store.js';
 
 const DOING = {
   beams: 'Searching with a beam',
+  beside: 'Reading what stands beside',
   cell: 'Explaining the cell',
   contributions: 'Adding up what wrote this word',
   examples: 'Reading sentences',
@@ -28,7 +29,7 @@ const DOING = {
   values: 'Computing these values',
   writing: 'Reading what the head writes',
 };
-const OF_TRAINING = ['training', 'training_heads', 'training_step'];
+const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 const NO_SERVER = 'This file has no model. The line at its top says how to do this in Headlight.';
 const IN_TRAINING =
   'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';

@@ -41,6 +41,7 @@ export const CHOICES = Object.freeze({
   gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
+  beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
 });
 
 // A view is one record and what the server said about it. The state has two of them: `home` is the model's own
@@ -72,14 +73,19 @@ export const EMPTY = Object.freeze({
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
   surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
+  drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
   error: null, // one sentence
   theme: 'light',
+  opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
+  isSecond: false, // whether this is the state of what stands beside the view
 });
 
 // What closing a view restores.
 const RESTORED = [
-  ...Object.keys(CHOICES).filter((name) => !['mutes', 'instead', 'panel', 'questions', 'learn'].includes(name)),
+  ...Object.keys(CHOICES).filter(
+    (name) => !['mutes', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
+  ),
   'caption',
   'lastHead',
   'step',
@@ -203,25 +209,6 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
 export function headsOfKind({ record, kind }) {
   const { layers, heads } = record.attention[kind];
   return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
-}
-
-// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison
-// needs a second head.
-export function effectiveMode(state) {
-  const { mode, values } = state;
-  if (mode === 'difference') return awaitsSecondHead(state) ? 'weight' : mode;
-  return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
-}
-
-// Whether the heads on screen are still those that the next ones are to be compared with.
-export function awaitsSecondHead(state) {
-  const { mode, reference, record } = state;
-  if (mode !== 'difference' || !reference?.heads || reference.record !== record) return false;
-  const shown = chosenHeads(state);
-  return (
-    shown.length === reference.heads.length &&
-    shown.every((one) => reference.heads.some((other) => sameHead(one, other)))
-  );
 }
 
 export function isMuted(state, head) {
@@ -348,7 +335,7 @@ function createView(state, record) {
 }
 
 function choicesFor(state, record, caption = null) {
-  const changes = { hover: null, error: null };
+  const changes = { hover: null, drawing: null, error: null };
   if (sameHeads(state.record, record)) return changes;
   return { ...changes, reference: null, ...headOf(caption ?? clearestHead(record)) };
 }

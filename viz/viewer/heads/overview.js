@@ -3,6 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
+import { sideOf } from '../core/instruments/comparison.js';
 import {
   chooseHead,
   chooseKind,
@@ -45,14 +46,15 @@ export function createOverview(store) {
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
   const roles = element('ul', { class: 'hl-roles', 'aria-label': 'Roles of heads' });
   const [meaning, tint] = [element('p'), element('p', { hidden: true })];
+  const title = element('h2', {}, 'Heads');
   const node = element(
     'section',
-    { class: 'hl-panel hl-heads', 'aria-label': 'Heads' },
-    element('div', { class: 'hl-bar' }, element('h2', {}, 'Heads'), tabs('Kind of attention', ...kinds), sort),
+    { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? 'Heads of B' : 'Heads' },
+    element('div', { class: 'hl-bar' }, title, tabs('Kind of attention', ...kinds), sort),
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
-  const parts = { store, kinds, sort, grid, meaning, scale, roles, tint, cells: [], canvases: new Map() };
+  const parts = { store, title, kinds, sort, grid, meaning, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));
   listenOverview(parts);
   return node;
@@ -76,6 +78,8 @@ function renderOverview(parts, state, before) {
     parts.scaled = true;
   }
   if (!state.record) return;
+  if (differs(state, before, ['record', 'beside', 'opposite']))
+    parts.title.textContent = `Heads ${sideOf(state)}`.trim();
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
   const redrawn =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) ||

@@ -6,7 +6,7 @@ import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createLens, drawLens } from './lens.js';
 import { createThreshold } from './toolbar.js';
-import { titleOf } from '../core/labels.js';
+import { titleOfMatrix } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
 
 const BAR = 8; // space for a scroll bar on each side
@@ -16,7 +16,9 @@ export function createMatrix(store, heading, toolbar, table) {
   const bands = ['row', 'column', 'cell'].map((name) =>
     element('div', { class: `hl-band hl-band-${name}`, hidden: true }),
   );
-  const active = element('div', { role: 'gridcell', id: 'hl-active-cell', class: 'hl-unseen' });
+  const { isSecond } = store.get();
+  const id = isSecond ? 'hl-active-cell-of-b' : 'hl-active-cell';
+  const active = element('div', { role: 'gridcell', id, class: 'hl-unseen' });
   const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
   const field = element('div', { class: 'hl-field' }, canvas, ...bands, hidden);
   const rowLabels = element('div', { class: 'hl-row-labels' });
@@ -30,7 +32,7 @@ export function createMatrix(store, heading, toolbar, table) {
     class: 'hl-scroll hl-matrix',
     tabindex: '0',
     role: 'grid',
-    'aria-activedescendant': 'hl-active-cell',
+    'aria-activedescendant': id,
   };
   const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
   const readout = element('p', { class: 'hl-readout' });
@@ -40,7 +42,7 @@ export function createMatrix(store, heading, toolbar, table) {
   const footer = element('div', { class: 'hl-matrix-footer' }, element('div', {}, readout, facts), colours);
   const node = element(
     'section',
-    { class: 'hl-panel hl-centre', 'aria-label': 'Matrix' },
+    { class: 'hl-panel hl-centre', 'aria-label': isSecond ? 'Matrix of B' : 'Matrix' },
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.
@@ -91,7 +93,7 @@ function describeGrid({ scroll, hint, facts, grid }, state) {
   const { rows, columns } = grid;
   hint.textContent = state.kind === 'encoder' ? '' : 'reads → predicts';
   facts.textContent = describeView(state);
-  scroll.setAttribute('aria-label', `${titleOf(state)}, ${rows} rows, ${columns} columns`);
+  scroll.setAttribute('aria-label', `${titleOfMatrix(state)}, ${rows} rows, ${columns} columns`);
   scroll.setAttribute('aria-rowcount', rows);
   scroll.setAttribute('aria-colcount', columns);
 }

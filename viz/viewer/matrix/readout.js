@@ -2,7 +2,8 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { entropy, rankOf, strongest, sum } from '../core/math.js';
-import { awaitsSecondHead, focusOf, headsOfKind } from '../core/store.js';
+import { focusOf, headsOfKind } from '../core/store.js';
+import { awaitsSecondHead, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
 import { fixed, forPointer, listOf, valueText } from '../core/labels.js';
 
@@ -31,7 +32,7 @@ export function describeView(state) {
   const { hidden, mode } = shownGrid(state);
   const facts = [];
   if (awaitsSecondHead(state)) facts.push(`comparing with ${state.reference.label}`);
-  if (mode === 'difference') facts.push(`minus ${state.reference.label}`);
+  if (mode === 'difference') facts.push(`minus ${referenceOf(state).label}`);
   const { length } = state.selection;
   if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
     facts.push(`layer.head ${listOf(state.selection)}`);
@@ -59,7 +60,7 @@ function describeCell(state, grid, row, column) {
   const link = strong(grid.rowGroups[row], grid.columnGroups[column]);
   const status = grid.status[row * grid.columns + column];
   if (status === FORBIDDEN) return [link, ' not allowed by the mask'];
-  if (status === UNMATCHED) return [link, ` has no counterpart in ${state.reference.label}`];
+  if (status === UNMATCHED) return [link, ` has no counterpart in ${referenceOf(state).label}`];
   const values = rowOf(grid, row);
   const value = element('span', { class: 'hl-value' }, valueText(grid.mode, values[column]));
   const unit = grid.mode === 'weight' ? ' ' : ` ${grid.mode} `;

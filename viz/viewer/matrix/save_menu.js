@@ -2,12 +2,15 @@
 
 import { createButton, element } from '../core/dom.js';
 import { hasLink, toAddress } from '../core/permalink.js';
-import { pictureOf, pngOf, svgText } from './svg.js';
+import { pictureOfSides, pngOf, svgText } from './svg.js';
 
 const LEFT_OUT = 'the comparison with another sentence, or a sentence of more than 2000 characters';
 
-// Returns the entries of the menu Export, and the line below them.
-export function createExports(store) {
+// Returns the entries of the menu Export, and the line below them. `stores` are those of the view and of what stands
+// beside it.
+export function createExports(stores) {
+  const [store] = stores;
+  const picture = () => pictureOfSides(...stores.map((each) => each.get()));
   const note = element('span', { class: 'hl-soft', role: 'status' });
   const item = (text, act) => createButton('hl-item', act, {}, text);
   const items = [
@@ -17,9 +20,9 @@ export function createExports(store) {
       const done = (await copy(link)) ? 'The link is copied.' : 'Copy the address of this page.';
       note.textContent = hasLink(state) ? done : `${done} The link leaves out ${LEFT_OUT}.`;
     }),
-    item('PNG picture', async () => save(await pngOf(pictureOf(store.get())), `${nameOf(store.get())}.png`)),
+    item('PNG picture', async () => save(await pngOf(picture()), `${nameOf(store.get())}.png`)),
     item('SVG picture', () =>
-      save(new Blob([svgText(pictureOf(store.get()))], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
+      save(new Blob([svgText(picture())], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
     ),
   ];
   return [...items, note];

@@ -2,9 +2,10 @@
 
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
+import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
 import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
-import { fixed, titleOf } from '../core/labels.js';
+import { fixed, titleOfMatrix } from '../core/labels.js';
 import { describe, plain } from './readout.js';
 
 const CELL = { width: 40, height: 28 };
@@ -16,8 +17,19 @@ const INKS = {
   dark: { panel: '#1a1917', ink: '#f0ede6', soft: '#a09a8e', line: '#4a463f', accent: '#7fb0ff' },
 };
 
+// A picture of the matrix on screen, or of both matrices where A and B stand next to each other.
+export function pictureOfSides(first, second) {
+  if (oppositeOf(first) === null || isSubtracted(first)) return pictureOf(first);
+  const pictures = [first, second].map(pictureOf);
+  const sizes = pictures.map((picture) => ['width', 'height'].map((side) => Number(picture.getAttribute(side))));
+  const [width, height] = [sizes[0][0] + sizes[1][0], Math.max(sizes[0][1], sizes[1][1])];
+  pictures[1].setAttribute('x', sizes[0][0]);
+  const back = shape('rect', { width, height, fill: INKS[first.theme].panel });
+  return shape('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, back, ...pictures);
+}
+
 // Returns an SVG element; a pinned row, column or cell is outlined, as on screen.
-export function pictureOf(state) {
+function pictureOf(state) {
   const grid = shownGrid(state);
   const inks = INKS[state.theme];
   const names = { rows: grid.rowGroups.map(rowName), columns: grid.columnGroups.map(({ token }) => visible(token)) };
@@ -29,10 +41,10 @@ export function pictureOf(state) {
   const size = { width, height, viewBox: `0 0 ${width} ${height}` };
   const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
-    shape('title', {}, `${titleOf(state)}: ${readable(state.record.source_text)}`),
+    shape('title', {}, `${titleOfMatrix(state)}: ${readable(state.record.source_text)}`),
     shape('defs', {}, hatch(inks)),
     shape('rect', { width, height, fill: inks.panel }),
-    words(MARGIN, MARGIN + 14, titleOf(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
+    words(MARGIN, MARGIN + 14, titleOfMatrix(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
     ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
     ...names.rows.map((name, row) =>
       words(left - 8, top + (row + 0.5) * CELL.height + 4, name, { 'text-anchor': 'end', fill: inks.ink }),
@@ -127,14 +139,21 @@ function legend(grid, state, y, inks) {
 
 function captions(state, y, inks) {
   const { record, pin } = state;
+  const side = sideOf(state);
+  const other = isSubtracted(state) ? oppositeOf(state) : null;
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
-    `${isolated(readable(record.source_text))} → ${isolated(readable(record.text))}`,
+    `${side === '' ? '' : `${side}: `}${sentenceOf(record)}`,
+    other ? `minus B: ${sentenceOf(other)} · ${other.model.title}` : '',
     `${record.model.title} · Headlight`,
   ];
   return lines
     .filter(Boolean)
     .map((line, place) => words(MARGIN, y + 20 * place, line, { fill: place === 0 && pin ? inks.ink : inks.soft }));
+}
+
+function sentenceOf({ source_text: source, text }) {
+  return `${isolated(readable(source))} → ${isolated(readable(text))}`;
 }
 
 function hatch(inks) {

@@ -2,7 +2,7 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { gridChanged, hasValue, shownGrid } from '../core/grid.js';
-import { fixed, titleOf, valueText } from '../core/labels.js';
+import { fixed, titleOfMatrix, valueText } from '../core/labels.js';
 
 export function createTable(store) {
   const attributes = { tabindex: '0', role: 'region', 'aria-label': 'Table of values' };
@@ -29,7 +29,7 @@ function tableOf(state) {
   return element(
     'table',
     {},
-    element('caption', {}, titleOf(state)),
+    element('caption', {}, titleOfMatrix(state)),
     element('thead', {}, element('tr', {}, element('td', {}, 'from ↓ to →'), ...heads, totalHead('col'))),
     element('tbody', {}, ...rows),
     element('tfoot', {}, element('tr', {}, totalHead('row'), ...last, element('td', {}))),

@@ -2,7 +2,7 @@
 
 import { createButton, element } from '../core/dom.js';
 import { toggleAverage } from '../core/store.js';
-import { titleOf } from '../core/labels.js';
+import { titleOfMatrix } from '../core/labels.js';
 import { availableModes, chooseMode } from '../core/modes.js';
 import { whyNot } from '../core/requests.js';
 import { tabs } from '../core/widgets.js';
@@ -38,7 +38,7 @@ export function createHeading(store, menu) {
   );
   store.subscribe((state) => {
     if (!state.record) return;
-    title.textContent = titleOf(state);
+    title.textContent = titleOfMatrix(state);
     const isSeveral = state.head === null || state.selection.length > 0;
     for (const [reduce, button] of Object.entries(several))
       button.setAttribute('aria-pressed', isSeveral && state.reduce === reduce);

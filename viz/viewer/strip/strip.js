@@ -16,13 +16,15 @@ import {
   spotOfToken,
   togglePin,
 } from '../core/store.js';
+import { NOTHING_BESIDE, sideOf } from '../core/instruments/comparison.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
-import { shownLinks } from '../core/instruments/links.js';
+import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
 import { toggleQuestion } from '../core/instruments/questions.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 
 const LINKS_TITLE = 'link the words of the sentence and of its translation, in place of the arcs';
-const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold'];
+const BESIDE_TITLE = 'show another model, another step of the training or another sentence beside this translation';
+const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 export function createStrip(store) {
@@ -31,6 +33,14 @@ export function createStrip(store) {
   const facts = element('p', { class: 'hl-soft hl-result-facts', title: LOG_P });
   const notices = element('div', { class: 'hl-notices' });
   const toggle = createButton('hl-tab hl-links-tab', () => toggleLinks(store), { title: LINKS_TITLE }, 'Word links');
+  const beside = createButton(
+    'hl-tab hl-links-tab hl-beside-tab',
+    () => toggleBeside(store),
+    { title: BESIDE_TITLE },
+    'Side by side',
+  );
+  const { isSecond } = store.get();
+  toggle.hidden = beside.hidden = isSecond; // those of A are for both sides
   const chips = {};
   for (const side of ['source', 'target']) {
     const name = side === 'source' ? 'Source tokens' : 'Tokens of the translation';
@@ -43,16 +53,35 @@ export function createStrip(store) {
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const node = element(
     'section',
-    { class: 'hl-panel hl-strip', 'aria-label': 'Tokens' },
+    { class: 'hl-panel hl-strip', 'aria-label': isSecond ? 'Tokens of B' : 'Tokens' },
     element(
       'div',
       { class: 'hl-result' },
       element('div', { tabindex: 0 }, analysed, text), // a long translation scrolls
-      element('div', { class: 'hl-result-side' }, element('div', { class: 'hl-result-line' }, facts, toggle), notices),
+      element(
+        'div',
+        { class: 'hl-result-side' },
+        element('div', { class: 'hl-result-line' }, facts, toggle, beside),
+        notices,
+      ),
     ),
     scroll,
   );
-  const parts = { store, analysed, text, facts, toggle, notices, chips, arcs, body, scroll, drawn: [], lit: [] };
+  const parts = {
+    store,
+    analysed,
+    text,
+    facts,
+    toggle,
+    beside,
+    notices,
+    chips,
+    arcs,
+    body,
+    scroll,
+    drawn: [],
+    lit: [],
+  };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(body);
   store.subscribe((state, before) => renderStrip(parts, state, before));
@@ -61,19 +90,30 @@ export function createStrip(store) {
 
 function renderStrip(parts, state, before) {
   if (!state.record) return;
-  if (state.shown !== before.shown) parts.analysed.textContent = nameOfShown(state);
+  if (differs(state, before, ['record', 'shown', 'beside', 'opposite'])) writeName(parts, state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
   if (gridChanged(state, before) || differs(state, before, ['theme', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
 
-// What is on screen in place of the translation of the person's sentence; empty for that translation.
+function writeName({ analysed, beside }, state) {
+  beside.setAttribute('aria-pressed', state.beside !== null);
+  analysed.textContent = analysed.title = nameOfShown(state);
+}
+
+// What is on screen in place of the translation of the person's sentence; empty for that translation. While two sides
+// are on screen, each is named.
 function nameOfShown(state) {
-  const { shown } = state;
-  if (!shown) return '';
-  const { model, source_text: sentence } = shown.record;
-  return isElsewhere(state) ? `${shown.label} · ${model.title} · “${readable(sentence)}”` : shown.label;
+  const { shown, record } = state;
+  const side = sideOf(state);
+  if (side === '' && !isElsewhere(state)) return shown?.label ?? '';
+  const named = [side, shown?.label, record.model.title, `“${readable(record.source_text)}”`];
+  return named.filter(Boolean).join(' · ');
+}
+
+function toggleBeside(store) {
+  store.change({ beside: store.get().beside === null ? NOTHING_BESIDE : null });
 }
 
 // The links take the place of the arcs; their panel says how they were found.
@@ -87,15 +127,16 @@ function redraw(parts, state) {
   const links = shownLinks(state);
   parts.toggle.setAttribute('aria-pressed', state.questions.includes('links'));
   parts.isLinked = links !== null;
+  parts.body.classList.toggle('hl-drawing', isDrawing(state));
   if (links) drawLinks(parts, state.record, links);
-  else drawArcs(parts, shownGrid(state), state.kind);
+  else drawArcs(parts, ownGrid(state), state.kind);
   light(parts, state);
 }
 
 function drawTokens({ text, facts, notices, chips }, state) {
   const { record, theme, words } = state;
   const { source, read, predicted } = record.tokens;
-  text.textContent = record.text === '' ? '(nothing)' : readable(record.text);
+  text.textContent = text.title = record.text === '' ? '(nothing)' : readable(record.text);
   facts.replaceChildren(...factsOf(record));
   const warnings = [...rangeNotices(record, aboutModel(state)), ...record.notices];
   notices.replaceChildren(...warnings.map((notice) => element('p', {}, nameInvisible(notice))));
@@ -155,8 +196,12 @@ function listen({ store, body }) {
   body.addEventListener('pointerleave', () => store.change({ hover: null }));
   body.addEventListener('click', (event) => {
     const target = chipOf(event);
-    const spot = target && spotOf(target);
-    if (spot) store.change(pinToken(store.get(), spot, target.dataset.side));
+    if (!target) return;
+    const state = store.get();
+    const { side, place } = target.dataset;
+    const spot = spotOf(target);
+    if (isDrawing(state)) store.change(drawLink(state, side, Number(place)));
+    else if (spot) store.change(pinToken(state, spot, side));
   });
   body.addEventListener('keydown', (event) => moveFocus(event, chipOf(event)));
 }
@@ -180,14 +225,26 @@ function moveFocus(event, button) {
   event.preventDefault();
 }
 
+// The strip shows the weights of its own side, also while the matrix shows the difference of both.
+function ownGrid(state) {
+  return shownGrid({ ...state, beside: null });
+}
+
 function light(parts, state) {
-  const grid = shownGrid(state);
+  const grid = ownGrid(state);
   for (const button of parts.lit) button.classList.remove('hl-lit');
   parts.lit = ['source', 'target'].flatMap((side) => {
     return [...litPlaces(state, grid, side)].map((place) => parts.chips[side].children[place]);
   });
+  if (isDrawing(state)) parts.lit.push(...chipsOfWord(parts, state, state.drawing.source));
   for (const button of parts.lit) button.classList.add('hl-lit');
-  if (!parts.isLinked) lightArcs(parts, state, grid);
+  if (parts.isLinked) parts.arcs.classList.remove('hl-has-focus');
+  else lightArcs(parts, state, grid);
+}
+
+// The source word that waits for a word of the translation.
+function chipsOfWord({ chips }, { record }, word) {
+  return [...chips.source.children].filter((_, place) => word !== null && record.tokens.source[place].word === word);
 }
 
 // Scrolls the strip, but not the page, to the token whose row or column was pinned last.

@@ -31,6 +31,28 @@ export function shownLinks(state) {
   return { ...wayOf(answer, state.linkedBy), gold: answer.gold };
 }
 
+// What a click on a token does while the person draws: first it chooses a source word, then it links that word to a word
+// of the translation, or removes the link. Returns changes for `store.change`.
+export function drawLink({ record, drawing, gold }, side, place) {
+  const { source, predicted } = record.tokens;
+  const word = (side === 'source' ? source[place] : predicted[place - 1])?.word ?? null;
+  if (word === null) return {};
+  if (side === 'source') return { drawing: { source: word === drawing.source ? null : word } };
+  if (drawing.source === null) return {};
+  return { drawing: { source: null }, gold: toggleLink(gold, `${drawing.source}-${word}`) };
+}
+
+// Links in Pharaoh form with one more link, or without it; a possible link, as in 2p3, is a link too.
+function toggleLink(gold, link) {
+  const links = gold.split(/\s+/).filter((one) => one !== '');
+  const others = links.filter((one) => one.replace('p', '-') !== link);
+  return (others.length < links.length ? others : [...links, link]).join(' ');
+}
+
+export function isDrawing({ drawing, questions }) {
+  return drawing !== null && questions.includes('links');
+}
+
 // The chosen way, or the first one where there is no such way.
 export function wayOf(answer, name) {
   const ways = waysOf(answer);

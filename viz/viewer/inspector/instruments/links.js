@@ -1,9 +1,10 @@
 // The word links of the sentence: ways to find them, their error against the person's own, and what nobody translated.
 
-import { createButton, element } from '../../core/dom.js';
+import { createButton, element, visible } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';
-import { wayOf, waysOf } from '../../core/instruments/links.js';
-import { note, numberText, shareBar } from '../../core/widgets.js';
+import { whyNot } from '../../core/requests.js';
+import { isDrawing, wayOf, waysOf } from '../../core/instruments/links.js';
+import { actionButton, actions, note, numberText, shareBar } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
 
 const OWN = 'Your own links, such as 0-0 2-1, then Enter';
@@ -14,8 +15,22 @@ export function createLinks(server) {
   box.addEventListener('keydown', (event) => {
     if (event.key === 'Enter') store.change({ gold: box.value.trim() });
   });
+  const toggle = () => {
+    store.change({ drawing: store.get().drawing ? null : { source: null } });
+    hint.scrollIntoView({ block: 'nearest' });
+  };
+  const draw = actionButton('Draw them', toggle);
+  const hint = element('p', { class: 'hl-soft', role: 'status' });
   return createQuestion(server, 'links', 'Which words belong together?', {
-    controls: { node: box, draw: ({ gold }) => (box.value = gold) },
+    controls: {
+      node: element('div', {}, box, actions(draw), hint),
+      draw(state) {
+        box.value = state.gold;
+        draw.disabled = whyNot(server, 'links') !== null;
+        draw.setAttribute('aria-pressed', isDrawing(state));
+        hint.textContent = isDrawing(state) ? hintOf(state) : '';
+      },
+    },
     draw: (state, answer) => {
       const chosen = wayOf(answer, state.linkedBy);
       return [
@@ -32,6 +47,16 @@ export function createLinks(server) {
       ];
     },
   });
+}
+
+function hintOf({ record, drawing }) {
+  const { source } = record.tokens;
+  if (drawing.source === null) return 'Click a source word in the strip.';
+  const word = source
+    .filter((token) => token.word === drawing.source)
+    .map(visible)
+    .join('');
+  return `Click the word of the translation that “${word}” is linked to; for a link of yours, this removes it.`;
 }
 
 function lineOf(store, { name, label, error }, chosen) {

@@ -21,6 +21,7 @@ const INPUTS = [
   'other',
   'gold',
   'linkedBy',
+  'drawing',
 ];
 
 // `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the

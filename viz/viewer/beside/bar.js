@@ -1,0 +1,153 @@
+// The bar above two sides: what stands beside the view, whether their difference is shown, and what there is to say of it.
+
+import { createButton, element, readable } from '../core/dom.js';
+import { askTraining, showTrainingStep } from '../core/effects.js';
+import {
+  NOTHING_BESIDE,
+  besideQuestion,
+  isSubtracted,
+  lackOf,
+  oppositeOf,
+  whyApart,
+} from '../core/instruments/comparison.js';
+import { whyNot } from '../core/requests.js';
+import { differs, trainingStep } from '../core/store.js';
+import { actionButton, tabs } from '../core/widgets.js';
+
+const LONGEST_TEXT = 2000; // characters that fit into a link
+const OF_SECOND = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
+const CHOOSE = 'Choose what to show beside this translation: B will stand next to it, and both sides move together.';
+const NO_STEP = 'A shows no step of the training any more. Choose a step again, or something else.';
+
+// `servers` are those of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
+export function createBar(servers, otherModels) {
+  const [server] = servers;
+  const { store } = server;
+  const choose = (choice) => store.change({ beside: { ...NOTHING_BESIDE, ...choice } });
+  const model = createList('Another model', (name) => choose({ by: 'model', ...modelOf(otherModels, store, name) }));
+  const step = createList('Another step of its training', (value) => chooseStep(server, value, choose));
+  const sentence = createSentence((text) => choose({ by: 'sentence', with: text }));
+  const set = (apart) => store.change({ beside: { ...store.get().beside, apart } });
+  const difference = createButton('hl-tab', () => set(false), { title: 'A minus B' }, 'Difference');
+  const apart = createButton('hl-tab', () => set(true), {}, 'Next to each other');
+  const notice = element('p', { class: 'hl-beside-notice hl-soft', role: 'status' });
+  const close = actionButton('Close', () => store.change({ beside: null }));
+  const node = element(
+    'section',
+    { class: 'hl-beside-bar', 'aria-label': 'Side by side' },
+    element('div', { class: 'hl-beside-choices' }, model, step, sentence),
+    notice,
+    tabs('Matrices', difference, apart),
+    close,
+  );
+  const parts = { servers, otherModels, model, step, sentence, difference, apart, notice };
+  store.subscribe((state, before) => renderBar(parts, state, before));
+  servers[1].store.subscribe((second, before) => {
+    if (store.get().beside !== null && differs(second, before, OF_SECOND)) writeNotice(parts, store.get());
+  });
+  return node;
+}
+
+function createList(label, act) {
+  const list = element('select', { class: 'hl-box', 'aria-label': label });
+  list.addEventListener('change', () => list.value !== '' && act(list.value));
+  return list;
+}
+
+function createSentence(act) {
+  const texts = { placeholder: 'Another sentence, then Enter', 'aria-label': 'Another sentence' };
+  const box = element('input', { class: 'hl-box', dir: 'auto', maxlength: LONGEST_TEXT, ...texts });
+  box.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && !event.isComposing && box.value.trim() !== '') act(box.value.trim());
+  });
+  return box;
+}
+
+function modelOf(otherModels, store, chosen) {
+  const { name, to } = otherModels(store.get().record).find((one) => one.name === chosen);
+  return { with: name, to };
+}
+
+// Two steps are compared for the sentence that the training has saved: if A is not a step yet, it becomes the last one.
+async function chooseStep(server, value, choose) {
+  const { store } = server;
+  const { steps } = store.get().trainings[store.get().record.model.name];
+  if (!trainingStep(store.get()) && !(await showTrainingStep(server, steps.at(-1), 0))) return;
+  choose({ by: 'step', with: value });
+  store.change({ panel: 'training' }); // whose slider chooses the step of A
+}
+
+function renderBar(parts, state, before) {
+  const { model, step, sentence, difference, apart, servers } = parts;
+  if (state.beside === null || state.record === null) return;
+  const opened = before.beside === null || before.record === null;
+  if (opened || differs(state, before, ['beside', 'record', 'trainings'])) {
+    drawModels(parts, state);
+    drawSteps(parts, state);
+    sentence.value = state.beside.by === 'sentence' ? state.beside.with : '';
+    sentence.disabled = whyNot(servers[0], 'beside') !== null;
+    model.disabled = sentence.disabled || model.options.length === 1;
+    step.disabled = sentence.disabled || step.options.length === 1;
+  }
+  const record = oppositeOf(state);
+  const canSubtract = record !== null && whyApart(state, record) === '';
+  difference.disabled = !canSubtract;
+  apart.disabled = record === null;
+  difference.setAttribute('aria-pressed', isSubtracted(state));
+  apart.setAttribute('aria-pressed', record !== null && !isSubtracted(state));
+  writeNotice(parts, state);
+  if (opened || state.record !== before.record) readTraining(servers[0], state);
+}
+
+function drawModels({ otherModels, model }, { record, beside }) {
+  const models = otherModels(record);
+  const title = models.length > 0 ? 'Another model …' : 'There is no other model';
+  fillList(
+    model,
+    title,
+    models.map(({ name, title: text }) => [name, text]),
+  );
+  model.value = beside.by === 'model' ? beside.with : '';
+}
+
+function drawSteps({ step }, { record, trainings, beside }) {
+  const steps = trainings[record.model.name]?.steps ?? [];
+  const title = steps.length > 0 ? 'Another step of its training …' : 'No saved steps of its training';
+  fillList(
+    step,
+    title,
+    steps.map((one) => [one, `step ${one}`]),
+  );
+  step.value = beside.by === 'step' ? beside.with : '';
+}
+
+function fillList(list, title, choices) {
+  const options = [['', title], ...choices];
+  list.replaceChildren(...options.map(([value, text]) => element('option', { value }, readable(text))));
+}
+
+function readTraining(server, { record, trainings }) {
+  if (!trainings[record.model.name] && !whyNot(server, 'training')) askTraining(server);
+}
+
+// One sentence: what is being asked, what went wrong, or why the sides are shown as they are.
+function writeNotice({ servers, notice }, state) {
+  const states = servers.map(({ store }) => store.get());
+  const error = states.find((one) => one.error)?.error;
+  const busy = states.find((one) => one.busy)?.busy;
+  const text = busy ? `${busy.what} … ${busy.waiting ?? ''}` : (error ?? remarkOf(servers, state));
+  if (notice.textContent === text) return;
+  notice.textContent = notice.title = text;
+  notice.classList.toggle('hl-loss', !busy && Boolean(error));
+}
+
+function remarkOf([server, { store: second }], state) {
+  const refusal = whyNot(server, 'beside');
+  if (refusal) return refusal;
+  const { beside } = state;
+  if (!beside?.by) return CHOOSE;
+  if (beside.by === 'step' && besideQuestion(state) === null) return NO_STEP;
+  const record = oppositeOf(state);
+  if (record === null || record !== second.get().record) return '';
+  return whyApart(state, record) || lackOf('A', second.get(), state.record);
+}

@@ -1,0 +1,57 @@
+// Side by side: the strip, the heads and the matrix of what stands beside the view, and the bar above both sides.
+
+import { element } from '../core/dom.js';
+import { startEffects } from '../core/effects.js';
+import { isSubtracted, isUpToDate, oppositeOf } from '../core/instruments/comparison.js';
+import { createServer } from '../core/requests.js';
+import { EMPTY, createStore } from '../core/store.js';
+import { createOverview } from '../heads/overview.js';
+import { createMatrix } from '../matrix/matrix.js';
+import { createTable } from '../matrix/table.js';
+import { createHeading } from '../matrix/toolbar.js';
+import { createStrip } from '../strip/strip.js';
+import { createBar } from './bar.js';
+import { linkSides } from './linked_sides.js';
+
+// Puts the bar and the second side into the page while they are asked for. `places` are the elements of the viewer,
+// { root, strips, columns }. `otherModels` gives the other models of the page. Returns the store of the second side.
+export function createBeside(server, places, otherModels) {
+  const first = server.store;
+  const second = createStore({ ...EMPTY, about: first.get().about, isSecond: true });
+  const own = createServer(second, server.ask);
+  startEffects(own);
+  const bar = createBar([server, own], otherModels);
+  let side = null; // made when it is first asked for, so that a page without it stays as light as it was
+  first.subscribe((state) => {
+    const isShown = oppositeOf(state) !== null;
+    if (isShown) side ??= createSide(second);
+    place(bar, state.beside !== null, () => places.strips.before(bar));
+    if (side) arrange(side, state, isShown, places);
+    places.root.classList.toggle('hl-has-bar', state.beside !== null);
+    places.root.classList.toggle('hl-has-second', isShown);
+    places.root.classList.toggle('hl-one-matrix', isSubtracted(state));
+  });
+  linkSides(first, second);
+  return second;
+}
+
+function createSide(store) {
+  const toolbar = element('div', { class: 'hl-toolbar' }); // the one of A is for both; this keeps the matrices level
+  return {
+    strip: createStrip(store),
+    matrix: createMatrix(store, createHeading(store, null), toolbar, createTable(store)),
+    overview: createOverview(store),
+  };
+}
+
+function arrange({ strip, matrix, overview }, state, isShown, { strips, columns }) {
+  place(strip, isShown, () => strips.append(strip));
+  place(overview, isShown, () => columns.lastElementChild.before(overview));
+  place(matrix, isShown && !isSubtracted(state), () => overview.before(matrix));
+  for (const node of [strip, matrix, overview]) node.classList.toggle('hl-stale', isShown && !isUpToDate(state));
+}
+
+function place(node, isShown, insert) {
+  if (!isShown) node.remove();
+  else if (!node.isConnected) insert();
+}

@@ -1,0 +1,67 @@
+// Two sides of the page, each with a state of its own: what the person chooses on one is chosen on the other.
+
+import { counterparts, hasHead, oppositeOf } from '../core/instruments/comparison.js';
+import { axes } from '../core/payload.js';
+import { chosenHeads, differs, openView, sameSpot, showRecord } from '../core/store.js';
+
+const SAME = ['reduce', 'hideSpecials', 'words', 'threshold', 'scale', 'fit', 'sort', 'linkedBy', 'theme'];
+const HEADS = ['kind', 'layer', 'head', 'selection'];
+
+// `second` shows what stands beside the view of `first`, and follows it; a choice on the second side changes the first.
+export function linkSides(first, second) {
+  let linking = false; // so that a change does not come back
+  const follow = (from, to) => (state, before) => {
+    if (linking || second.get().record === null || oppositeOf(first.get()) !== second.get().record) return;
+    linking = true;
+    to.change(choicesOf(state, before, to.get()));
+    linking = false;
+  };
+  first.subscribe((state) => {
+    const record = oppositeOf(state);
+    if (record === null || record === second.get().record) return;
+    linking = true;
+    second.change(showBeside(state, second.get(), record));
+    second.change(choicesOf(state, null, second.get()));
+    linking = false;
+  });
+  first.subscribe(follow(first, second));
+  second.subscribe(follow(second, first));
+}
+
+// What `state` opens on the second side, whose state is `second`.
+function showBeside({ opposite }, second, record) {
+  const { do: what, step, sentence } = opposite.question;
+  if (what !== 'training_step') return showRecord(second, record);
+  return openView(second, record, { type: 'training', label: `training, step ${step}`, step, sentence });
+}
+
+// The choices of one side that have changed since `before`, or all of them, as choices of the other.
+function choicesOf(state, before, other) {
+  const isChanged = (...names) => before === null || differs(state, before, names);
+  const changes = Object.fromEntries(SAME.filter((name) => isChanged(name)).map((name) => [name, state[name]]));
+  if (isChanged(...HEADS)) Object.assign(changes, headOn(state, other));
+  if (isChanged('mode') && state.mode !== 'difference') changes.mode = state.mode;
+  if (other.isSecond && isChanged('questions')) changes.questions = state.questions.filter((name) => name === 'links');
+  for (const name of ['hover', 'pin'])
+    if (before === null || !sameSpot(state[name], before[name]) || isChanged('kind'))
+      changes[name] = spotOn(state, other.record, state[name]);
+  return changes;
+}
+
+// The heads of one side, if the other has them; otherwise it keeps its own, and there is no difference to show.
+function headOn(state, { record, beside }) {
+  const { kind, layer, head, lastHead, selection } = state;
+  const isThere = chosenHeads(state).every((one) => hasHead(record, one));
+  if (isThere) return { kind, layer, head, lastHead, selection };
+  return { kind, selection: [], ...(beside ? { beside: { ...beside, apart: true } } : {}) };
+}
+
+// The same tokens on the other side, as far as it has them.
+function spotOn({ record, kind }, other, spot) {
+  if (!spot) return null;
+  const [own, others] = [axes(record, kind), axes(other, kind)];
+  const row = spot.row === null ? null : counterparts(own.rows, others.rows)[spot.row];
+  const column = spot.column === null ? null : counterparts(own.columns, others.columns)[spot.column];
+  if (row === null && column === null) return null;
+  return { row, column, ...(spot.token && row !== null && column !== null ? { token: true } : {}) };
+}

@@ -1,0 +1,113 @@
+// What the view is compared with: other heads, the person's own translation, or what stands beside the view. The view on
+// screen is A, and what stands beside it is B: the same sentence through another model or at another step of the training,
+// or another sentence.
+
+import { matchInOrder } from '../math.js';
+import { axes, taskOf } from '../payload.js';
+import { sameQuestion } from './questions.js';
+import { chosenHeads, sameHead, trainingStep } from '../store.js';
+
+// `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
+// name of the model, the number of the step, or the sentence, as text; `to` is the code of the model's target language;
+// `apart` says that the matrices are shown next to each other, also where their difference could be shown.
+export const BESIDE = ['model', 'step', 'sentence'];
+export const NOTHING_BESIDE = Object.freeze({ by: null, with: '', to: '', apart: false });
+const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens aside, for a difference
+
+// What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
+export function besideQuestion(state) {
+  const { beside, record, shown } = state;
+  if (!beside?.by || !record || shown?.type === 'tour') return null;
+  const training = trainingStep(state);
+  const { model, text } = taskOf(record);
+  if (beside.by === 'model') return { do: 'translate', prefix: [], text, model: beside.with, target_code: beside.to };
+  if (beside.by === 'sentence') return { do: 'translate', prefix: [], text: beside.with, model };
+  return training && { do: 'training_step', model, step: Number(beside.with), sentence: training.sentence };
+}
+
+// The record of B, or null if nothing stands beside the view. While another one is on its way, it is the last one.
+export function oppositeOf(state) {
+  return besideQuestion(state) ? (state.opposite?.record ?? null) : null;
+}
+
+// Whether the record of B is the one that is asked for now.
+export function isUpToDate(state) {
+  return Boolean(state.opposite?.record) && sameQuestion(state.opposite.question, besideQuestion(state));
+}
+
+// A or B while two sides are on screen, otherwise empty.
+export function sideOf(state) {
+  if (state.isSecond) return 'B';
+  return oppositeOf(state) ? 'A' : '';
+}
+
+// Whether the matrix shows A minus B.
+export function isSubtracted(state) {
+  const record = state.mode === 'weight' && !state.beside?.apart ? oppositeOf(state) : null;
+  return record !== null && whyApart(state, record) === '';
+}
+
+// Why the matrices of A and B stand next to each other, in one sentence; empty if their difference can be shown.
+export function whyApart(state, other) {
+  const lack = lackOf('B', state, other);
+  if (lack !== '') return lack;
+  if (state.mode !== 'weight') return 'The matrices are next to each other: the difference of A and B is for weights.';
+  const [own, others] = [axes(state.record, state.kind), axes(other, state.kind)];
+  const isShared = ['rows', 'columns'].every((side) => {
+    const places = counterparts(own[side], others[side]).filter((_, place) => own[side][place].word !== null);
+    return places.length > 0 && places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
+  });
+  return isShared ? '' : 'The matrices are next to each other: A and B have too few tokens in common for a difference.';
+}
+
+// Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.
+export function lackOf(side, state, other) {
+  const missing = chosenHeads(state).find((head) => !hasHead(other, head));
+  if (!missing) return '';
+  const [kind, layer, head] = missing;
+  const { layers, heads } = other.attention[kind];
+  const size = `${layers} × ${heads}`;
+  return `${side} has no layer ${layer + 1}, head ${head + 1}: it has ${size} heads of this kind, and keeps the one that it shows.`;
+}
+
+export function hasHead({ attention }, [kind, layer, head]) {
+  return layer < attention[kind].layers && head < attention[kind].heads;
+}
+
+const known = new WeakMap(); // counterparts by the tokens of one record, with the tokens of the other
+
+// The place of each token among the tokens of another record, in the same order; null for those that it does not have.
+export function counterparts(own, others) {
+  if (known.get(own)?.others !== others)
+    known.set(own, { others, places: matchInOrder(own.map(nameOfToken), others.map(nameOfToken)) });
+  return known.get(own).places;
+}
+
+export function nameOfToken({ special, text }) {
+  return `${special} ${text}`;
+}
+
+// The record that a difference subtracts: { label, record, heads }; without heads, the same heads.
+export function referenceOf(state) {
+  return isSubtracted(state) ? { label: 'B', record: oppositeOf(state) } : state.reference;
+}
+
+// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison
+// of heads needs a second head.
+export function effectiveMode(state) {
+  const { mode, values } = state;
+  if (mode === 'difference') return awaitsSecondHead(state) ? 'weight' : mode;
+  if (isSubtracted(state)) return 'difference';
+  return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
+}
+
+// Whether the heads on screen are still those that the next ones are to be compared with.
+export function awaitsSecondHead(state) {
+  const { mode, reference, record } = state;
+  if (mode !== 'difference' || !reference?.heads || reference.record !== record) return false;
+  const shown = chosenHeads(state);
+  return (
+    shown.length === reference.heads.length &&
+    shown.every((one) => reference.heads.some((other) => sameHead(one, other)))
+  );
+}

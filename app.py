@@ -132,6 +132,11 @@ def build(
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
             _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
+            gr.HTML(  # viz/viewer/locales/language.js fills it
+                html_template='<select aria-label="Language"></select>',
+                elem_id="hl-language",
+                apply_default_css=False,
+            )
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(offered)
             language = target_picker(elem_id="hl-target")
@@ -219,7 +224,8 @@ def _export_menu() -> ExportMenu:
             )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
-            with_model = gr.Button(size="sm")  # exportRecord names it, with the size of the model
+            portable = "Page that translates on, offline (HTML)"  # exportRecord adds the size of the model
+            with_model = gr.Button(portable, size="sm")
             calls = [
                 gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),

@@ -6,14 +6,19 @@ a server. That page also has the engine, which runs the model in a Worker: a scr
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from posixpath import dirname, normpath
+from typing import Any
+
+from viz.payload import to_json
 
 HERE = Path(__file__).parent
-VIEWER = ("viewer.js", "page.js")  # the modules whose exports are `window.Headlight`
+ENGLISH = "en"  # the language of the code, without a catalogue
+VIEWER = ("viewer.js", "page.js", "locales/language.js")  # the modules whose exports are `window.Headlight`
 SITE = (*VIEWER, "site.js")  # for the page without a server
 ENGINE = ("engine/worker.js",)  # for the Worker
 
@@ -62,12 +67,19 @@ def _as_function(name: str, text: str) -> str:
 
 
 @cache
+def catalogues() -> dict[str, dict[str, Any]]:
+    """Return the texts of each language but English, by its code: translations by their English texts."""
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
+
+
+@cache
 def style(*names: str) -> str:
     """Return the named style sheets of this folder, one after the other."""
     return "\n".join((HERE / name).read_text("utf-8") for name in names)
 
 
 def head(*styles: str) -> str:
-    """Return the named style sheets and the script as elements for the head of a page."""
+    """Return the named style sheets, the script and all languages as elements for the head of a page."""
     sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
-    return f"{sheet}<script>\n{script()}</script>\n"
+    languages = f"Headlight.useLanguages({to_json(catalogues())});\n"
+    return f"{sheet}<script>\n{script()}{languages}</script>\n"

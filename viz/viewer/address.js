@@ -6,6 +6,7 @@ import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep
 import { keep } from './core/modes.js';
 import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/permalink.js';
 import { CHOICES, differs, goHome, sameSpot } from './core/store.js';
+import { otherLanguageOf } from './locales/language.js';
 
 // Whether there is another record or another choice.
 export function hasChanged(state, before) {
@@ -34,10 +35,11 @@ export function createAddress(server, translateAddress) {
     if (opening === 0 && changed) write(state, isNewTask(state, before));
   });
   window.addEventListener('hashchange', () => {
+    if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
-    if (!home.record || location.hash === toAddress(store.get())) return;
-    if (translateAddress && !asksFor(location.hash, home.record)) translateAddress();
-    else open(location.hash);
+    if (!home.record || location.hash === toAddress(store.get())) return undefined;
+    if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
+    return open(location.hash);
   });
   return { open };
 }

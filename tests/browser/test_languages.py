@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,8 +18,9 @@ pytestmark = pytest.mark.browser
 GERMAN = catalogues()["de"]
 SIZES = [(1440, 900), (1280, 720), (390, 844)]
 WHOLE_TEXTS = r"""() => {
-  const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, #hl-model, '
-    + '#hl-language, .cm-editor, .hl-words, [dir=auto], .hl-about, .hl-caption, footer:not(.hl-keys)';
+  const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
+    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], .hl-about, .hl-caption, '
+    + 'footer:not(.hl-keys)';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
   const rest = (text) => {
@@ -152,10 +154,7 @@ def test_a_browser_in_german_gets_german_with_its_numbers(browser: Browser, addr
     with visit(browser, address) as page:
         assert page.locator("html").get_attribute("lang") == "de"
         expect(page.get_by_role("button", name="Übersetzen")).to_be_visible()
-        expect(page.locator(".hl-result-facts")).to_contain_text(
-            GERMAN["log p {value}"].replace("{value}", "−").strip()
-        )
-        assert "," in page.locator(".hl-result-facts").inner_text()
+        expect(page.locator(".hl-result-facts")).to_have_text(re.compile(r"log p −\d+,\d\d"))
         page.mouse.move(*cell(page, 1, 1))
         expect(page.locator(".hl-readout .hl-value")).to_contain_text("0,")
         assert "lang=" not in page.url
@@ -206,9 +205,10 @@ BOXES = """() => ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector', '.hl-
   const { left, top, width } = document.querySelector(name).getBoundingClientRect();
   return [name, Math.round(left), Math.round(top), Math.round(width)];
 })"""
-CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-top, #hl-sentence-row, .hl-panel-tabs')]
-  .filter((node) => node.checkVisibility({ visibilityProperty: true }) && node.scrollWidth > node.clientWidth + 1)
-  .filter((node) => getComputedStyle(node).overflowX !== 'auto' && !node.closest('.hl-scroll, #hl-examples'))
+CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-top, .hl-panel-tabs')]
+  .filter((node) => node.checkVisibility({ visibilityProperty: true }))
+  .filter((node) => node.scrollWidth > node.clientWidth + 1 && !node.closest('.hl-scroll, #hl-examples'))
+  .filter((node) => getComputedStyle(node).overflowX !== 'auto')
   .map((node) => `${node.id || node.className}: ${node.textContent.slice(0, 60)}`)"""
 
 

@@ -17,12 +17,21 @@ from viz.static.document import DOCUMENT
 from viz.viewer import HERE
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
-SAID = re.compile(rf"(?<![\w.])(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
-COUNTED = re.compile(rf"(?<![\w.])sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s*{LITERAL}|(.))")
+SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
+COUNTED = re.compile(rf"(?<!\w)(?<!\w\.)sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s*{LITERAL}|(.))")
 PLACE = re.compile(r"\{(\w+(?::,)?)\}")
 PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them
 RANKINGS = ("weight", "norm", "rollout", "value zeroing", RANDOM)  # of model/analysis/faithfulness.py
 LANGUAGES = ("German", "English", "French", "Italian", "Spanish", "lower-case letters")  # that a model reads
+# What Gradio itself writes into the labels of its sliders and of its boxes of code.
+OF_GRADIO = {
+    *("Reset to default value", "Copy", "Download"),
+    *(
+        f"{what} for {label}"
+        for what in ("number input", "range slider")
+        for label in ("Beam size", "Length penalty")
+    ),
+}
 ATTRIBUTES = ("aria-label", "label", "placeholder", "title")
 
 
@@ -97,7 +106,7 @@ def page_texts() -> set[str]:
     for one in page.get_config_file()["components"]:
         parser.found |= set(_labels(one["type"], one["props"]))
         parser.feed(str(one["props"].get("html_template") or "").replace("${value}", ""))
-    return parser.found - {"", "Headlight"} | {OPEN_PAGE, START_PAGE}
+    return parser.found - {"", "Headlight"} | {OPEN_PAGE, START_PAGE} | OF_GRADIO
 
 
 def _labels(kind: str, properties: dict[str, object]) -> Iterator[str]:

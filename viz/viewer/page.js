@@ -8,15 +8,7 @@ import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 import { save } from './matrix/save_menu.js';
-import {
-  chooseLanguage,
-  offerLanguages,
-  say,
-  speak,
-  spokenLanguage,
-  tell,
-  translateTexts,
-} from './locales/language.js';
+import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
@@ -75,7 +67,7 @@ export function useLanguages(texts) {
 // Makes the mounted viewer available to the page's own widgets, and translates these.
 export function provide(mounted) {
   restoreTheme();
-  translateTexts(document.body);
+  translatePage(document.body);
   offerLanguages(document.querySelector('#hl-language select'));
   window.Headlight.viewer = mounted;
   provideViewer(mounted);

@@ -58,7 +58,7 @@ export function createInspector(server) {
   });
   return element(
     'section',
-    { class: 'hl-panel hl-inspector', 'aria-label': 'Inspector' },
+    { class: 'hl-panel hl-inspector', 'aria-label': say('Inspector') },
     element('div', { class: 'hl-tabs hl-panel-tabs', role: 'tablist', 'aria-label': say('Inspector') }, ...tabs),
     status,
     ...panels.map(({ body }) => body),

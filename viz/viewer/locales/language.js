@@ -5,6 +5,8 @@ import { useStorage } from '../core/storage.js';
 
 const ENGLISH = 'en';
 const STORED = 'headlight.language'; // in the browser: the language that the person chose
+const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
+const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, textarea, pre, .cm-editor, script, style';
 const PLACE = /\{(\w+)(:,)?\}/; // of a value in a text; with a comma, a whole number whose thousands are grouped
 
 let known = [ENGLISH]; // codes of the languages that the page can speak
@@ -15,7 +17,8 @@ speak(ENGLISH, {});
 // Takes a language and its catalogue: English texts with their translations, which are { one, other } for a count.
 export function speak(code, texts) {
   const mark = new Intl.NumberFormat(code).formatToParts(0.5).find(({ type }) => type === 'decimal').value;
-  spoken = { code, texts, mark, plurals: new Intl.PluralRules(code), wholes: new Intl.NumberFormat(code) };
+  const own = Object.assign(Object.create(null), texts); // so that no text is a name of Object
+  spoken = { code, texts: own, mark, plurals: new Intl.PluralRules(code), wholes: new Intl.NumberFormat(code) };
   if (typeof document !== 'undefined') document.documentElement.lang = code;
 }
 
@@ -130,14 +133,31 @@ export function offerLanguages(list) {
   });
 }
 
-// Translates the texts and labels of a page whose HTML is English.
-export function translateTexts(root) {
-  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const { data } = texts.currentNode;
-    const text = data.trim();
-    if (Object.hasOwn(spoken.texts, text)) texts.currentNode.data = data.replace(text, () => tell(text));
-  }
-  for (const name of ['aria-label', 'label', 'placeholder', 'title'])
-    for (const node of root.querySelectorAll(`[${name}]`)) node.setAttribute(name, tell(node.getAttribute(name)));
+// Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer
+// speaks for itself, and sentences and titles of models stay as they are.
+export function translatePage(root) {
+  const labelled = LABELS.map((name) => `[${name}]`).join();
+  const translate = (node) => {
+    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    do translateText(texts.currentNode);
+    while (texts.nextNode());
+    for (const one of node.querySelectorAll?.(labelled) ?? []) translateLabels(one);
+  };
+  translate(root);
+  new MutationObserver((records) => {
+    for (const { type, target, addedNodes } of records)
+      for (const node of type === 'characterData' ? [target] : addedNodes) translate(node);
+  }).observe(root, { subtree: true, childList: true, characterData: true });
+}
+
+function translateText(node) {
+  if (node.nodeType !== Node.TEXT_NODE || node.parentElement?.closest(UNTRANSLATED) !== null) return;
+  const text = node.data.trim();
+  const said = node.data.replace(text, () => tell(text));
+  if (said !== node.data) node.data = said;
+}
+
+function translateLabels(node) {
+  if (node.closest(UNTRANSLATED)) return;
+  for (const name of LABELS) if (node.hasAttribute(name)) node.setAttribute(name, tell(node.getAttribute(name)));
 }

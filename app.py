@@ -27,7 +27,7 @@ from model.storage.checkpoint import load as read_checkpoint
 from viz.about import about_models, examples_of_models, page_values
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import picker, target_picker, viewer
+from viz.server.component import language_picker, picker, target_picker, viewer
 from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
 from viz.server.middleware import check_origins
@@ -132,11 +132,7 @@ def build(
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
             _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
-            gr.HTML(  # viz/viewer/locales/language.js fills it
-                html_template='<select aria-label="Language"></select>',
-                elem_id="hl-language",
-                apply_default_css=False,
-            )
+            language_picker(elem_id="hl-language")
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(offered)
             language = target_picker(elem_id="hl-target")

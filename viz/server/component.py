@@ -53,6 +53,16 @@ list.addEventListener('change', () => {
 """
 
 
+def language_picker(**arguments: Any) -> gr.HTML:
+    """Return the list of languages that the page speaks."""
+    return gr.HTML(
+        html_template='<select aria-label="Language"></select>',
+        js_on_load="Headlight.offerLanguages(element.firstElementChild);",
+        apply_default_css=False,
+        **arguments,
+    )
+
+
 def picker(groups: Sequence[tuple[str, Choices]], value: str, **arguments: Any) -> gr.HTML:
     """Return a list of models, (name, title) each, in groups with a heading.
 

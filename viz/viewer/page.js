@@ -8,7 +8,7 @@ import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 import { save } from './matrix/save_menu.js';
-import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
+import { chooseLanguage, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
@@ -68,7 +68,6 @@ export function useLanguages(texts) {
 export function provide(mounted) {
   restoreTheme();
   translatePage(document.body);
-  offerLanguages(document.querySelector('#hl-language select'));
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }

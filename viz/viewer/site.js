@@ -19,7 +19,7 @@ import {
   toggleTheme,
 } from './page.js';
 import { mount } from './viewer.js';
-import { chooseLanguage, say, speak } from './locales/language.js';
+import { chooseLanguage, offerLanguages, say, speak } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
@@ -31,6 +31,7 @@ export async function startSite(site, sources) {
   if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
   await speakAsWanted(site, sources);
   const widgets = findWidgets();
+  offerLanguages(widgets.language);
   const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   widgets.ask = ask;
   const page = { translateAddress: () => translateAddress(widgets, site), openExport };
@@ -44,7 +45,8 @@ export async function startSite(site, sources) {
 // A page whose catalogue does not arrive speaks English.
 async function speakAsWanted({ languages, language }, { texts }) {
   const code = chooseLanguage(languages, language);
-  if (languages.includes(code)) speak(code, await texts(code).catch(() => ({})));
+  const found = languages.includes(code) ? await texts(code).catch(() => null) : null;
+  if (found) speak(code, found);
 }
 
 // Requests
@@ -95,6 +97,7 @@ function findWidgets() {
     model: find('#hl-model select'),
     sentence: find('#hl-sentence input'),
     target: find('#hl-target select'),
+    language: find('#hl-language select'),
     beam: find('#hl-beam'),
     penalty: find('#hl-penalty'),
     examples: find('#hl-examples'),

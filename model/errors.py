@@ -25,17 +25,14 @@ class Sentence(str):
         return sentence
 
 
-Said = tuple[str, dict[str, Any]]  # a template and its values
-
-
-def said(sentence: object) -> Said:
-    """Return how the page can say a sentence or the sentence of an error in its own language."""
+def said(sentence: object) -> list[Any]:
+    """Return [template, values] of a sentence or of an error's one; the page says it in its language."""
     if isinstance(sentence, Exception):
         return said(sentence.args[0])
     if not isinstance(sentence, Sentence):
-        return str(sentence), {}
+        return [str(sentence), {}]
     values = {name: said(one) if isinstance(one, Sentence) else one for name, one in sentence.values.items()}
-    return sentence.template, values
+    return [sentence.template, values]
 
 
 class TooLongError(UserError):

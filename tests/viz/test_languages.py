@@ -76,5 +76,5 @@ def test_german_quotes_open_below() -> None:
 def test_a_sentence_knows_its_template_and_its_values() -> None:
     sentence = Sentence("{count:,} of {of}", count=1200, of=Sentence("many"))
     assert sentence == "1,200 of many"
-    assert said(UserError(sentence)) == ("{count:,} of {of}", {"count": 1200, "of": ("many", {})})
-    assert said("{plain}") == ("{plain}", {})
+    assert said(UserError(sentence)) == ["{count:,} of {of}", {"count": 1200, "of": ["many", {}]}]
+    assert said("{plain}") == ["{plain}", {}]

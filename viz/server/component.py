@@ -54,10 +54,9 @@ list.addEventListener('change', () => {
 
 
 def language_picker(**arguments: Any) -> gr.HTML:
-    """Return the list of languages that the page speaks."""
+    """Return the list of languages; viz/viewer/page.js fills it before the first translation."""
     return gr.HTML(
         html_template='<select aria-label="Language"></select>',
-        js_on_load="Headlight.offerLanguages(element.firstElementChild);",
         apply_default_css=False,
         **arguments,
     )

@@ -8,7 +8,7 @@ import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 import { save } from './matrix/save_menu.js';
-import { chooseLanguage, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
+import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
@@ -90,6 +90,7 @@ export async function showTranslation(text, model, beam, penalty) {
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (destination) request.target_code = destination;
   drawTargets();
+  offerLanguages(document.querySelector('#hl-language select'));
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;

@@ -19,7 +19,7 @@ import {
   toggleTheme,
 } from './page.js';
 import { mount } from './viewer.js';
-import { chooseLanguage, offerLanguages, say, speak } from './locales/language.js';
+import { chooseLanguage, say, speak } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
@@ -31,7 +31,6 @@ export async function startSite(site, sources) {
   if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
   await speakAsWanted(site, sources);
   const widgets = findWidgets();
-  offerLanguages(widgets.language);
   const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   widgets.ask = ask;
   const page = { translateAddress: () => translateAddress(widgets, site), openExport };
@@ -97,7 +96,6 @@ function findWidgets() {
     model: find('#hl-model select'),
     sentence: find('#hl-sentence input'),
     target: find('#hl-target select'),
-    language: find('#hl-language select'),
     beam: find('#hl-beam'),
     penalty: find('#hl-penalty'),
     examples: find('#hl-examples'),

@@ -124,13 +124,15 @@ export function offerLanguages(list) {
   };
   list.replaceChildren(...known.map((code) => new Option(nameOf(code), code)));
   list.value = spoken.code;
-  list.addEventListener('change', () => {
-    useStorage((storage) => storage.setItem(STORED, list.value));
-    const parameters = new URLSearchParams(location.hash.slice(1));
-    parameters.set('lang', list.value);
-    history.replaceState(history.state, '', `#${parameters}`);
-    location.reload();
-  });
+  list.addEventListener('change', takeLanguage);
+}
+
+function takeLanguage({ target: { value } }) {
+  useStorage((storage) => storage.setItem(STORED, value));
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  parameters.set('lang', value);
+  history.replaceState(history.state, '', `#${parameters}`);
+  location.reload();
 }
 
 // Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer

@@ -169,7 +169,7 @@ def survey_values(
     ):
         report(Sentence("{done} of {count} sentences", done=done, count=len(sentences)))
         if isinstance(result, UserError):
-            skipped.append([place, str(result), said(result)])
+            skipped.append([place, said(result)])
         else:
             found.add(result.attention, place)
             records[place] = result.attention

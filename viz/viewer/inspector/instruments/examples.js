@@ -64,12 +64,12 @@ function progressOf(state) {
     done,
   });
   if (skipped === 0) return read;
-  const [[, text, said = text]] = found.skipped;
+  const [[, reason]] = found.skipped;
   const left = sayCount(
     skipped,
     '{count} sentence could not be read: {reason}',
     '{count} sentences could not be read: {reason}',
-    { reason: tell(said) },
+    { reason: tell(reason) },
   );
   return `${read} ${left}`;
 }

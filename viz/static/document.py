@@ -66,11 +66,15 @@ DOCUMENT = """<!doctype html>
 START = """
 const content = (id) => document.getElementById(id)?.textContent ?? null;
 const json = async (id, address) => JSON.parse(content(id) ?? (await (await fetch(address)).text()));
+const inflated = async (address) => {
+  const inflating = (await fetch(address)).body.pipeThrough(new DecompressionStream('deflate'));
+  return new Response(inflating).text();
+};
 Headlight.startSite(JSON.parse(content('site')), {
   engine: async () => content('engine') ?? (await fetch('engine.js')).text(),
   embedded: (name) => JSON.parse(content(`files-${name}`)),
   stored: (name) => json(`stored-${name}`, `models/${encodeURIComponent(name)}/stored.json`),
-  texts: (code) => json(`texts-${code}`, `locales/${code}.json`),
+  texts: async (code) => JSON.parse(content(`texts-${code}`) ?? await inflated(`locales/${code}.deflate`)),
 }).finally(() => location.protocol.startsWith('http') && navigator.serviceWorker?.register('offline.js'));
 """
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ def write_site(
     (folder / "index.html").write_text(document(site, first, single=False), "utf-8")
     (folder / "engine.js").write_text(engine(), "utf-8")
     shutil.copy(VIEWER / "offline.js", folder)
-    shutil.copytree(VIEWER / "locales", folder / "locales", ignore=shutil.ignore_patterns("*.js"))
+    (folder / "locales").mkdir()
+    for code, texts in catalogues().items():  # compressed, because the first picture waits for one
+        (folder / "locales" / f"{code}.deflate").write_bytes(zlib.compress(to_json(texts).encode(), 9))
     (folder / "README.md").write_text(CARD, "utf-8")
     for translator in translators:
         _copy(translator, folder / "models" / translator.name, stored.get(translator.name))

@@ -22,7 +22,8 @@ VIEWER = ("viewer.js", "page.js", "locales/language.js")  # the modules whose ex
 SITE = (*VIEWER, "site.js")  # for the page without a server
 ENGINE = ("engine/worker.js",)  # for the Worker
 
-_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
+# Comments and indentation, a fifth of what a visitor would get. No text of the viewer goes over two lines.
+_SPARED = re.compile(r"^ *//.*\n|(?<=[;,{(\[\])}]) +// .*$|^ +", re.MULTILINE)
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '(\.[\w./]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
@@ -62,7 +63,7 @@ def script(entries: tuple[str, ...] = VIEWER) -> str:
 def _as_function(name: str, text: str) -> str:
     exported = ", ".join(found[1] for found in _EXPORT.findall(text))
     text = _IMPORT.sub(lambda found: f"const {found[1]} = modules['{_resolve(name, found[2])}'];", text)
-    body = _COMMENT.sub("", _EXPORT.sub(r"\1", text))  # comments are a sixth of what a visitor would get
+    body = _SPARED.sub("", _EXPORT.sub(r"\1", text))
     return f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 

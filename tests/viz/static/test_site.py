@@ -117,7 +117,7 @@ def test_a_site_has_a_file_for_each_language_and_one_file_has_them_all(translato
     write_site([translator], tmp_path / "dist", assets)
     write_site([translator], tmp_path / "single", assets, single=True)
     files = sorted(path.name for path in (tmp_path / "dist" / "locales").iterdir())
-    assert files == [f"{code}.json" for code in catalogues()]
+    assert files == [f"{code}.deflate" for code in catalogues()]
     assert "texts-" not in (tmp_path / "dist" / "index.html").read_text("utf-8").split("<script>")[0]
     single = (tmp_path / "single" / "headlight.html").read_text("utf-8")
     assert re.findall(r'id="texts-(..)"', single) == list(catalogues())

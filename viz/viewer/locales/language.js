@@ -6,7 +6,7 @@ import { useStorage } from '../core/storage.js';
 const ENGLISH = 'en';
 const STORED = 'headlight.language'; // in the browser: the language that the person chose
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
-const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, textarea, pre, .cm-editor, script, style';
+const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, .cm-editor, script, style';
 const PLACE = /\{(\w+)(:,)?\}/; // of a value in a text; with a comma, a whole number whose thousands are grouped
 
 let known = [ENGLISH]; // codes of the languages that the page can speak

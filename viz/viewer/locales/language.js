@@ -6,7 +6,8 @@ import { useStorage } from '../core/storage.js';
 const ENGLISH = 'en';
 const STORED = 'headlight.language'; // in the browser: the language that the person chose
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
-const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, .cm-editor, script, style';
+const UNTRANSLATED =
+  '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, .cm-editor, script, style';
 const PLACE = /\{(\w+)(:,)?\}/; // of a value in a text; with a comma, a whole number whose thousands are grouped
 
 let known = [ENGLISH]; // codes of the languages that the page can speak
@@ -138,6 +139,7 @@ function takeLanguage({ target: { value } }) {
 // Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer
 // speaks for itself, and sentences and titles of models stay as they are.
 export function translatePage(root) {
+  if (spoken.code === ENGLISH) return;
   const labelled = LABELS.map((name) => `[${name}]`).join();
   const translate = (node) => {
     const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
@@ -147,19 +149,27 @@ export function translatePage(root) {
   };
   translate(root);
   new MutationObserver((records) => {
-    for (const { type, target, addedNodes } of records)
+    for (const { type, target, addedNodes } of records) {
+      if (isUntranslated(target)) continue;
       for (const node of type === 'characterData' ? [target] : addedNodes) translate(node);
+    }
   }).observe(root, { subtree: true, childList: true, characterData: true });
 }
 
+// Also what has left the page.
+function isUntranslated(node) {
+  const place = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
+  return !place || place.closest(UNTRANSLATED) !== null;
+}
+
 function translateText(node) {
-  if (node.nodeType !== Node.TEXT_NODE || node.parentElement?.closest(UNTRANSLATED) !== null) return;
+  if (node.nodeType !== Node.TEXT_NODE || isUntranslated(node)) return;
   const text = node.data.trim();
   const said = node.data.replace(text, () => tell(text));
   if (said !== node.data) node.data = said;
 }
 
 function translateLabels(node) {
-  if (node.closest(UNTRANSLATED)) return;
+  if (isUntranslated(node)) return;
   for (const name of LABELS) if (node.hasAttribute(name)) node.setAttribute(name, tell(node.getAttribute(name)));
 }

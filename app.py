@@ -27,7 +27,7 @@ from model.storage.checkpoint import load as read_checkpoint
 from viz.about import about_models, examples_of_models, page_values
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import picker, target_picker, viewer
+from viz.server.component import language_picker, picker, target_picker, viewer
 from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
 from viz.server.middleware import check_origins
@@ -132,6 +132,7 @@ def build(
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
             _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
+            language_picker(elem_id="hl-language")
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(offered)
             language = target_picker(elem_id="hl-target")
@@ -219,7 +220,8 @@ def _export_menu() -> ExportMenu:
             )
             titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
-            with_model = gr.Button(size="sm")  # exportRecord names it, with the size of the model
+            portable = "Page that translates on, offline (HTML)"  # exportRecord adds the size of the model
+            with_model = gr.Button(portable, size="sm")
             calls = [
                 gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
                 gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),

@@ -1,10 +1,38 @@
-"""UserError, for mistakes that a user can correct."""
+"""UserError, for mistakes that a user can correct, and sentences that the page can translate."""
 
 import reprlib
+from typing import Any, Self
 
 
 class UserError(Exception):  # not a ValueError, which tyro reports as a malformed option
     """One sentence that says what is wrong and what to do; it is shown to the user as it is."""
+
+
+class Sentence(str):
+    """An English sentence that also knows its template and its values, so that the page can translate it.
+
+    The template is the key of the catalogues in viz/viewer/locales. `{name}` and `{name:,}` stand for values,
+    which are numbers, texts or sentences of their own.
+    """
+
+    template: str
+    values: dict[str, Any]
+
+    def __new__(cls, template: str, **values: Any) -> Self:
+        """Return the sentence of this template with these values."""
+        sentence = super().__new__(cls, template.format(**values) if values else template)
+        sentence.template, sentence.values = template, values
+        return sentence
+
+
+def said(sentence: object) -> list[Any]:
+    """Return [template, values] of a sentence or of an error's one; the page says it in its language."""
+    if isinstance(sentence, Exception):
+        return said(sentence.args[0])
+    if not isinstance(sentence, Sentence):
+        return [str(sentence), {}]
+    values = {name: said(one) if isinstance(one, Sentence) else one for name, one in sentence.values.items()}
+    return [sentence.template, values]
 
 
 class TooLongError(UserError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
-from model.errors import TooLongError, UserError, quote_untrusted
+from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.languages import TARGET_CODE, codes_of, language_name
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
@@ -14,7 +14,7 @@ MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
 BATCH_TOKENS = 4096  # of one side of a batch
-NOTHING = "There is nothing to translate; type a sentence."
+NOTHING = Sentence("There is nothing to translate; type a sentence.")
 
 
 def language(info: ModelInfo) -> str:
@@ -64,12 +64,22 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
     for index in ids:
         if not 0 <= index < len(tokenizer) or index in (PAD_ID, BOS_ID):
             raise UserError(
-                f"A translation cannot contain token {quote_untrusted(index)}; give ids of the vocabulary."
+                Sentence(
+                    "A translation cannot contain token {token}; give ids of the vocabulary.",
+                    token=quote_untrusted(index),
+                )
             )
     if EOS_ID in ids[:-1]:
-        raise UserError("The given translation continues after its </s>; end it there.")
+        raise UserError(Sentence("The given translation continues after its </s>; end it there."))
     if len(ids) > MAX_TARGET_TOKENS:
-        raise _too_long("given translation", len(ids), MAX_TARGET_TOKENS)
+        raise TooLongError(
+            Sentence(
+                "The given translation has {tokens} tokens; the limit is {limit}. "
+                "Split it into shorter ones.",
+                tokens=len(ids),
+                limit=MAX_TARGET_TOKENS,
+            )
+        )
     return ids
 
 
@@ -96,10 +106,18 @@ def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int)
     if ids and not pieces:
         return UserError(NOTHING)
     if all(piece in (UNK, SPACE) for piece in pieces):
-        reads = language(checkpoint.info)
-        return UserError(f"The model knows none of these characters; it reads {reads}.")
+        reads = Sentence(language(checkpoint.info))
+        return UserError(
+            Sentence("The model knows none of these characters; it reads {language}.", language=reads)
+        )
     if len(ids) >= max_tokens:
-        return _too_long("sentence", len(ids) + 1, max_tokens)
+        return TooLongError(
+            Sentence(
+                "The sentence has {tokens} tokens; the limit is {limit}. Split it into shorter ones.",
+                tokens=len(ids) + 1,
+                limit=max_tokens,
+            )
+        )
     return None
 
 
@@ -108,12 +126,11 @@ def _too_many_characters(text: str, max_tokens: int) -> UserError | None:
     if len(text) <= most:
         return None
     return TooLongError(
-        f"The text has {len(text):,} characters; the limit is {most:,}. Translate one sentence of at most "
-        f"{max_tokens} tokens at a time."
-    )
-
-
-def _too_long(subject: str, tokens: int, limit: int) -> TooLongError:
-    return TooLongError(
-        f"The {subject} has {tokens} tokens; the limit is {limit}. Split it into shorter ones."
+        Sentence(
+            "The text has {length:,} characters; the limit is {most:,}. Translate one sentence of at most "
+            "{tokens} tokens at a time.",
+            length=len(text),
+            most=most,
+            tokens=max_tokens,
+        )
     )

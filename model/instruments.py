@@ -12,7 +12,7 @@ from functools import lru_cache
 from model.analysis.examples import Survey
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.decoding.search import SearchOptions
-from model.errors import UserError
+from model.errors import Sentence, UserError
 from model.inputs import NOTHING
 from model.results import AblationResult, Head, Translation
 from model.translator import Translator
@@ -50,7 +50,7 @@ def _mean(translator: Translator, sentences: tuple[str, ...]) -> tuple[HeadOutpu
         if not isinstance(ids, UserError)
     ]
     if not pairs:
-        raise UserError("The model can read none of these sentences; give others.")
+        raise UserError(Sentence("The model can read none of these sentences; give others."))
     model = translator.checkpoint.model
     return mean_outputs(head_outputs(model, *pair) for pair in pairs), len(pairs)
 

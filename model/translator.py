@@ -20,7 +20,7 @@ from model.decoding.compilation import COMPILATION
 from model.decoding.compiled import Steps
 from model.decoding.engine import EncodedSource, Engine, greedy_start
 from model.decoding.search import Candidate, SearchOptions, length_penalty
-from model.errors import TooLongError, UserError
+from model.errors import Sentence, TooLongError, UserError
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
 from model.network.transformer import HeadGates
 from model.results import (
@@ -128,7 +128,7 @@ class Translator(OnHub):
         if isinstance(target, str) and ids:
             ids.append(EOS_ID)
         if not ids:
-            raise UserError("There is no translation to score; give one.")
+            raise UserError(Sentence("There is no translation to score; give one."))
         started = time.perf_counter()
         source = self.engine.encode(self._source(text), gates)
         encoded = time.perf_counter()
@@ -260,16 +260,21 @@ class Translator(OnHub):
         unknown = [t.text for t in source if t.special and t.word is not None]
         if unknown:
             listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
-            found.append(f"The model does not know {listed} and reads it as <unk>.")
+            found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
         codes = self.checkpoint.info.target_languages
         if codes and source[0].piece not in codes:
-            found.append(f"Begin the sentence with the code of a target language, such as {codes[0]}.")
-        if hypothesis.log_probability / len(hypothesis.ids) < UNSURE:
             found.append(
-                f"The model is unsure of this translation; it reads {language(self.checkpoint.info)}."
+                Sentence(
+                    "Begin the sentence with the code of a target language, such as {code}.", code=codes[0]
+                )
+            )
+        if hypothesis.log_probability / len(hypothesis.ids) < UNSURE:
+            reads = Sentence(language(self.checkpoint.info))
+            found.append(
+                Sentence("The model is unsure of this translation; it reads {language}.", language=reads)
             )
         if hypothesis.ids[-1] != EOS_ID:
-            found.append("The translation was cut at the length limit.")
+            found.append(Sentence("The translation was cut at the length limit."))
         return tuple(found)
 
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
@@ -340,7 +345,7 @@ class Translator(OnHub):
         own = self._hypothesis(Candidate(tuple(target), total, score, steps.log_probabilities))
         notices = self.notices(record.source, own) if n_prefix < len(target) else ()
         if UNK_ID in target:
-            notices += ("The given translation has characters that the model reads as <unk>.",)
+            notices += (Sentence("The given translation has characters that the model reads as <unk>."),)
         info = self.checkpoint.info
         return Translation(
             source_text=normalise(text),

@@ -13,7 +13,7 @@ import numpy as np
 from model import Translator
 from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from model.errors import UserError
+from model.errors import Sentence, UserError
 from model.files import write_json
 from model.inputs import language
 from model.instruments import MAX_SAMPLE
@@ -28,9 +28,11 @@ CARD = "README.md"
 Choices = list[tuple[str, str]]  # (value, text) each
 NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
 OF_TRAINING = (PROBES, METRICS)  # for the panel Training
-NO_TRAINING = "This model came without a record of its training."
-NOT_TRAINED_HERE = "This model was imported: this project did not train it and has no record of its training."
-NO_CURVES = "The curves of this training are missing or cannot be read."
+NO_TRAINING = Sentence("This model came without a record of its training.")
+NOT_TRAINED_HERE = Sentence(
+    "This model was imported: this project did not train it and has no record of its training."
+)
+NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 PERCENT = 99.9  # of the training sentences are within the range
@@ -105,7 +107,7 @@ def is_imported(translator: Translator) -> bool:
     return bool(translator.checkpoint.info.origin)
 
 
-def no_training(translator: Translator) -> str:
+def no_training(translator: Translator) -> Sentence:
     """Return what to say of a model without a record of its training."""
     return NOT_TRAINED_HERE if is_imported(translator) else NO_TRAINING
 
@@ -168,7 +170,9 @@ def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
         [(name, each.title) for name, each in translators.items() if is_imported(each) == other]
         for other in (False, True)
     )
-    groups = [("Trained here", ours), ("Imported", imported)] if imported else [("", ours)]
+    groups = (
+        [(Sentence("Trained here"), ours), (Sentence("Imported"), imported)] if imported else [("", ours)]
+    )
     return [(heading, models) for heading, models in groups if models]
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from model.files import write_atomically
 from model.results import KINDS, Translation
 from viz.payload import to_json
-from viz.viewer import script, style
+from viz.viewer import ENGLISH, catalogues, script, style
 
 DOCUMENT = """<!doctype html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta charset="utf-8">
@@ -44,6 +44,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.body.classList.toggle('dark', dark.matches);
 dark.addEventListener('change', follow);
 follow();
+Headlight.speak({language}, {texts});
 Headlight.mount(document.querySelector('.headlight'), {{ address: {address} }})
   .show(JSON.parse(document.getElementById('payload').textContent), {{ view: {view} }});
 """
@@ -55,24 +56,41 @@ POLICY = (
 
 
 # How to get from the file, which has no model, to a page that has one.
-OPEN_PAGE = '<a href="{link}">Open this in Headlight</a>'
+OPEN_PAGE = "Open this in Headlight"
 START_PAGE = "This file has no model. To try more, run “make app” and translate the sentence there."
 LONGEST_SLUG = 40  # characters of a sentence in the name of its file
 
 
-def document(payload: Mapping[str, Any], address: bool = True, view: str = "", origin: str = "") -> str:
+def document(
+    payload: Mapping[str, Any],
+    address: bool = True,
+    view: str = "",
+    origin: str = "",
+    language: str = ENGLISH,
+) -> str:
     """Return the HTML file as text.
 
     With `address`, the file's address follows the view. `view` is the address of the view on which the file
-    opens, `origin` that of the page from which it was exported.
+    opens, `origin` that of the page from which it was exported. `language` is the code of the language that
+    the file speaks; it holds no other. An unknown one becomes English.
     """
+    texts = catalogues().get(language, {})
     look, code = style("viewer.css", "panels.css"), script()
-    start = START.format(address="true" if address else "false", view=to_json(view or None))
+    start = START.format(
+        address="true" if address else "false",
+        view=to_json(view or None),
+        language=to_json(language if texts else ENGLISH),
+        texts=to_json(texts),
+    )
     web = origin.startswith(("http://", "https://"))
-    opening = OPEN_PAGE.format(link=html.escape(origin + view)) if web else START_PAGE
+    opening = texts.get(START_PAGE, START_PAGE)
+    if web:
+        label = html.escape(texts.get(OPEN_PAGE, OPEN_PAGE))
+        opening = f'<a href="{html.escape(origin + view)}">{label}</a>'
     policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
     return DOCUMENT.format(
         policy=policy,
+        language=language if texts else ENGLISH,
         look=look,
         code=code,
         start=start,
@@ -115,14 +133,18 @@ def npz(translation: Translation) -> bytes:
 
 
 def files(
-    translation: Translation, payload: Mapping[str, Any], view: str = "", origin: str = ""
+    translation: Translation,
+    payload: Mapping[str, Any],
+    view: str = "",
+    origin: str = "",
+    language: str = ENGLISH,
 ) -> dict[str, bytes]:
-    """Return the three files of a record by name; see `document` for `view` and `origin`."""
+    """Return the three files of a record by name; see `document` for the other arguments."""
     model, sentence = slug(payload["model"]["name"]), slug(payload["source_text"])
     return {
-        f"headlight-{model}{_head(view)}-{sentence}.html": document(payload, view=view, origin=origin).encode(
-            "utf-8"
-        ),
+        f"headlight-{model}{_head(view)}-{sentence}.html": document(
+            payload, view=view, origin=origin, language=language
+        ).encode("utf-8"),
         f"headlight-{model}-{sentence}.json": to_json(payload).encode("utf-8"),
         f"headlight-{model}-{sentence}.npz": npz(translation),
     }

@@ -27,7 +27,7 @@ from model.analysis.examples import N_PAIRS, Survey
 from model.analysis.faithfulness import removal_curves
 from model.analysis.lens import lens
 from model.decoding.progress import report
-from model.errors import UserError, quote_untrusted
+from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import check_head
 from model.results import KINDS, AttentionRecord, Head, Token
@@ -124,7 +124,7 @@ def link_values(
     if head is not None:
         check_head(translator.checkpoint.model.config, head)
         if head.kind != "cross":
-            raise UserError("Only a head of cross-attention links words; choose one.")
+            raise UserError(Sentence("Only a head of cross-attention links words; choose one."))
         methods += [("head", word_links(record, head, shifted)) for shifted in (False, True)]
     reference = parse_gold(gold, first=0) if gold.strip() else None
 
@@ -167,9 +167,9 @@ def survey_values(
     for done, (place, result) in enumerate(
         survey_sentences(translator, sentences, beam_size, length_penalty), start=1
     ):
-        report(f"{done} of {len(sentences)} sentences")
+        report(Sentence("{done} of {count} sentences", done=done, count=len(sentences)))
         if isinstance(result, UserError):
-            skipped.append([place, str(result)])
+            skipped.append([place, said(result)])
         else:
             found.add(result.attention, place)
             records[place] = result.attention

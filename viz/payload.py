@@ -30,6 +30,7 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
 )
+from model.errors import said
 from model.languages import join_code
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
@@ -79,6 +80,7 @@ def encode(
         ],
         "hypotheses": [encode_hypothesis(one) for one in translation.hypotheses],
         "notices": list(translation.notices),
+        "said": [said(notice) for notice in translation.notices],
         "timings": {phase: round(float(value), 3) for phase, value in translation.timings.items()},
         "masks": MASKS,
         "definitions": DEFINITIONS,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.decoding.progress import report
+from model.errors import Sentence
 from model.network.attention import KeyValue
 from model.network.layers import DecoderLayer
 from model.network.masks import causal_mask
@@ -40,7 +41,7 @@ def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tenso
     tokens = min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary)
     size = max(1, tokens // max(source.shape[1], target.shape[1]))
     for start in range(0, len(heads), size):
-        report(f"{start} of {len(heads)} heads")
+        report(Sentence("{done} of {count} heads", done=start, count=len(heads)))
         part = heads[start : start + size]
         for (kind, layer, head), value in zip(part, _changes(model, source, target, part), strict=True):
             getattr(values, kind)[layer, head] = value

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.analysis.measures import source_focus
-from model.errors import UserError, quote_untrusted
+from model.errors import Sentence, UserError, quote_untrusted
 from model.results import AttentionRecord, Head, Token
 
 Link = tuple[int, int]  # source word, target word, both counted from 0
@@ -111,7 +111,9 @@ def parse_gold(line: str, first: int = 1) -> GoldAlignment:
     for link in line.split():
         match = re.fullmatch(r"([0-9]{1,6})([-p])([0-9]{1,6})", link)
         if match is None:
-            raise UserError(f"{quote_untrusted(link)} is not a valid link; write 3-4 or 3p4.")
+            raise UserError(
+                Sentence("{link} is not a valid link; write 3-4 or 3p4.", link=quote_untrusted(link))
+            )
         source, target = int(match[1]) - first, int(match[3]) - first
         if source < 0 or target < 0:
             raise UserError(f"“{link}” names word 0; count words from 1.")
@@ -210,8 +212,14 @@ def sentence_error(found: frozenset[Link], gold: GoldAlignment, record: Attentio
     for source, target in sorted(gold.possible):
         if source >= sizes[0] or target >= sizes[1]:
             raise UserError(
-                f"The link {source}-{target} is outside the sentence; its words are 0 to {sizes[0] - 1}, and "
-                f"those of the translation 0 to {sizes[1] - 1}."
+                Sentence(
+                    "The link {source}-{target} is outside the sentence; its words are 0 to {last_source}, "
+                    "and those of the translation 0 to {last_target}.",
+                    source=source,
+                    target=target,
+                    last_source=sizes[0] - 1,
+                    last_target=sizes[1] - 1,
+                )
             )
     return alignment_error_rate([found], [gold])
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from model.analysis.trace import Attending, Stack, trace
 from model.config import ModelConfig
-from model.errors import UserError
+from model.errors import Sentence, UserError
 from model.network.transformer import HeadGates, Replacement, Transformer
 from model.results import KINDS, Head
 
@@ -106,9 +106,15 @@ def intervention(
         changed = torch.arange(n_rows, device=outputs.device) < known
         if row is not None:
             if not 0 <= row < known:
-                raise UserError(f"There is no row {row} to replace; rows go from 0 to {known - 1}.")
+                raise UserError(
+                    Sentence(
+                        "There is no row {row} to replace; rows go from 0 to {last}.", row=row, last=known - 1
+                    )
+                )
             changed &= torch.arange(n_rows, device=outputs.device) == row
         replacements[kind] = Replacement(outputs, changed)
     if row is not None and len({kind == "encoder" for kind in replacements}) > 1:
-        raise UserError("A row belongs to the source or to the translation; choose heads of one of them.")
+        raise UserError(
+            Sentence("A row belongs to the source or to the translation; choose heads of one of them.")
+        )
     return HeadGates(*gates, replacements=replacements)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.errors import Sentence
 from model.results import BeamNode, NodeStatus, Token
 
-PREFIX, IN_BEAM = "given by the prefix", "one of the best of its step"
-ENDED, CUT = "ended", "cut at the length limit"
-OUTSCORED, NARROWED = "others had better scores", "fewer places were left in the beam"
-HOPELESS = "its score could not become the best"
+PREFIX, IN_BEAM = Sentence("given by the prefix"), Sentence("one of the best of its step")
+ENDED, CUT = Sentence("ended"), Sentence("cut at the length limit")
+OUTSCORED, NARROWED = Sentence("others had better scores"), Sentence("fewer places were left in the beam")
+HOPELESS = Sentence("its score could not become the best")
 
 
 class BeamTree:

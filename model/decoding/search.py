@@ -15,7 +15,7 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.progress import report
 from model.decoding.step_decoder import IncrementalDecoder
-from model.errors import UserError
+from model.errors import Sentence, UserError
 from model.network.masks import padding_mask
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -112,7 +112,7 @@ def search(
         for step, tokens in enumerate(prefix.unbind(1)):
             beam.append_prefix(logits[:, step].float(), tokens)
     while beam.sentences:
-        report(f"{beam.length} tokens so far")
+        report(Sentence("{count} tokens so far", count=beam.length))
         rows = beam.extend(decoder.step(beam.last))
         kept = beam.drop_finished()
         if kept is not None:

@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.errors import UserError
+from model.errors import Sentence, UserError
 from model.files import open_tensors, write_atomically
 from model.results import KINDS, AttentionRecord
 from model.storage.checkpoint import load_tokenizers
@@ -129,9 +129,18 @@ class Probes:
     def _find(self, step: int, sentence: int) -> Probe:
         if step not in self.measured:
             steps = ", ".join(map(str, self.steps))
-            raise UserError(f"There is no probe of step {step}; choose one of {steps}.")
+            raise UserError(
+                Sentence("There is no probe of step {step}; choose one of {steps}.", step=step, steps=steps)
+            )
         if not 0 <= sentence < len(self.sentences):
-            raise UserError(f"There is no sentence {sentence}; choose one of 0 to {len(self.sentences) - 1}.")
+            last = len(self.sentences) - 1
+            raise UserError(
+                Sentence(
+                    "There is no sentence {sentence}; choose one of 0 to {last}.",
+                    sentence=sentence,
+                    last=last,
+                )
+            )
         return self.measured[step][sentence]
 
     def _target_ids(self, pair: ProbePair) -> list[int]:

@@ -98,10 +98,12 @@ class Visitor:
         self.contexts: list[BrowserContext] = []
         self.trouble: list[str] = []
 
-    def page(self, width: int = 1440, scheme: Literal["light", "dark"] = "light") -> Page:
+    def page(
+        self, width: int = 1440, scheme: Literal["light", "dark"] = "light", locale: str = "en-US"
+    ) -> Page:
         """A page that has not gone anywhere yet."""
         size = {"width": width, "height": 900}
-        context = self.browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+        context = self.browser.new_context(viewport=size, color_scheme=scheme, locale=locale)  # type: ignore[arg-type]
         context.set_default_timeout(30_000)
         context.add_init_script(SEEN)
         self.contexts.append(context)

@@ -13,6 +13,7 @@ from model import Translator
 from tests.browser.static_site import Visitor, expect_translation, served, submit, translators, write
 from viz.payload import encode
 from viz.static.site import portable
+from viz.viewer import catalogues
 
 pytestmark = pytest.mark.browser
 
@@ -84,6 +85,31 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     expect(other).to_have_text(models["de-en"].translate(same).text, timeout=30_000)
     own = page.get_by_label("Tokens", exact=True).locator(".hl-translation")
     expect(own).to_have_text(models["reverse"].translate(same).text)
+def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, models):
+    arrived: dict[str, int] = {}
+    page = visitor.page(locale="de-CH")
+    page.on("response", lambda one: arrived.update({one.url: int(one.headers.get("content-length", 0))}))
+    page.goto(address)
+    expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
+    later = ("models/", "engine.js", "offline.js", "blob:")
+    first = {url: size for url, size in arrived.items() if not any(part in url for part in later)}
+    assert [url.rsplit("/", 1)[1] for url in first if "locales" in url] == ["de.deflate"]
+    assert 0 < sum(first.values()) < FIRST_PICTURE
+    page.get_by_label("Satz", exact=True).fill(" ")
+    page.get_by_role("button", name="Übersetzen").click()
+    nothing = catalogues()["de"]["There is nothing to translate; type a sentence."]
+    expect(page.get_by_role("alert").locator("span")).to_have_text(nothing)
+    page.get_by_label("Sprache", exact=True).select_option("it")
+    expect(page.get_by_role("tab", name="Testa")).to_be_visible()
+
+
+def test_an_export_in_german_stays_german(visitor, models, tmp_path):
+    payload = encode(models["reverse"].translate("lantern"), "reverse")
+    (tmp_path / "export.html").write_text(portable(models["reverse"], payload, language="de"), "utf-8")
+    page = visitor.page(locale="fr-FR")
+    page.goto((tmp_path / "export.html").as_uri())
+    expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
+    assert page.locator("#hl-language option").all_inner_texts() == ["English", "Deutsch"]
 
 
 def test_a_model_is_fetched_when_it_is_chosen(visitor, address, models):

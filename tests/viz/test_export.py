@@ -16,6 +16,8 @@ import viz
 from tests.viz.fakes import FakeTranslator, random_translation
 from viz import __main__ as command
 from viz import export, payload
+from viz.payload import to_json
+from viz.viewer import catalogues
 
 NASTY = ["</script><script>alert(1)</script>", "<img", "onerror=alert(1)>", "{{braces}}", "</title>"]
 
@@ -135,3 +137,14 @@ def test_the_command_ends_with_one_sentence_when_there_is_no_such_model(tmp_path
     monkeypatch.setattr("sys.argv", ["viz", "export", "--models", str(tmp_path), "Guten Tag"])
     with pytest.raises(SystemExit, match="There is no model directory"):
         command.main()
+
+
+def test_the_file_speaks_the_language_of_its_page_and_holds_no_other():
+    data = payload.encode(random_translation(["Hallo"], ["hello"]), "de-en")
+    english, german = export.document(data), export.document(data, language="de")
+    assert '<html lang="de">' in german
+    assert catalogues()["de"][export.START_PAGE] in german
+    assert catalogues()["fr"][export.START_PAGE] not in german
+    assert catalogues()["de"][export.START_PAGE] not in english
+    assert len(german) - len(english) < 1.1 * len(to_json(catalogues()["de"]))
+    assert export.document(data, language="xx") == english

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from model.errors import UserError, quote_untrusted
+from model.errors import UserError, quote_untrusted, said
 from viz.server.scheduler import BUSY, RefusedError, Scheduler
 
 MAX_UNREAD = 64  # calls that no client reads yet; a further one replaces the oldest
@@ -109,10 +109,12 @@ def viewer_functions(scheduler: Scheduler) -> list[Callable[[Any], Awaitable[Res
         try:
             return Response(await scheduler.ask(request), media_type="application/json")
         except RefusedError as refusal:
-            return JSONResponse({"error": str(refusal)}, 503 if scheduler.is_stopping else 200)
+            answer = {"error": str(refusal), "said": said(refusal)}
+            return JSONResponse(answer, 503 if scheduler.is_stopping else 200)
 
     async def queue_position(request: Any) -> Response:
-        return JSONResponse(scheduler.queue_position(request))
+        position = scheduler.queue_position(request)
+        return JSONResponse(said(position) if isinstance(position, str) else position)
 
     async def cancel(request: Any) -> Response:
         scheduler.cancel(request)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from model import Translator
-from model.errors import UserError, quote_untrusted
+from model.errors import Sentence, UserError, quote_untrusted, said
 from viz.server import validation
 from viz.server.handlers import HANDLERS, estimate_seconds, find_handler
 
-UNEXPECTED = "This is an error of the server, and its log says more. The last result is kept; try again."
+UNEXPECTED = Sentence(
+    "This is an error of the server, and its log says more. The last result is kept; try again."
+)
 
 USUAL_WEIGHTS = 9_400_000  # of the model de-en, whose speed the estimates are about
 
@@ -34,23 +36,29 @@ class Backend:
         return estimate_seconds(request, max(1.0, weights / USUAL_WEIGHTS))
 
     def answer(self, request: object) -> dict[str, Any]:
-        """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence}."""
+        """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence, "said": ...}."""
         try:
             handler = find_handler(request)
             if handler is None:
-                raise UserError(f"“do” must be one of: {', '.join(HANDLERS)}.")
+                raise UserError(Sentence("“do” must be one of: {names}.", names=", ".join(HANDLERS)))
             return {"answer": handler.work(*self._read(handler.request, request))}
         except UserError as error:
-            return {"error": str(error)}
+            return {"error": str(error), "said": said(error)}
         except Exception:
             logger.exception("answer")
-            return {"error": UNEXPECTED}
+            return {"error": UNEXPECTED, "said": said(UNEXPECTED)}
 
     def _read(self, kind: type[R], request: object) -> tuple[Translator, R]:
         checked = validation.read(kind, request)
         if checked.model not in self.translators:
             known = ", ".join(self.translators) or "none"
-            raise UserError(f"There is no model {quote_untrusted(checked.model)}; choose one of: {known}.")
+            raise UserError(
+                Sentence(
+                    "There is no model {name}; choose one of: {known}.",
+                    name=quote_untrusted(checked.model),
+                    known=known,
+                )
+            )
         translator = self.translators[checked.model]
         if checked.target_code:
             _check_code(checked, translator.checkpoint.info.target_languages)
@@ -60,8 +68,13 @@ class Backend:
 
 def _check_code(request: validation.Request, known: Sequence[str]) -> None:
     if request.target_code not in known:
-        some = f"choose one of its codes, such as {known[0]}" if known else "leave out “target_code”"
-        raise UserError(
-            f"{quote_untrusted(request.model)} has no target language "
-            f"{quote_untrusted(request.target_code)}; {some}."
-        )
+        names = {"model": quote_untrusted(request.model), "code": quote_untrusted(request.target_code)}
+        if known:
+            raise UserError(
+                Sentence(
+                    "{model} has no target language {code}; choose one of its codes, such as {first}.",
+                    first=known[0],
+                    **names,
+                )
+            )
+        raise UserError(Sentence("{model} has no target language {code}; leave out “target_code”.", **names))

@@ -54,6 +54,15 @@ list.addEventListener('change', () => {
 """
 
 
+def language_picker(**arguments: Any) -> gr.HTML:
+    """Return the list of languages; viz/viewer/page.js fills it before the first translation."""
+    return gr.HTML(
+        html_template='<select aria-label="Language"></select>',
+        apply_default_css=False,
+        **arguments,
+    )
+
+
 def picker(groups: Sequence[tuple[str, Choices]], value: str, **arguments: Any) -> gr.HTML:
     """Return a list of models, (name, title) each, in groups with a heading.
 

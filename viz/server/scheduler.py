@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 
 from model.decoding.progress import WorkCancelled, listening
-from model.errors import UserError
+from model.errors import Sentence, UserError, said
 from viz.payload import to_json
 from viz.server.handlers import estimate_seconds, find_handler
 
@@ -41,10 +41,10 @@ MAX_WAITING = 60  # estimated seconds of work that wait for one worker; further 
 STUCK_SECONDS = 60  # the longest request of the largest model takes less
 MAX_CACHED = 32 * 2**20  # bytes of responses: some hundred translations
 MAX_RESPONSE = 64 * 2**20  # bytes; the record of the largest model and the longest sentence has 58 MB
-BUSY = "Many people are asking at once; try again in a moment."
-STOPPING = "The server is stopping; try again in a moment."
-CANCELLED = "This request was cancelled."
-TOO_LARGE = "The answer is too large to send; shorten the sentence."
+BUSY = Sentence("Many people are asking at once; try again in a moment.")
+STOPPING = Sentence("The server is stopping; try again in a moment.")
+CANCELLED = Sentence("This request was cancelled.")
+TOO_LARGE = Sentence("The answer is too large to send; shorten the sentence.")
 
 
 class RefusedError(UserError):
@@ -316,7 +316,7 @@ class Scheduler:
             return None
         response, is_answer = done
         if len(response) > MAX_RESPONSE:
-            return _encoded({"error": TOO_LARGE})
+            return _encoded({"error": TOO_LARGE, "said": said(TOO_LARGE)})
         handler = find_handler(request)
         if is_answer and handler and handler.is_cached:
             self.cache.put(key, response)

@@ -69,6 +69,7 @@ Text = Annotated[
 Address = Annotated[
     str, Field(max_length=MAX_ADDRESS, description=f"text of at most {MAX_ADDRESS:,} characters")
 ]
+Language = Annotated[str, Field(max_length=8, description="the code of a language, such as de")]
 Sentences = Annotated[list[Text], AfterValidator(_check_total)]
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
@@ -214,20 +215,26 @@ class TrainingStepRequest(TrainingSentenceRequest):
 
 
 class PortableRequest(Request):
-    """Asks for a page with the model; `view` is the address of the view on which it opens."""
+    """Asks for a page with the model.
+
+    `view` is the address of the view on which it opens, `language` the code of the language that it speaks.
+    """
 
     view: Address = ""
+    language: Language = "en"
 
 
 class ExportRequest(PrefixRequest):
     """Asks for the files of a record.
 
-    `address` is that of the page, for the API calls. `view` is that of the view on which the HTML file opens.
+    `address` is that of the page, for the API calls. `view` is that of the view on which the HTML file opens,
+    `language` the code of the language that the file speaks.
     """
 
     heads: Heads
     address: Text
     view: Address = ""
+    language: Language = "en"
 
 
 R = TypeVar("R", bound=Request)

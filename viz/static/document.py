@@ -35,6 +35,7 @@ DOCUMENT = """<!doctype html>
 </div>
 </div>
 <button type="button" id="hl-theme" class="hl-quiet">Light or dark</button>
+<div id="hl-language"><select aria-label="Language"></select></div>
 </div>
 <form id="hl-sentence-row">
 <div id="hl-sentence"><div class="input-container">
@@ -65,10 +66,15 @@ DOCUMENT = """<!doctype html>
 START = """
 const content = (id) => document.getElementById(id)?.textContent ?? null;
 const json = async (id, address) => JSON.parse(content(id) ?? (await (await fetch(address)).text()));
+const inflated = async (address) => {
+  const inflating = (await fetch(address)).body.pipeThrough(new DecompressionStream('deflate'));
+  return new Response(inflating).text();
+};
 Headlight.startSite(JSON.parse(content('site')), {
   engine: async () => content('engine') ?? (await fetch('engine.js')).text(),
   embedded: (name) => JSON.parse(content(`files-${name}`)),
   stored: (name) => json(`stored-${name}`, `models/${encodeURIComponent(name)}/stored.json`),
+  texts: async (code) => JSON.parse(content(`texts-${code}`) ?? await inflated(`locales/${code}.deflate`)),
 }).finally(() => location.protocol.startsWith('http') && navigator.serviceWorker?.register('offline.js'));
 """
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;

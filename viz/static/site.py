@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from viz.about import (
 from viz.payload import encode, to_json
 from viz.static.document import document, engine
 from viz.static.settings import settings
+from viz.viewer import ENGLISH, catalogues
 from viz.viewer import HERE as VIEWER
 
 CARD = """---
@@ -59,28 +61,37 @@ def write_site(
     stored = {name: _first_example(named[name], texts[0]) for name, texts in sentences.items() if texts}
     site = page_values(named, translators[0].name, sentences, captions) | _site(named, stored, assets)
     if single:
-        page = document(site, _inside(translators, stored), single=True)
+        inside = _inside(translators, stored) | _texts(site["languages"])
+        page = document(site, inside, single=True)
         (folder / "headlight.html").write_text(page, "utf-8")
         return
     first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
     (folder / "index.html").write_text(document(site, first, single=False), "utf-8")
     (folder / "engine.js").write_text(engine(), "utf-8")
     shutil.copy(VIEWER / "offline.js", folder)
+    (folder / "locales").mkdir()
+    for code, texts in catalogues().items():  # compressed, because the first picture waits for one
+        (folder / "locales" / f"{code}.deflate").write_bytes(zlib.compress(to_json(texts).encode(), 9))
     (folder / "README.md").write_text(CARD, "utf-8")
     for translator in translators:
         _copy(translator, folder / "models" / translator.name, stored.get(translator.name))
 
 
-def portable(translator: Translator, payload: Mapping[str, Any], view: str = "") -> str:
+def portable(
+    translator: Translator, payload: Mapping[str, Any], view: str = "", language: str = ENGLISH
+) -> str:
     """Return a page with this translation and its model, which goes on translating without a connection.
 
-    `payload` is the model's own translation, without given tokens. `view` is the address of the view to open.
+    `payload` is the model's own translation, without given tokens. `view` is the address of the view to open,
+    `language` the code of the language that the page speaks; it holds that one and English.
     """
     stored = {translator.name: _untimed(payload)}
     named = {translator.name: translator}
     page = page_values(named, translator.name, {translator.name: [payload["source_text"]]}, {})
-    site = page | _site(named, stored) | {"view": view or _address_of(payload)}
-    return document(site, _inside([translator], stored), single=True)
+    languages = [language] if language in catalogues() else []
+    own = {"view": view or _address_of(payload), "languages": languages, "language": language}
+    site = page | _site(named, stored) | own
+    return document(site, _inside([translator], stored) | _texts(languages), single=True)
 
 
 def _site(
@@ -92,6 +103,7 @@ def _site(
         "models": {name: identity_of(each) | _files(each) for name, each in translators.items()},
         "stored": {name: _task_of(each) for name, each in stored.items()},
         "settings": settings(),
+        "languages": list(catalogues()),
     }
 
 
@@ -103,6 +115,11 @@ def _inside(
         **{f"files-{each.name}": _contents(each) for each in translators},
         **{f"stored-{name}": payload for name, payload in stored.items()},
     }
+
+
+def _texts(languages: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The catalogues that the document holds, by the ids of their elements."""
+    return {f"texts-{code}": catalogues()[code] for code in languages}
 
 
 def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +189,7 @@ def _copy(translator: Translator, folder: Path, stored: Mapping[str, Any] | None
 
 def _clear(folder: Path) -> None:
     """Remove a former page. Raises UserError if the folder has anything else."""
-    ours = {"index.html", "engine.js", "offline.js", "README.md", "headlight.html", "models"}
+    ours = {"index.html", "engine.js", "offline.js", "README.md", "headlight.html", "models", "locales"}
     if folder.exists():
         if others := sorted({path.name for path in folder.iterdir()} - ours):
             raise UserError(f"{folder} has {others[0]}, which is not of this page; name an empty folder.")

@@ -6,19 +6,24 @@ a server. That page also has the engine, which runs the model in a Worker: a scr
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from posixpath import dirname, normpath
+from typing import Any
+
+from viz.payload import to_json
 
 HERE = Path(__file__).parent
-VIEWER = ("viewer.js", "page.js")  # the modules whose exports are `window.Headlight`
+ENGLISH = "en"  # the language of the code, without a catalogue
+VIEWER = ("viewer.js", "page.js", "locales/language.js")  # the modules whose exports are `window.Headlight`
 SITE = (*VIEWER, "site.js")  # for the page without a server
 ENGINE = ("engine/worker.js",)  # for the Worker
 
-_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
-_INDENT = re.compile(r"^ +", re.MULTILINE)
+# Comments and indentation, a fifth of what a visitor would get. No text of the viewer goes over two lines.
+_SPARED = re.compile(r"^ *//.*\n|(?<=[;,{(\[\])}]) +// .*$|^ +", re.MULTILINE)
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '(\.[\w./]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
@@ -58,9 +63,14 @@ def script(entries: tuple[str, ...] = VIEWER) -> str:
 def _as_function(name: str, text: str) -> str:
     exported = ", ".join(found[1] for found in _EXPORT.findall(text))
     text = _IMPORT.sub(lambda found: f"const {found[1]} = modules['{_resolve(name, found[2])}'];", text)
-    # Comments are a sixth of what a visitor would get, and the space before lines is a twentieth.
-    body = _INDENT.sub("", _COMMENT.sub("", _EXPORT.sub(r"\1", text)))
+    body = _SPARED.sub("", _EXPORT.sub(r"\1", text))
     return f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
+
+
+@cache
+def catalogues() -> dict[str, dict[str, Any]]:
+    """Return the texts of each language but English, by its code: translations by their English texts."""
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("locales/*.json"))}
 
 
 @cache
@@ -70,6 +80,7 @@ def style(*names: str) -> str:
 
 
 def head(*styles: str) -> str:
-    """Return the named style sheets and the script as elements for the head of a page."""
+    """Return the named style sheets, the script and all languages as elements for the head of a page."""
     sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
-    return f"{sheet}<script>\n{script()}</script>\n"
+    languages = f"Headlight.useLanguages({to_json(catalogues())});\n"
+    return f"{sheet}<script>\n{script()}{languages}</script>\n"

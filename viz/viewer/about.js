@@ -4,15 +4,16 @@
 import { element, nameInvisible } from './core/dom.js';
 import { aboutModel } from './core/store.js';
 import { note } from './core/widgets.js';
+import { say, localNumber } from './locales/language.js';
 
 // Returns { dialog, open }.
 export function createAbout(store) {
   const body = element('dl', { class: 'hl-about' });
   const origin = element('div');
   const title = element('h2');
-  const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
+  const close = element('button', { type: 'submit', class: 'hl-button' }, say('Close'));
   const form = element('form', { method: 'dialog' }, close);
-  const dialog = element('dialog', { class: 'hl-help', 'aria-label': 'About' }, title, origin, body, form);
+  const dialog = element('dialog', { class: 'hl-help', 'aria-label': say('About') }, title, origin, body, form);
   const open = () => {
     const state = store.get();
     if (!state.record) return;
@@ -20,24 +21,30 @@ export function createAbout(store) {
     const about = aboutModel(state);
     const lines = linesOf(about);
     origin.replaceChildren(...(about.origin ? [note(importedFrom(about.origin))] : []));
-    body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, 'This model came without a card.')]));
+    body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, say('This model came without a card.'))]));
     dialog.showModal();
   };
   return { dialog, open };
 }
 
 function importedFrom(origin) {
-  return `Imported from ${nameInvisible(origin)}. This project did not train the model and has not measured how good it is.`;
+  return say('Imported from {origin}. This project did not train the model and has not measured how good it is.', {
+    origin: nameInvisible(origin),
+  });
 }
 
 function linesOf({ card = [], trained, study }) {
   const lines = [...card];
   if (trained)
     lines.push([
-      'training sentences',
-      `almost all have at most ${trained.tokens} tokens, and ${trained.pieces} tokens a word`,
+      say('training sentences'),
+      say('almost all have at most {tokens} tokens, and {pieces} tokens a word', {
+        tokens: trained.tokens,
+        pieces: localNumber(String(trained.pieces)),
+      }),
     ]);
-  if (study) lines.push(['study of the heads', `measured over ${study.sentences} sentences`]);
+  if (study)
+    lines.push([say('study of the heads'), say('measured over {count} sentences', { count: study.sentences })]);
   return lines.flatMap(([name, value]) => [
     element('dt', {}, nameInvisible(name)),
     element('dd', {}, nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'))),

@@ -8,6 +8,7 @@ import { keep } from './core/modes.js';
 import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
 import { CHOICES, differs, goHome, sameSpot } from './core/store.js';
+import { otherLanguageOf } from './locales/language.js';
 
 // Whether there is another record or another choice.
 export function hasChanged(state, before) {
@@ -36,10 +37,11 @@ export function createAddress(server, translateAddress) {
     if (opening === 0 && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
   });
   window.addEventListener('hashchange', () => {
+    if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
-    if (!home.record || location.hash === toAddress(store.get())) return;
-    if (translateAddress && !asksFor(location.hash, home.record)) translateAddress();
-    else open(location.hash);
+    if (!home.record || location.hash === toAddress(store.get())) return undefined;
+    if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
+    return open(location.hash);
   });
   return { open };
 }

@@ -1,12 +1,13 @@
 // The keyboard, the line of key hints below the viewer, and the help dialog.
 
 import { createButton, element } from './core/dom.js';
-import { LOG_P, forPointer } from './core/labels.js';
+import { forPointer, logP } from './core/labels.js';
 import { KINDS } from './core/payload.js';
 import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './core/store.js';
 import { whyNot } from './core/requests.js';
 import { movePin } from './core/grid.js';
 import { nextMode } from './core/modes.js';
+import { say } from './locales/language.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const COVERS = 'dialog[open], #hl-export-menu.hl-open'; // what lies over the page has the keys for itself
@@ -14,38 +15,54 @@ const SLIDER = 'input[type=range]';
 const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
 
-const HINTS = [
-  [['←', '→', '↑', '↓'], 'head, layer'],
-  [['1', '2', '3'], 'kind'],
-  [['A'], 'average'],
-  [['M'], 'mute'],
-  [['N'], 'value'],
-  [['S'], 'specials'],
-  [['W'], 'words'],
-  [['F'], 'fit'],
-  [['E'], 'export'],
-  [['Shift', '+ arrows'], 'cell'],
-  [['Enter'], 'pin'],
-  [['Esc'], 'clear'],
-  [['?'], 'help'],
+const hintsOf = () => [
+  [['←', '→', '↑', '↓'], say('head, layer')],
+  [['1', '2', '3'], say('kind')],
+  [['A'], say('average')],
+  [['M'], say('mute')],
+  [['N'], say('value')],
+  [['S'], say('specials')],
+  [['W'], say('words')],
+  [['F'], say('fit')],
+  [['E'], say('export')],
+  [[say('Shift'), say('+ arrows')], say('cell')],
+  [[say('Enter')], say('pin')],
+  [[say('Esc')], say('clear')],
+  [['?'], say('help')],
 ];
-const READING = [
-  'Each small square is one attention head. Its rows are queries: the tokens that read. Its columns are keys: the tokens that are read.',
-  'Each row adds up to 1. The more a cell differs from the background, the larger its weight.',
-  'Encoder: source tokens read each other. Decoder: each step of the translation reads the tokens written so far; hatched cells are later tokens, which the mask forbids. Cross: each step reads the source tokens.',
-  'A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.',
-  'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Rollout combines the weights of all layers up to this one. Compare keeps the view and shows how the next one differs from it.',
-  LOG_P,
+const readingOf = () => [
+  say(
+    'Each small square is one attention head. Its rows are queries: the tokens that read. Its columns are keys: the tokens that are read.',
+  ),
+  say('Each row adds up to 1. The more a cell differs from the background, the larger its weight.'),
+  say(
+    'Encoder: source tokens read each other. Decoder: each step of the translation reads the tokens written so far; hatched cells are later tokens, which the mask forbids. Cross: each step reads the source tokens.',
+  ),
+  say('A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.'),
+  say(
+    'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Rollout combines the weights of all layers up to this one. Compare keeps the view and shows how the next one differs from it.',
+  ),
+  logP(),
   forPointer(
-    'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
-    'Tap the number of a layer or of a head to show all its heads as one. In the tab What if you mute heads: they are struck out, and the inspector shows what changes.',
+    say(
+      'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
+    ),
+    say(
+      'Tap the number of a layer or of a head to show all its heads as one. In the tab What if you mute heads: they are struck out, and the inspector shows what changes.',
+    ),
   ),
   forPointer(
-    'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
-    'Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.',
+    say(
+      'Point at a token or a cell to highlight it in every panel. Click to pin it. Click again or press Esc to clear the pin.',
+    ),
+    say('Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.'),
   ),
-  'Side by side shows a second view beside the one on screen: another model, another step of the training, or another sentence. A head or a token that you choose on one side is chosen on the other too.',
-  'A line that begins with › is a question: why this word, why there, do the weights tell the truth? Open it to ask the model.',
+  say(
+    'A line that begins with › is a question: why this word, why there, do the weights tell the truth? Open it to ask the model.',
+  ),
+  say(
+    'Side by side shows a second view beside the one on screen: another model, another step of the training, or another sentence. A head or a token that you choose on one side is chosen on the other too.',
+  ),
 ];
 
 // Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, a button keeps Enter.
@@ -106,8 +123,8 @@ function clear({ drawing, pin, selection }) {
 }
 
 export function createKeyHints(openHelp, learn = null) {
-  const hints = HINTS.map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
-  const button = createButton('hl-tab', openHelp, {}, 'How to read this');
+  const hints = hintsOf().map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
+  const button = createButton('hl-tab', openHelp, {}, say('How to read this'));
   return element(
     'footer',
     { class: 'hl-keys hl-soft' },
@@ -121,16 +138,16 @@ function hintOf([keys, meaning]) {
 }
 
 export function createHelp() {
-  const close = element('button', { type: 'submit', class: 'hl-button' }, 'Close');
+  const close = element('button', { type: 'submit', class: 'hl-button' }, say('Close'));
   return element(
     'dialog',
-    { class: 'hl-help', 'aria-label': 'How to read this' },
-    element('h2', {}, 'How to read this'),
-    element('ul', {}, ...READING.map((line) => element('li', {}, line))),
+    { class: 'hl-help', 'aria-label': say('How to read this') },
+    element('h2', {}, say('How to read this')),
+    element('ul', {}, ...readingOf().map((line) => element('li', {}, line))),
     element(
       'ul',
-      { class: 'hl-help-keys hl-soft', 'aria-label': 'Keys' }, // on small screens, which have no key hints
-      ...HINTS.map((hint) => element('li', {}, ...hintOf(hint))),
+      { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') }, // on small screens, which have no key hints
+      ...hintsOf().map((hint) => element('li', {}, ...hintOf(hint))),
     ),
     element('form', { method: 'dialog' }, close),
   );

@@ -9,14 +9,12 @@ import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 import { save } from './matrix/save_menu.js';
+import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
-const ONE_SIDE = 'The files hold A alone. To keep both sides, copy the link or save a picture.';
-const UNREACHABLE =
-  'The server does not answer. Check that it is running and that the text is not far too long, then try again.';
 
 let provideViewer;
 const viewer = new Promise((resolve) => {
@@ -45,8 +43,8 @@ export function asker(server) {
     const clock = setInterval(poll, POLL_EVERY);
     try {
       // Gradio returns nothing when the server cannot be reached.
-      const { answer, error } = (await server.ask(request)) ?? { error: UNREACHABLE };
-      if (error) throw new Error(error);
+      const { answer, error, said = error } = (await server.ask(request)) ?? { error: unreachable() };
+      if (error) throw new Error(tell(said));
       return answer;
     } finally {
       open = false;
@@ -55,9 +53,22 @@ export function asker(server) {
   };
 }
 
-// Makes the mounted viewer available to the page's own widgets.
+function unreachable() {
+  return say(
+    'The server does not answer. Check that it is running and that the text is not far too long, then try again.',
+  );
+}
+
+// Speaks the language that the person wants; `texts` has the catalogue of each language but English.
+export function useLanguages(texts) {
+  const code = chooseLanguage(Object.keys(texts));
+  speak(code, texts[code] ?? {});
+}
+
+// Makes the mounted viewer available to the page's own widgets, and translates these.
 export function provide(mounted) {
   restoreTheme();
+  translatePage(document.body);
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }
@@ -80,6 +91,7 @@ export async function showTranslation(text, model, beam, penalty) {
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (destination) request.target_code = destination;
   drawTargets();
+  offerLanguages(document.querySelector('#hl-language select'));
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;
@@ -136,9 +148,14 @@ export function readAddress(known) {
 
 // What a link asks for in vain, in one sentence; empty if nothing.
 function refusalOf(model, isLoaded, code) {
-  if (model !== null && !isLoaded) return `The link asks for the model “${nameInvisible(model)}”, which is not here.`;
+  if (model !== null && !isLoaded) {
+    const name = nameInvisible(model);
+    return say('The link asks for the model “{name}”, which is not here.', { name });
+  }
   if (!isLoaded || code === null || code === destination) return '';
-  return `The link asks for the target language “${nameInvisible(code)}”, which this model does not have.`;
+  return say('The link asks for the target language “{code}”, which this model does not have.', {
+    code: nameInvisible(code),
+  });
 }
 
 // The sentence and the example buttons for a newly chosen model. A sentence stays if the new model reads its language.
@@ -197,9 +214,11 @@ export async function exportRecord() {
     const values = Object.entries(files).map(fileOf);
     downloads = values.map(({ url }) => url);
     return [
-      oppositeOf(state()) === null ? '' : ONE_SIDE,
+      oppositeOf(state()) === null
+        ? ''
+        : say('The files hold A alone. To keep both sides, copy the link or save a picture.'),
       ...values.map((value) => update({ value, interactive: true })),
-      update({ value: `Page that translates on, offline (HTML${sizeOf(state().home.record.model.name)})` }),
+      update({ value: portableTitle(state().home.record.model.name) }),
       update({ value: python }),
       update({ value: curl }),
     ];
@@ -208,16 +227,23 @@ export async function exportRecord() {
   }
 }
 
-// The size of a page with its model, whose files are written in base64.
-function sizeOf(model) {
+// With the size of a page with its model, whose files are written in base64.
+function portableTitle(model) {
   const { sizes } = site;
-  return Object.hasOwn(sizes, model) ? `, ${Math.ceil((BASE64 * sizes[model] + OF_PAGE) / 1e6)} MB` : '';
+  if (!Object.hasOwn(sizes, model)) return say('Page that translates on, offline (HTML)');
+  const size = Math.ceil((BASE64 * sizes[model] + OF_PAGE) / 1e6);
+  return say('Page that translates on, offline (HTML, {size} MB)', { size });
 }
 
 // Downloads a page with the model, which opens on the view on screen; returns the update of the message.
 export async function exportWithModel() {
   const { ask, state } = await viewer;
-  const request = { do: 'portable', ...taskOf(state().home.record), view: toAddress(state()) };
+  const request = {
+    do: 'portable',
+    ...taskOf(state().home.record),
+    view: toAddress(state()),
+    language: spokenLanguage(),
+  };
   try {
     const { name, html } = await ask(request);
     save(new Blob([html], { type: 'text/html' }), name);
@@ -248,7 +274,7 @@ function onScreen(state) {
   if (!record) return {};
   const prefix = givenIds(record);
   const address = location.origin + location.pathname;
-  return { ...taskOf(record), prefix, heads: mutes, address, view: toAddress(state) };
+  return { ...taskOf(record), prefix, heads: mutes, address, view: toAddress(state), language: spokenLanguage() };
 }
 
 // The other models of the page, { name, title, to } each, those that read the same language first. `to` is the target

@@ -1,6 +1,7 @@
 // The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
 
 import { createButton, element } from './core/dom.js';
+import { fixed } from './core/labels.js';
 import { SERVER_ONLY } from './engine/server_only.js';
 import { workerAsker } from './core/requests.js';
 import {
@@ -19,14 +20,17 @@ import {
   toggleTheme,
 } from './page.js';
 import { mount } from './viewer.js';
+import { chooseLanguage, say, speak } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
 // stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `embedded`
-// the files of a model that are in the page, or null, and `stored` the stored answer of a model.
-export function startSite(site, sources) {
+// the files of a model that are in the page, or null, `stored` the stored answer of a model, and `texts` the catalogue of
+// a language.
+export async function startSite(site, sources) {
   if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
+  await speakAsWanted(site, sources);
   const widgets = findWidgets();
   const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   widgets.ask = ask;
@@ -36,6 +40,13 @@ export function startSite(site, sources) {
   provide({ ...viewer, ask });
   listen(widgets);
   return translateAddress(widgets, site);
+}
+
+// A page whose catalogue does not arrive speaks English.
+async function speakAsWanted({ languages, language }, { texts }) {
+  const code = chooseLanguage(languages, language);
+  const found = languages.includes(code) ? await texts(code).catch(() => null) : null;
+  if (found) speak(code, found);
 }
 
 // Requests
@@ -156,16 +167,16 @@ async function translate(widgets) {
 
 // One sentence, with a button that tries again.
 function showProblem(widgets, sentence) {
-  const again = createButton('', () => translate(widgets), {}, 'Try again');
+  const again = createButton('', () => translate(widgets), {}, say('Try again'));
   widgets.message.replaceChildren(element('span', {}, sentence), again);
   widgets.progress.hidden = true;
 }
 
 // A bar with the name and the size of the model that arrives.
 function showLoading(progress, { model, count, size }) {
-  const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(1);
+  const megabytes = (bytes) => fixed(bytes / MEGABYTE, 1);
   const bar = element('progress', { max: size, value: count });
-  const text = `${model}: ${megabytes(count)} of ${megabytes(size)} MB`;
+  const text = say('{model}: {count} of {size} MB', { model, count: megabytes(count), size: megabytes(size) });
   progress.replaceChildren(bar, element('span', {}, text));
   progress.hidden = count >= size;
 }

@@ -6,6 +6,7 @@ import { openTour } from './core/effects.js';
 import { chosenHeads, goHome, headOf } from './core/store.js';
 import { useStorage } from './core/storage.js';
 import { actionButton, actions } from './core/widgets.js';
+import { say } from './locales/language.js';
 
 const MODEL = 'reverse';
 const WORD = 'umbrella';
@@ -15,37 +16,48 @@ const STORED = 'headlight.tour'; // in the browser, after the person has answere
 const STEPS = [
   {
     part: '.hl-strip',
-    title: 'A model that writes backwards',
+    title: () => say('A model that writes backwards'),
     text: () =>
-      'The letters above are what this small model read, the letters below are what it wrote. Arcs connect each written letter with the letters that one attention head read for it. The arcs cross, because the first written letter is the last letter of the word.',
+      say(
+        'The letters above are what this small model read, the letters below are what it wrote. Arcs connect each written letter with the letters that one attention head read for it. The arcs cross, because the first written letter is the last letter of the word.',
+      ),
     changes: () => ({ panel: 'head', pin: null, mutes: [] }),
   },
   {
     part: '.hl-heads',
-    title: 'Every head at once',
+    title: () => say('Every head at once'),
     text: () =>
-      'Each small square is one head of cross-attention. Its rows are the written letters, its columns are the letters of the word. The chosen head has a line from the lower left to the upper right: it reads the word from its end.',
+      say(
+        'Each small square is one head of cross-attention. Its rows are the written letters, its columns are the letters of the word. The chosen head has a line from the lower left to the upper right: it reads the word from its end.',
+      ),
     changes: () => ({ panel: 'head', pin: null, mutes: [] }),
   },
   {
     part: '.hl-centre',
-    title: 'One weight',
+    title: () => say('One weight'),
     text: ({ record }) =>
-      `This is the matrix of that head. For the first written letter, “${record.tokens.predicted[0].text}”, it reads the last letter of the word, “${record.tokens.source.at(-2).text}”. The number is the attention weight; each row adds up to 1.`,
+      say(
+        'This is the matrix of that head. For the first written letter, “{first}”, it reads the last letter of the word, “{last}”. The number is the attention weight; each row adds up to 1.',
+        { first: record.tokens.predicted[0].text, last: record.tokens.source.at(-2).text },
+      ),
     changes: ({ record }) => ({ panel: 'head', pin: corner(record), mutes: [] }),
   },
   {
     part: '.hl-inspector',
-    title: 'How a weight is computed',
+    title: () => say('How a weight is computed'),
     text: () =>
-      'The query of the written letter is multiplied with the key of the letter that is read, number by number. The sum is scaled, and the softmax over the row turns it into the weight.',
+      say(
+        'The query of the written letter is multiplied with the key of the letter that is read, number by number. The sum is scaled, and the softmax over the row turns it into the weight.',
+      ),
     changes: ({ record }) => ({ panel: 'cell', pin: corner(record), mutes: [] }),
   },
   {
     part: '.hl-inspector',
-    title: 'What if heads are muted?',
+    title: () => say('What if heads are muted?'),
     text: () =>
-      'Now all heads of the last layer are muted. The inspector shows what the model writes without them, and how much the probability of each letter changes. Try single heads, too: if several heads do the same, the model can spare one of them. After the tour, your own sentence comes back.',
+      say(
+        'Now all heads of the last layer are muted. The inspector shows what the model writes without them, and how much the probability of each letter changes. Try single heads, too: if several heads do the same, the model can spare one of them. After the tour, your own sentence comes back.',
+      ),
     changes: ({ record }) => ({ panel: 'mute', mutes: lastLayer(record) }),
   },
 ];
@@ -62,7 +74,7 @@ function corner(record) {
 // Offers the tour on the first visit and returns the button that starts it. Without a server there is no tour.
 export function createTour(server, root) {
   const { store, ask } = server;
-  const opener = actionButton('Take the tour', () => start(tour), { hidden: !ask });
+  const opener = actionButton(say('Take the tour'), () => start(tour), { hidden: !ask });
   const tour = {
     server,
     root,
@@ -70,7 +82,7 @@ export function createTour(server, root) {
     at: null, // the current step
     record: null,
     panel: null, // the tab to restore
-    card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': 'Tour', hidden: true }),
+    card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': say('Tour'), hidden: true }),
   };
   tour.card.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape') return;
@@ -88,10 +100,10 @@ export function createTour(server, root) {
 function offer(tour) {
   tour.card.classList.add('hl-aside');
   tour.card.replaceChildren(
-    element('p', {}, 'New here? Take a two-minute tour.'),
+    element('p', {}, say('New here? Take a two-minute tour.')),
     actions(
-      actionButton('No, thanks', () => close(tour)),
-      actionButton('Start', () => start(tour), { class: 'hl-button' }),
+      actionButton(say('No, thanks'), () => close(tour)),
+      actionButton(say('Start'), () => start(tour), { class: 'hl-button' }),
     ),
   );
   tour.card.hidden = false;
@@ -132,14 +144,14 @@ function go(tour, at) {
   store.change({ hover: null, ...step.changes(store.get()) });
   const last = at === STEPS.length - 1;
   const proceed = () => (last ? end(tour) : go(tour, at + 1));
-  const next = actionButton(last ? 'Done' : 'Next', proceed, { class: 'hl-button' });
+  const next = actionButton(last ? say('Done') : say('Next'), proceed, { class: 'hl-button' });
   card.replaceChildren(
-    element('p', { class: 'hl-soft' }, `${at + 1} of ${STEPS.length}`),
-    element('h2', {}, step.title),
+    element('p', { class: 'hl-soft' }, say('{number} of {count}', { number: at + 1, count: STEPS.length })),
+    element('h2', {}, step.title()),
     element('p', { 'aria-live': 'polite' }, step.text(store.get())),
     actions(
-      actionButton('Skip', () => end(tour)),
-      actionButton('Back', () => go(tour, at - 1), { disabled: at === 0 }),
+      actionButton(say('Skip'), () => end(tour)),
+      actionButton(say('Back'), () => go(tour, at - 1), { disabled: at === 0 }),
       next,
     ),
   );

@@ -20,6 +20,7 @@ import { createAddress, hasChanged } from './address.js';
 import { createTour } from './tour.js';
 import { createLearn } from './learn/learn.js';
 import { createHelp, createKeyHints, listenToKeys } from './keys.js';
+import { say } from './locales/language.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
@@ -87,7 +88,7 @@ function createLoader(root, store, problem, bar) {
       if (bar && address !== null) await bar.open(address, show);
       else show();
     } catch (error) {
-      problem.textContent = `The attention maps could not be drawn: ${error.message}`;
+      problem.textContent = say('The attention maps could not be drawn: {reason}', { reason: error.message });
       problem.hidden = false;
       throw error;
     }
@@ -98,6 +99,6 @@ function createLoader(root, store, problem, bar) {
 function announce(root, live, state, before) {
   if (!hasChanged(state, before)) return;
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
-  const muted = state.mutes.length > 0 ? `. ${state.mutes.length} muted` : '';
+  const muted = state.mutes.length > 0 ? `. ${say('{count} muted', { count: state.mutes.length })}` : '';
   live.textContent = `${titleOfMatrix(state).replaceAll(' ·', ',')}${cell}${muted}`;
 }

@@ -36,7 +36,7 @@ for (const request of requests) {
     replies.push({ answer: await answer(loaded[request.model], request, async () => {}) });
   } catch (error) {
     if (!(error instanceof Error) || error instanceof TypeError || error instanceof ReferenceError) throw error;
-    replies.push({ error: error.message });
+    replies.push({ error: error.message, said: error.said });
   }
 }
 

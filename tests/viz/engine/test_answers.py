@@ -95,7 +95,7 @@ def test_what_only_a_server_answers_is_refused_in_one_sentence(tmp_path, transla
     assert set(GOOD) == set(HANDLERS)
     requests = [{**COMMON, "do": do, **GOOD[do], "model": "int8"} for do in sorted(SERVER_ONLY)]
     replies = ask_engine(tmp_path, translators, requests)
-    assert replies == [{"error": NEEDS_SERVER}] * len(SERVER_ONLY)
+    assert replies == [{"error": NEEDS_SERVER, "said": [NEEDS_SERVER, {}]}] * len(SERVER_ONLY)
 
 
 def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, translators):

@@ -48,7 +48,9 @@ def ask(do, **fields):
 
 def refused(**request) -> str:
     reply = BACKEND.answer(request)
-    assert list(reply) == ["error"], reply
+    assert list(reply) == ["error", "said"], reply
+    template, values = reply["said"]
+    assert (template.format(**values) if values else template) == reply["error"]
     return reply["error"]
 
 
@@ -177,7 +179,7 @@ def test_a_step_of_the_training_is_a_record_of_its_sentence():
 
 def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
-    nothing = {"curves": [], "steps": [], "sentences": [], "notice": NO_TRAINING}
+    nothing = {"curves": [], "steps": [], "sentences": [], "notice": NO_TRAINING, "said": [NO_TRAINING, {}]}
     assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
     monkeypatch.setattr(TRANSLATOR, "directory", None)
@@ -205,7 +207,8 @@ def test_broken_probes_are_reported_and_the_model_translates(trained, tmp_path, 
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
     os.truncate(tmp_path / PROBES, 100)
-    assert ask("training") == {"curves": [], "steps": [], "sentences": [], "notice": BROKEN_TRAINING}
+    nothing = {"curves": [], "steps": [], "sentences": []}
+    assert ask("training") == nothing | {"notice": BROKEN_TRAINING, "said": [BROKEN_TRAINING, {}]}
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == BROKEN_TRAINING
     assert ask("translate")["text"]
 
@@ -314,7 +317,7 @@ anything = st.recursive(
 )
 def test_every_request_is_answered_or_refused_in_one_sentence(do, fields):
     reply = BACKEND.answer({**COMMON, "do": do, **GOOD[do], **fields})
-    assert list(reply) in (["answer"], ["error"])
+    assert list(reply) in (["answer"], ["error", "said"])
     assert reply.get("error") != UNEXPECTED
     to_json(reply)
 

@@ -240,7 +240,7 @@ def test_a_worker_that_never_finishes_is_noticed(monkeypatch):
 
 def test_an_answer_that_is_too_large_is_one_sentence(monkeypatch):
     monkeypatch.setattr("viz.server.scheduler.MAX_RESPONSE", 10)
-    assert run(ask(Scheduler(Work()), quick("long enough"))) == {"error": TOO_LARGE}
+    assert run(ask(Scheduler(Work()), quick("long enough"))) == {"error": TOO_LARGE, "said": [TOO_LARGE, {}]}
 
 
 def test_each_queue_computes_with_its_own_number_of_threads(monkeypatch):

@@ -18,6 +18,7 @@ from viz import __main__ as command
 from viz.export import element_hash
 from viz.payload import encode
 from viz.static.site import portable, write_site
+from viz.viewer import catalogues
 
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 
@@ -103,6 +104,23 @@ def test_a_page_with_its_model_opens_on_the_translation_that_it_was_made_of(tran
     found = json.loads(html.unescape(site[1]))
     assert found["view"] == "#model=tiny&text=Ein+Hund.&beam=4&alpha=0.6"
     assert found["stored"] == {"tiny": {"text": "Ein Hund.", "beam_size": 4, "length_penalty": 0.6}}
+
+
+def test_a_page_with_its_model_holds_the_language_of_its_page_alone(translator):
+    payload = encode(translator.translate("Ein Hund."), "tiny")
+    german, english = (portable(translator, payload, language=code) for code in ("de", "en"))
+    assert re.findall(r'id="texts-(..)"', german) == ["de"]
+    assert re.findall(r'id="texts-(..)"', english) == []
+
+
+def test_a_site_has_a_file_for_each_language_and_one_file_has_them_all(translator, assets, tmp_path):
+    write_site([translator], tmp_path / "dist", assets)
+    write_site([translator], tmp_path / "single", assets, single=True)
+    files = sorted(path.name for path in (tmp_path / "dist" / "locales").iterdir())
+    assert files == [f"{code}.deflate" for code in catalogues()]
+    assert "texts-" not in (tmp_path / "dist" / "index.html").read_text("utf-8").split("<script>")[0]
+    single = (tmp_path / "single" / "headlight.html").read_text("utf-8")
+    assert re.findall(r'id="texts-(..)"', single) == list(catalogues())
 
 
 def test_a_former_page_is_replaced_and_other_files_are_kept(translator, assets, tmp_path):

@@ -18,4 +18,4 @@ def portable_page(translator: Translator, request: PortableRequest) -> dict[str,
     """The page as text, and a name for its file."""
     payload = payload_of(translator, request, run_translation(translator, request))
     name = f"headlight-{slug(translator.name)}-{slug(payload['source_text'])}-with-model.html"
-    return {"name": name, "html": portable(translator, payload, request.view)}
+    return {"name": name, "html": portable(translator, payload, request.view, request.language)}

@@ -143,7 +143,7 @@ def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
     """
     translation = run_translation(translator, request, prefix=request.prefix)
     payload = payload_of(translator, request, translation)
-    exported = files(translation, payload, request.view, request.address)
+    exported = files(translation, payload, request.view, request.address, request.language)
     call = call_of(request)
     return {
         "files": {name: b64encode(data).decode() for name, data in exported.items()},

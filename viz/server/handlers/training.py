@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from model import Translation, Translator
-from model.errors import UserError
+from model.errors import Sentence, UserError, said
 from model.storage.probes import PROBES, Probes
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.about import NO_CURVES, no_training
@@ -18,7 +18,9 @@ from viz.server.handlers.records import payload_of
 from viz.server.handlers.registry import handler
 from viz.server.validation import Request, TrainingSentenceRequest, TrainingStepRequest
 
-BROKEN_TRAINING = "The record of this model's training cannot be read; copy its probes.safetensors again."
+BROKEN_TRAINING = Sentence(
+    "The record of this model's training cannot be read; copy its probes.safetensors again."
+)
 MAX_POINTS = 1000  # of a curve, which has fewer pixels
 
 logger = logging.getLogger("headlight")
@@ -30,13 +32,14 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
     try:
         directory, probes = _probes(translator)
     except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
-        return {"curves": [], "steps": [], "sentences": [], "notice": str(error)}
+        return {"curves": [], "steps": [], "sentences": [], "notice": str(error), "said": said(error)}
     curves, notice = _curves(directory, _changed_at(directory / METRICS))
     return {
         "curves": curves,
         "steps": list(probes.steps),
         "sentences": [pair._asdict() for pair in probes.sentences],
         "notice": notice,
+        "said": said(notice),
     }
 
 
@@ -50,8 +53,15 @@ def _curves(directory: Path, changed_at: int) -> tuple[list[Row], str]:
         return [], NO_CURVES
     if not found.skipped:
         return _thinned(found.rows), ""
-    lines = "1 line" if found.skipped == 1 else f"{found.skipped:,} lines"
-    return _thinned(found.rows), f"{lines} of this training's log cannot be read; the curves leave them out."
+    return _thinned(found.rows), _skipped(found.skipped)
+
+
+def _skipped(count: int) -> Sentence:
+    if count == 1:
+        return Sentence("1 line of this training's log cannot be read; the curves leave them out.")
+    return Sentence(
+        "{count:,} lines of this training's log cannot be read; the curves leave them out.", count=count
+    )
 
 
 def _thinned(rows: Sequence[Row]) -> list[Row]:

@@ -13,31 +13,32 @@ import {
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/store.js';
 import { actionButton, tabs } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 const LONGEST_TEXT = 2000; // characters that fit into a link
 const OF_SECOND = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
-const CHOOSE = 'Choose what to show beside this translation: B will stand next to it, and both sides move together.';
-const NO_STEP = 'A shows no step of the training any more. Choose a step again, or something else.';
 
 // `servers` are those of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(servers, otherModels) {
   const [server] = servers;
   const { store } = server;
   const choose = (choice) => store.change({ beside: { ...NOTHING_BESIDE, ...choice } });
-  const model = createList('Another model', (name) => choose({ by: 'model', ...modelOf(otherModels, store, name) }));
-  const step = createList('Another step of its training', (value) => chooseStep(server, value, choose));
+  const model = createList(say('Another model'), (name) =>
+    choose({ by: 'model', ...modelOf(otherModels, store, name) }),
+  );
+  const step = createList(say('Another step of its training'), (value) => chooseStep(server, value, choose));
   const sentence = createSentence((text) => choose({ by: 'sentence', with: text }));
   const set = (apart) => store.change({ beside: { ...store.get().beside, apart } });
-  const difference = createButton('hl-tab', () => set(false), { title: 'A minus B' }, 'Difference');
-  const apart = createButton('hl-tab', () => set(true), {}, 'Next to each other');
+  const difference = createButton('hl-tab', () => set(false), { title: say('A minus B') }, say('Difference'));
+  const apart = createButton('hl-tab', () => set(true), {}, say('Next to each other'));
   const notice = element('p', { class: 'hl-beside-notice hl-soft', role: 'status' });
-  const close = actionButton('Close', () => store.change({ beside: null }));
+  const close = actionButton(say('Close'), () => store.change({ beside: null }));
   const node = element(
     'section',
-    { class: 'hl-beside-bar', 'aria-label': 'Side by side' },
+    { class: 'hl-beside-bar', 'aria-label': say('Side by side') },
     element('div', { class: 'hl-beside-choices' }, model, step, sentence),
     notice,
-    tabs('Matrices', difference, apart),
+    tabs(say('Matrices'), difference, apart),
     close,
   );
   const parts = { servers, otherModels, model, step, sentence, difference, apart, notice };
@@ -55,7 +56,7 @@ function createList(label, act) {
 }
 
 function createSentence(act) {
-  const texts = { placeholder: 'Another sentence, then Enter', 'aria-label': 'Another sentence' };
+  const texts = { placeholder: say('Another sentence, then Enter'), 'aria-label': say('Another sentence') };
   const box = element('input', { class: 'hl-box', dir: 'auto', maxlength: LONGEST_TEXT, ...texts });
   box.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.isComposing && box.value.trim() !== '') act(box.value.trim());
@@ -101,7 +102,7 @@ function renderBar(parts, state, before) {
 
 function drawModels({ otherModels, model }, { record, beside }) {
   const models = otherModels(record);
-  const title = models.length > 0 ? 'Another model …' : 'There is no other model';
+  const title = models.length > 0 ? say('Another model …') : say('There is no other model');
   fillList(
     model,
     title,
@@ -112,11 +113,11 @@ function drawModels({ otherModels, model }, { record, beside }) {
 
 function drawSteps({ step }, { record, trainings, beside }) {
   const steps = trainings[record.model.name]?.steps ?? [];
-  const title = steps.length > 0 ? 'Another step of its training …' : 'No saved steps of its training';
+  const title = steps.length > 0 ? say('Another step of its training …') : say('No saved steps of its training');
   fillList(
     step,
     title,
-    steps.map((one) => [one, `step ${one}`]),
+    steps.map((one) => [one, say('step {step}', { step: one })]),
   );
   step.value = beside.by === 'step' ? beside.with : '';
 }
@@ -145,8 +146,10 @@ function remarkOf([server, { store: second }], state) {
   const refusal = whyNot(server, 'beside');
   if (refusal) return refusal;
   const { beside } = state;
-  if (!beside?.by) return CHOOSE;
-  if (beside.by === 'step' && besideQuestion(state) === null) return NO_STEP;
+  if (!beside?.by)
+    return say('Choose what to show beside this translation: B will stand next to it, and both sides move together.');
+  if (beside.by === 'step' && besideQuestion(state) === null)
+    return say('A shows no step of the training any more. Choose a step again, or something else.');
   const record = oppositeOf(state);
   if (record === null || record !== second.get().record) return '';
   return whyApart(state, record) || lackOf('A', second.get(), state.record);

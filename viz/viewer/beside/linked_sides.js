@@ -2,6 +2,7 @@
 
 import { counterparts, hasHead, oppositeOf } from '../core/instruments/comparison.js';
 import { axes } from '../core/payload.js';
+import { say } from '../locales/language.js';
 import { chosenHeads, differs, openView, sameSpot, showRecord } from '../core/store.js';
 
 const SAME = ['reduce', 'hideSpecials', 'words', 'threshold', 'scale', 'fit', 'sort', 'linkedBy', 'theme'];
@@ -32,7 +33,7 @@ export function linkSides(first, second) {
 function showBeside({ opposite }, second, record) {
   const { do: what, step, sentence } = opposite.question;
   if (what !== 'training_step') return showRecord(second, record);
-  return openView(second, record, { type: 'training', label: `training, step ${step}`, step, sentence });
+  return openView(second, record, { type: 'training', label: say('training, step {step}', { step }), step, sentence });
 }
 
 // The choices of one side that have changed since `before`, or all of them, as choices of the other.

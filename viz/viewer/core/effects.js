@@ -20,8 +20,8 @@ import {
   sameSpot,
   sourceView,
 } from './store.js';
+import { say } from '../locales/language.js';
 
-const OWN = 'your own translation';
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 
 // Requests that follow from a change of the state.
@@ -203,7 +203,7 @@ export async function showTrainingStep(server, step, sentence) {
     if (!answer) return false;
     records.set(key, answer);
   }
-  open(store, records.get(key), { type: 'training', label: `training, step ${step}`, step, sentence });
+  open(store, records.get(key), { type: 'training', label: say('training, step {step}', { step }), step, sentence });
   return true;
 }
 
@@ -218,7 +218,10 @@ export async function askImportance(server) {
 // The translation with muted heads is part of the answer that says what they change.
 export function showMuted({ store }, { record, heads, instead }) {
   const { shown } = store.get();
-  const label = `${shown ? `${shown.label}, ` : ''}with ${changedHeads(heads, instead)}`;
+  const changed = changedHeads(heads, instead);
+  const label = shown
+    ? say('{view}, with {changed}', { view: shown.label, changed })
+    : say('with {changed}', { changed });
   open(store, record, { type: 'muted', label });
 }
 
@@ -231,7 +234,8 @@ export async function forceTokens(server, prefix) {
   const record = await request(server, 'force', { do: 'translate', prefix }, decode);
   if (!record) return;
   const last = record.tokens.predicted[record.n_prefix - 1];
-  open(server.store, record, { type: 'forced', label: `forced “${visible(last)}” at step ${record.n_prefix}` });
+  const label = say('forced “{word}” at step {step}', { word: visible(last), step: record.n_prefix });
+  open(server.store, record, { type: 'forced', label });
 }
 
 export async function askBeams(server) {
@@ -243,26 +247,32 @@ export async function askBeams(server) {
 }
 
 // Shows exactly these tokens; those of the model's own translation are already there.
-export async function showHypothesis(server, ids, name = 'hypothesis') {
+export async function showHypothesis(server, ids, status = null) {
   const { store } = server;
   const state = store.get();
   if (targetIds(state.home.record).join() === ids.join()) return store.change(goHome(state));
   const record = await request(server, 'target', { do: 'target', ids }, decode);
-  if (record) open(store, record, { type: 'hypothesis', label: `${name} “${readable(record.text)}”` });
+  if (record) open(store, record, { type: 'hypothesis', label: hypothesisName(status, readable(record.text)) });
   return undefined;
+}
+
+function hypothesisName(status, text) {
+  if (status === 'kept') return say('kept hypothesis “{text}”', { text });
+  if (status === 'pruned') return say('pruned hypothesis “{text}”', { text });
+  return status === 'finished' ? say('finished hypothesis “{text}”', { text }) : say('hypothesis “{text}”', { text });
 }
 
 // Shows the translation that the person typed.
 export function showReference({ store }) {
   const { scored } = store.get().home;
-  if (scored) open(store, scored, { type: 'reference', label: OWN });
+  if (scored) open(store, scored, { type: 'reference', label: say('your own translation') });
 }
 
 // Shows how the model's own translation differs from the one that the person typed.
 export function compareWithReference({ store }) {
   store.change(goHome(store.get()));
   const { scored } = store.get();
-  const reference = { label: OWN, record: scored };
+  const reference = { label: say('your own translation'), record: scored };
   store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
 }
 
@@ -282,7 +292,7 @@ export async function openTour(server, model, word) {
   const question = { do: 'translate', prefix: [], ...task };
   const record = await request(server, 'tour', question, decode);
   if (!record) return null;
-  open(store, record, { type: 'tour', label: 'the tour' });
+  open(store, record, { type: 'tour', label: say('the tour') });
   return record;
 }
 

@@ -1,14 +1,26 @@
 // How the viewer writes numbers and the names of kinds and heads.
 
 import { effectiveMode, isSubtracted, sideOf } from './instruments/comparison.js';
-import { TAUGHT, isTaught } from './measures.js';
+import { isTaught, taughtName } from './measures.js';
 import { headsOfKind } from './store.js';
+import { say, sayCount, localNumber } from '../locales/language.js';
 
-const KIND_NAMES = { encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross' };
+const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };
+
+const MODE_NAMES = {
+  weight: () => say('weight'),
+  norm: () => say('norm'),
+  rollout: () => say('rollout'),
+  difference: () => say('difference'),
+};
 
 // How the natural logarithms of the page belong together.
-export const LOG_P =
-  'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of 2.72. The score of a hypothesis is its log p divided by the length penalty.';
+export function logP() {
+  return say(
+    'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of {e}. The score of a hypothesis is its log p divided by the length penalty.',
+    { e: fixed(Math.E, 2) },
+  );
+}
 
 // A text for people with a mouse, or the one for people who touch the screen.
 export function forPointer(mouse, touch) {
@@ -16,13 +28,13 @@ export function forPointer(mouse, touch) {
 }
 
 export function fixed(value, digits = 4) {
-  return value.toFixed(digits).replace('-', '−');
+  return localNumber(value.toFixed(digits).replace('-', '−'));
 }
 
 // Always with a sign, except for a value that rounds to 0.
 export function signed(value, digits = 4) {
   const text = fixed(Math.abs(value), digits);
-  if (Number(text) === 0) return text;
+  if (Number(value.toFixed(digits)) === 0) return text;
   return (value < 0 ? '−' : '+') + text;
 }
 
@@ -31,24 +43,38 @@ export function valueText(mode, value) {
   return mode === 'difference' && value >= 0 ? `+${fixed(value)}` : fixed(value);
 }
 
-export function plural(count, one, many = `${one}s`) {
-  return `${count} ${count === 1 ? one : many}`;
+export function kindName(kind) {
+  return KIND_NAMES[kind]();
 }
 
-export function kindName(kind) {
-  return KIND_NAMES[kind];
+// The name of a value of the matrix within a sentence.
+export function modeName(mode) {
+  return MODE_NAMES[mode]();
 }
 
 // What the matrix shows: "Cross · layer 3 · head 6". The head that was taught to align is called so.
 export function titleOf(state) {
   const { kind, layer, head, selection, reduce } = state;
-  if (effectiveMode(state) === 'rollout') return `${kindName(kind)} · layers 1 to ${layer + 1} · rollout`;
-  const several = reduce === 'max' ? 'largest' : 'average';
-  const all = state.record && selection.length === headsOfKind(state).length ? 'all ' : '';
-  if (selection.length > 0) return `${kindName(kind)} · ${several} of ${all}${selection.length} heads`;
-  const line = `${kindName(kind)} · layer ${layer + 1} · `;
-  if (head === null) return `${line}${several} of its heads`;
-  return `${line}head ${head + 1}${state.record && isTaught(state.record, kind, layer, head) ? ` · ${TAUGHT}` : ''}`;
+  const names = { kind: kindName(kind), layer: layer + 1 };
+  if (effectiveMode(state) === 'rollout') return say('{kind} · layers 1 to {layer} · rollout', names);
+  const isMax = reduce === 'max';
+  if (selection.length > 0) return titleOfSelection(state, { ...names, count: selection.length }, isMax);
+  if (head === null && isMax) return say('{kind} · layer {layer} · largest of its heads', names);
+  if (head === null) return say('{kind} · layer {layer} · average of its heads', names);
+  const one = say('{kind} · layer {layer} · head {head}', { ...names, head: head + 1 });
+  return state.record && isTaught(state.record, kind, layer, head) ? `${one} · ${taughtName()}` : one;
+}
+
+function titleOfSelection(state, names, isMax) {
+  const isAll = state.record && names.count === headsOfKind(state).length;
+  if (isAll && isMax) return say('{kind} · largest of all {count} heads', names);
+  if (isAll) return say('{kind} · average of all {count} heads', names);
+  return isMax ? say('{kind} · largest of {count} heads', names) : say('{kind} · average of {count} heads', names);
+}
+
+// The name of one head: "layer 3, head 6".
+export function headName(layer, head) {
+  return say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
 }
 
 // The same with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
@@ -59,9 +85,26 @@ export function titleOfMatrix(state) {
 
 // The muted heads, or those that give something else.
 export function changedHeads(heads, { baseline, row }) {
-  const given = { zero: 'muted', mean: 'set to the mean', sentence: 'patched' }[baseline];
-  return `${plural(heads.length, 'head')} ${given}${row === null ? '' : ` in row ${row + 1}`}`;
+  const of = GIVEN[baseline];
+  return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });
 }
+
+const GIVEN = {
+  zero: {
+    everywhere: (count) => sayCount(count, '{count} head muted', '{count} heads muted'),
+    inRow: (count, row) => sayCount(count, '{count} head muted in row {row}', '{count} heads muted in row {row}', row),
+  },
+  mean: {
+    everywhere: (count) => sayCount(count, '{count} head set to the mean', '{count} heads set to the mean'),
+    inRow: (count, row) =>
+      sayCount(count, '{count} head set to the mean in row {row}', '{count} heads set to the mean in row {row}', row),
+  },
+  sentence: {
+    everywhere: (count) => sayCount(count, '{count} head patched', '{count} heads patched'),
+    inRow: (count, row) =>
+      sayCount(count, '{count} head patched in row {row}', '{count} heads patched in row {row}', row),
+  },
+};
 
 // Short names of heads, "3.6, 4.1": layer and head, counted from 1.
 export function listOf(heads) {

@@ -2,17 +2,23 @@
 
 import { element, shape } from './dom.js';
 import { largest } from './math.js';
+import { say, tell, localNumber } from '../locales/language.js';
 
 // Importance is known only after the server has computed it.
-const IMPORTANCE = { name: 'importance', label: 'importance' };
+const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
 
 export function measuresOf(record) {
-  return record.definitions.measures;
+  return record.definitions.measures.map((one) => ({
+    ...one,
+    label: tell(one.label),
+    definition: tell(one.definition),
+    unit: tell(one.unit),
+  }));
 }
 
 // The measures that heads can be sorted by.
 export function sortsOf(record) {
-  return [...measuresOf(record), IMPORTANCE];
+  return [...measuresOf(record), importanceMeasure()];
 }
 
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.
@@ -40,10 +46,12 @@ export function importanceShare({ kind, importance }, layer, head) {
 }
 
 export function roleDefinition(record, role) {
-  return record.definitions.roles[role].definition;
+  return tell(record.definitions.roles[role].definition);
 }
 
-export const TAUGHT = 'taught to align';
+export function taughtName() {
+  return say('taught to align');
+}
 
 // Whether a head was taught to align words, instead of finding its role by itself.
 export function isTaught(record, kind, layer, head) {
@@ -72,11 +80,20 @@ export function rangeNotices({ tokens: { source } }, { trained }) {
   if (!trained) return [];
   const words = source.filter(({ word }) => word !== null);
   const pieces = words.length / new Set(words.map(({ word }) => word)).size;
-  const almost = 'almost all training sentences have';
   if (source.length > trained.tokens)
-    return [`Far longer than the training: ${source.length} tokens; ${almost} at most ${trained.tokens}.`];
+    return [
+      say('Far longer than the training: {tokens} tokens; almost all training sentences have at most {most}.', {
+        tokens: source.length,
+        most: trained.tokens,
+      }),
+    ];
   if (pieces > trained.pieces)
-    return [`Mostly spelled out: ${pieces.toFixed(1)} pieces a word; ${almost} at most ${trained.pieces.toFixed(1)}.`];
+    return [
+      say('Mostly spelled out: {pieces} pieces a word; almost all training sentences have at most {most}.', {
+        pieces: localNumber(pieces.toFixed(1)),
+        most: localNumber(trained.pieces.toFixed(1)),
+      }),
+    ];
   return [];
 }
 
@@ -90,12 +107,18 @@ export function roleLegend(record, kind) {
   const present = new Set(record.roles[kind].flat());
   const roles = Object.keys(record.definitions.roles).filter((role) => present.has(role));
   const items = roles.map((role) =>
-    element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), role),
+    element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), tell(role)),
   );
-  return [element('li', {}, 'in this sentence:'), ...items, ...taughtItem(record, kind)];
+  return [element('li', {}, say('in this sentence:')), ...items, ...taughtItem(record, kind)];
 }
 
 function taughtItem({ taught }, kind) {
   if (!taught || kind !== 'cross') return [];
-  return [element('li', {}, `layer ${taught[0] + 1}, head ${taught[1] + 1}: ${TAUGHT}`)];
+  return [
+    element(
+      'li',
+      {},
+      `${say('layer {layer}, head {head}', { layer: taught[0] + 1, head: taught[1] + 1 })}: ${taughtName()}`,
+    ),
+  ];
 }

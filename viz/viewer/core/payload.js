@@ -1,5 +1,7 @@
 // Decodes the payload of viz/payload.py into arrays: [layer, head, row, column]; rows are queries, columns are keys.
 
+import { say } from '../locales/language.js';
+
 const VERSION = 3;
 const SCALE = 65535;
 export const KINDS = ['encoder', 'decoder', 'cross'];
@@ -7,7 +9,9 @@ export const KINDS = ['encoder', 'decoder', 'cross'];
 // Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
 export async function decode(payload) {
   if (payload.version !== VERSION) {
-    throw new Error(`This page reads version ${VERSION} of the data, not ${payload.version}.`);
+    throw new Error(
+      say('This page reads version {version} of the data, not {other}.', { version: VERSION, other: payload.version }),
+    );
   }
   return { ...payload, attention: await unpackKinds(payload.attention) };
 }

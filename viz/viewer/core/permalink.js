@@ -7,6 +7,7 @@ import { sortsOf } from './measures.js';
 import { BESIDE, NOTHING_BESIDE } from './instruments/comparison.js';
 import { QUESTIONS } from './instruments/questions.js';
 import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
+import { chosenLanguage } from '../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
@@ -44,6 +45,7 @@ export function toAddress(state) {
   if (state.gold !== '') parameters.gold = state.gold;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
   if (state.learn !== null) parameters.learn = state.learn;
+  if (chosenLanguage()) parameters.lang = chosenLanguage();
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
 }
 

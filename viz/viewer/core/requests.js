@@ -2,37 +2,35 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
-import { NEEDS_SERVER } from '../engine/server_only.js';
+import { needsServer } from '../engine/server_only.js';
 import { sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './store.js';
+import { say, tell } from '../locales/language.js';
 
 const DOING = {
-  beams: 'Searching with a beam',
-  beside: 'Reading what stands beside',
-  cell: 'Explaining the cell',
-  contributions: 'Adding up what wrote this word',
-  examples: 'Reading sentences',
-  force: 'Translating from the forced word',
-  importance: 'Muting each head in turn',
-  lens: 'Reading the model after each layer',
-  links: 'Linking the words',
-  mute: 'Translating with heads muted',
-  removal: 'Removing cells of this row',
-  score: 'Scoring your translation',
-  score_split: 'Splitting the score',
-  target: 'Reading this hypothesis',
-  training: 'Reading the training record',
-  training_heads: 'Measuring the heads at each step',
-  training_step: 'Reading this step of the training',
-  tour: 'Opening the model that reverses words',
-  values: 'Computing these values',
-  writing: 'Reading what the head writes',
+  beams: () => say('Searching with a beam'),
+  beside: () => say('Reading what stands beside'),
+  cell: () => say('Explaining the cell'),
+  contributions: () => say('Adding up what wrote this word'),
+  examples: () => say('Reading sentences'),
+  force: () => say('Translating from the forced word'),
+  importance: () => say('Muting each head in turn'),
+  lens: () => say('Reading the model after each layer'),
+  links: () => say('Linking the words'),
+  mute: () => say('Translating with heads muted'),
+  removal: () => say('Removing cells of this row'),
+  score: () => say('Scoring your translation'),
+  score_split: () => say('Splitting the score'),
+  target: () => say('Reading this hypothesis'),
+  training: () => say('Reading the training record'),
+  training_heads: () => say('Measuring the heads at each step'),
+  training_step: () => say('Reading this step of the training'),
+  tour: () => say('Opening the model that reverses words'),
+  values: () => say('Computing these values'),
+  writing: () => say('Reading what the head writes'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
-const NO_SERVER = 'This file has no model. The line at its top says how to do this in Headlight.';
-const IN_TRAINING =
-  'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.';
 
 // Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
@@ -41,12 +39,12 @@ const IN_TRAINING =
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
-  worker.addEventListener('message', ({ data: { id, answer, error, progress } }) => {
+  worker.addEventListener('message', ({ data: { id, answer, said, progress } }) => {
     if (!open.has(id)) return;
     const { resolve, reject, showPosition } = open.get(id);
     if (progress !== undefined) return showPosition?.(progress);
     open.delete(id);
-    return error === undefined ? resolve(answer) : reject(new Error(error));
+    return said === undefined ? resolve(answer) : reject(new Error(tell(said)));
   });
   return (question, showPosition, signal) =>
     new Promise((resolve, reject) => {
@@ -68,9 +66,12 @@ export function createServer(store, ask) {
 
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
-  if (!ask) return NO_SERVER;
-  if (ask.refuses?.includes(name)) return NEEDS_SERVER;
-  return trainingStep(store.get()) && !OF_TRAINING.includes(name) ? IN_TRAINING : null;
+  if (!ask) return say('This file has no model. The line at its top says how to do this in Headlight.');
+  if (ask.refuses?.includes(name)) return tell(needsServer().said);
+  if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;
+  return say(
+    'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.',
+  );
 }
 
 // Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
@@ -96,8 +97,8 @@ export async function request(server, name, question, read = (answer) => answer)
 
 // The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
 export function waitingText(position) {
-  if (typeof position === 'string') return position;
-  return position ? `number ${position} in the queue` : '';
+  if (typeof position === 'number') return say('number {position} in the queue', { position });
+  return position ? tell(position) : '';
 }
 
 // Whether this is being asked now.
@@ -110,7 +111,7 @@ function openRequest({ store, requests }, name, question) {
   const aborting = new AbortController();
   const mine = {
     signal: aborting.signal,
-    what: DOING[name],
+    what: DOING[name](),
     question,
     record: store.get().record,
     isOpen: true,

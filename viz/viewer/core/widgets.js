@@ -2,6 +2,7 @@
 
 import { createButton, element, shape, tokenText } from './dom.js';
 import { fixed, signed } from './labels.js';
+import { say } from '../locales/language.js';
 
 export function actionButton(label, onclick, attributes = {}) {
   return createButton('hl-act', onclick, attributes, label);
@@ -42,8 +43,8 @@ export function tint(node, value, most) {
 }
 
 // The scale of signed bars, which differs from head to head.
-export function scaleNote(most, unit = '') {
-  return note(`The longest bar is ${fixed(most, 2)}${unit}; other heads have other scales.`);
+export function scaleNote(most) {
+  return note(say('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) }));
 }
 
 // A bar from the middle: upwards for a positive value, downwards for a negative one.

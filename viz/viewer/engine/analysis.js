@@ -5,6 +5,7 @@ import { predict } from './model.js';
 import { createSequence, crossMemories, decode, encode, softmax } from './network.js';
 import { kindsOf } from './payload.js';
 import { pass, read } from './translator.js';
+import { message } from '../locales/language.js';
 
 const ROWS = 64; // rows that are computed before other requests get a turn
 
@@ -39,7 +40,7 @@ export async function importance(translator, text, target, pause) {
       result[kind][at][head] = totals[place] - intact;
     });
     done += ablated.length;
-    await pause(`${done} of ${count} heads`);
+    await pause(message('{done} of {count} heads', { done, count }));
   }
   return result;
 }

@@ -1,6 +1,7 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
-import { NEEDS_SERVER, SERVER_ONLY } from './server_only.js';
+import { fault } from '../locales/language.js';
+import { SERVER_ONLY, needsServer } from './server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { lens } from './lens.js';
@@ -31,8 +32,9 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 export function answer(loaded, asked, pause) {
-  if (SERVER_ONLY.includes(asked.do)) throw new Error(NEEDS_SERVER);
-  if (!Object.hasOwn(HANDLERS, asked.do)) throw new Error(`“do” must be one of: ${Object.keys(HANDLERS).join(', ')}.`);
+  if (SERVER_ONLY.includes(asked.do)) throw needsServer();
+  if (!Object.hasOwn(HANDLERS, asked.do))
+    throw fault('“do” must be one of: {names}.', { names: Object.keys(HANDLERS).join(', ') });
   return HANDLERS[asked.do](loaded, { ...asked, text: joinCode(asked) }, pause);
 }
 
@@ -125,10 +127,12 @@ function beams({ translator }, asked) {
 
 // The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
 async function training(loaded) {
-  if (!loaded.files.has('probes.safetensors'))
-    return { curves: [], steps: [], sentences: [], notice: loaded.identity.no_training };
-  const { curves, steps, sentences: pairs, notice } = await trainingOf(loaded);
-  return { curves, steps, sentences: pairs, notice };
+  if (!loaded.files.has('probes.safetensors')) {
+    const notice = loaded.identity.no_training;
+    return { curves: [], steps: [], sentences: [], notice, said: [notice, {}] };
+  }
+  const { curves, steps, sentences: pairs, notice, said } = await trainingOf(loaded);
+  return { curves, steps, sentences: pairs, notice, said };
 }
 
 // Read once; a failed attempt is repeated.

@@ -1,9 +1,11 @@
 // The files of a model: embedded in the page, kept by the browser, or fetched; checked before they are used.
 
+import { fault } from '../locales/language.js';
+
 const CACHE = 'headlight-models';
-const UNREACHABLE = 'The model could not be loaded; check the connection, then try again.';
-const CUT = 'The download of the model was cut off; try again.';
-const WRONG = 'The model arrived damaged: its checksum is wrong; try again.';
+const unreachable = () => fault('The model could not be loaded; check the connection, then try again.');
+const cut = () => fault('The download of the model was cut off; try again.');
+const wrong = () => fault('The model arrived damaged: its checksum is wrong; try again.');
 
 // `listed` has { size, sha256 } of each file by name. `embedded` has their content in base64, or is null; then they
 // are fetched below `address`. `report` gets the bytes that arrived. Files that arrived whole are kept for later
@@ -28,26 +30,26 @@ async function load(url, { size, sha256 }, report) {
   const kept = await cache?.match(address);
   if (kept) return new Uint8Array(await kept.arrayBuffer());
   const found = await download(address, size, report);
-  if (!(await fits(found, sha256))) throw new Error(WRONG);
+  if (!(await fits(found, sha256))) throw wrong();
   await keep(cache, address, found);
   return found;
 }
 
 async function download(address, size, report) {
   const response = await fetch(address).catch(() => null);
-  if (!response?.ok) throw new Error(UNREACHABLE);
+  if (!response?.ok) throw unreachable();
   const found = new Uint8Array(size);
   const reader = response.body.getReader();
   let count = 0;
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true }));
     if (done) break;
-    if (count + value.length > size) throw new Error(WRONG);
+    if (count + value.length > size) throw wrong();
     found.set(value, count);
     count += value.length;
     report(count);
   }
-  if (count < size) throw new Error(CUT);
+  if (count < size) throw cut();
   return found;
 }
 

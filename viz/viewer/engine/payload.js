@@ -4,6 +4,7 @@
 import { measureHeads } from './measures.js';
 import { TARGET_CODE } from './text/sentencepiece.js';
 import { normalise } from './text/tokenizer.js';
+import { inEnglish } from '../locales/language.js';
 
 const SCALE = 65535;
 const UNIT = 1e-4; // the last digit that the page shows
@@ -30,7 +31,8 @@ export function payloadOf(translation, identity, asked, settings) {
       step.map(({ token, logProbability }) => ({ ...token, log_probability: short(logProbability) })),
     ),
     hypotheses: translation.hypotheses.map(hypothesisOf),
-    notices: translation.notices,
+    notices: translation.notices.map(inEnglish),
+    said: translation.notices,
     timings: translation.timings,
     masks: settings.masks,
     definitions: settings.definitions,

@@ -1,5 +1,7 @@
 // The requests that only a server answers; this engine answers all others.
 
+import { fault } from '../locales/language.js';
+
 export const SERVER_ONLY = [
   'contributions',
   'examples',
@@ -11,4 +13,6 @@ export const SERVER_ONLY = [
   'score_split',
   'writing',
 ];
-export const NEEDS_SERVER = 'This needs the page with a server: run “make app” and open the same link there.';
+export function needsServer() {
+  return fault('This needs the page with a server: run “make app” and open the same link there.');
+}

@@ -5,6 +5,7 @@ import { measureHeads } from './measures.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
 import { kindsOf } from './payload.js';
+import { fault, inEnglish, message } from '../locales/language.js';
 
 const LEVELS = 255; // codes of the weights
 
@@ -17,18 +18,21 @@ export function createTraining(probes, log, sentences) {
 
 // The valid rows of the log, and a notice about the others.
 function curvesOf(log, { noCurves }) {
-  if (log === null) return { curves: [], notice: noCurves };
+  if (log === null) return { curves: [], notice: noCurves, said: [noCurves, {}] };
   const rows = log
     .split(/\r?\n/u)
     .slice(0, log.endsWith('\n') ? -1 : undefined)
     .map(rowOf);
   const curves = rows.filter(Boolean);
   const skipped = rows.length - curves.length;
-  const lines = skipped === 1 ? '1 line' : `${skipped.toLocaleString('en-US')} lines`;
-  return {
-    curves,
-    notice: skipped ? `${lines} of this training's log cannot be read; the curves leave them out.` : '',
-  };
+  const said = skippedText(skipped);
+  return { curves, notice: inEnglish(said), said };
+}
+
+function skippedText(count) {
+  if (count === 0) return message('');
+  if (count === 1) return message("1 line of this training's log cannot be read; the curves leave them out.");
+  return message("{count:,} lines of this training's log cannot be read; the curves leave them out.", { count });
 }
 
 function rowOf(line) {
@@ -43,7 +47,10 @@ function rowOf(line) {
 
 function pairOf(sentences, place) {
   if (place in sentences) return sentences[place];
-  throw new Error(`There is no sentence ${place}; choose one of 0 to ${sentences.length - 1}.`);
+  throw fault('There is no sentence {sentence}; choose one of 0 to {last}.', {
+    sentence: place,
+    last: sentences.length - 1,
+  });
 }
 
 // The measures and the roles of all heads for one sentence, at each step.
@@ -54,7 +61,8 @@ export function trainingHeads(record, tokenizers, { sentence }, thresholds) {
 // One sentence at one step as a translation, whose tokens were all given.
 export function trainingStep({ tensors, steps, sentences }, { source, target }, { step, sentence }) {
   const at = steps.indexOf(step);
-  if (at < 0) throw new Error(`There is no probe of step ${step}; choose one of ${steps.join(', ')}.`);
+  if (at < 0)
+    throw fault('There is no probe of step {step}; choose one of {steps}.', { step, steps: steps.join(', ') });
   const pair = pairOf(sentences, sentence);
   const ids = [...target.encode(pair.target), EOS_ID];
   const part = (name, size) => tensors.get(name).bytes.subarray(at * size, (at + 1) * size);

@@ -5,8 +5,9 @@ import { createSequence, createTrace, crossMemories, decode, encode, shortTrace 
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
 import { TARGET_CODE } from './text/sentencepiece.js';
 import { BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, UNK_ID, normalise } from './text/tokenizer.js';
+import { fault, message } from '../locales/language.js';
 
-const NOTHING = 'There is nothing to translate; type a sentence.';
+const nothing = () => fault('There is nothing to translate; type a sentence.');
 
 // `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py. The identity has `language`, the
 // name of the language that the model reads, and `codes`, one of which must begin each sentence; most models have none.
@@ -16,14 +17,18 @@ export function createTranslator(model, tokenizers, limits, { language, codes })
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
 export function sourceIds({ tokenizers: { source }, limits, language }, text) {
-  if (normalise(text) === '') throw new Error(NOTHING);
+  if (normalise(text) === '') throw nothing();
   checkCharacters(text, limits);
   const ids = source.encode(text);
   const pieces = ids.map((id) => source.piece(id)).filter((piece) => !TARGET_CODE.test(piece));
-  if (ids.length > 0 && pieces.length === 0) throw new Error(NOTHING);
+  if (ids.length > 0 && pieces.length === 0) throw nothing();
   if (pieces.every((piece) => [UNK, SPACE].includes(piece)))
-    throw new Error(`The model knows none of these characters; it reads ${language}.`);
-  if (ids.length >= limits.tokens) throw tooLong('sentence', ids.length + 1, limits.tokens);
+    throw fault('The model knows none of these characters; it reads {language}.', { language: [language, {}] });
+  if (ids.length >= limits.tokens)
+    throw fault('The sentence has {tokens} tokens; the limit is {limit}. Split it into shorter ones.', {
+      tokens: ids.length + 1,
+      limit: limits.tokens,
+    });
   return [...ids, EOS_ID];
 }
 
@@ -32,25 +37,25 @@ export function targetIds({ tokenizers: { target }, limits }, given) {
   if (typeof given === 'string') checkCharacters(given, limits);
   const ids = typeof given === 'string' ? target.encode(given) : [...given];
   const wrong = ids.find((id) => !(id >= 0 && id < target.size) || id === PAD_ID || id === BOS_ID);
-  if (wrong !== undefined) throw new Error(`A translation cannot contain token ${wrong}; give ids of the vocabulary.`);
-  if (ids.slice(0, -1).includes(EOS_ID))
-    throw new Error('The given translation continues after its </s>; end it there.');
+  if (wrong !== undefined)
+    throw fault('A translation cannot contain token {token}; give ids of the vocabulary.', { token: String(wrong) });
+  if (ids.slice(0, -1).includes(EOS_ID)) throw fault('The given translation continues after its </s>; end it there.');
   const most = lengthLimit(limits.tokens);
-  if (ids.length > most) throw tooLong('given translation', ids.length, most);
+  if (ids.length > most)
+    throw fault('The given translation has {tokens} tokens; the limit is {limit}. Split it into shorter ones.', {
+      tokens: ids.length,
+      limit: most,
+    });
   return ids;
 }
 
 function checkCharacters(text, { tokens, charactersPerToken }) {
   const [length, most] = [[...text].length, tokens * charactersPerToken];
   if (length <= most) return;
-  const [has, limit] = [length, most].map((number) => number.toLocaleString('en-US'));
-  throw new Error(
-    `The text has ${has} characters; the limit is ${limit}. Translate one sentence of at most ${tokens} tokens at a time.`,
+  throw fault(
+    'The text has {length:,} characters; the limit is {most:,}. Translate one sentence of at most {tokens} tokens at a time.',
+    { length, most, tokens },
   );
-}
-
-function tooLong(subject, tokens, limit) {
-  return new Error(`The ${subject} has ${tokens} tokens; the limit is ${limit}. Split it into shorter ones.`);
 }
 
 // The translation that begins with the ids `prefix`; `nodes` is the beam tree if `tree`.
@@ -92,7 +97,7 @@ export function translate(translator, text, options) {
 // Log-probabilities and attention of a given translation: text, to which </s> is added, or ids as they are.
 export function score(translator, text, given, gates = null) {
   const ids = targetIds(translator, given);
-  if (ids.length === 0) throw new Error('There is no translation to score; give one.');
+  if (ids.length === 0) throw fault('There is no translation to score; give one.');
   if (typeof given === 'string') ids.push(EOS_ID);
   const started = performance.now();
   const source = read(translator, text, gates);
@@ -144,7 +149,8 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
     }));
   const own = { ids: target, text, logProbability: total, score: total / lengthPenalty(target.length, alpha) };
   const notices = prefixLength < target.length ? noticesOf(translator, tokens.source, own) : [];
-  if (target.includes(UNK_ID)) notices.push('The given translation has characters that the model reads as <unk>.');
+  if (target.includes(UNK_ID))
+    notices.push(message('The given translation has characters that the model reads as <unk>.'));
   return {
     ...{ sourceText: normalise(source.text), text, tokens, trace, logProbabilities, notices, prefixLength },
     alternatives: steps.map(alternativesOf),
@@ -159,12 +165,14 @@ function noticesOf({ limits, language, codes }, source, { ids, logProbability })
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
     const listed = [...new Set(unknown)].map((text) => `“${text}”`).join(', ');
-    notices.push(`The model does not know ${listed} and reads it as <unk>.`);
+    notices.push(message('The model does not know {words} and reads it as <unk>.', { words: listed }));
   }
   if (codes.length > 0 && !codes.includes(source[0].piece))
-    notices.push(`Begin the sentence with the code of a target language, such as ${codes[0]}.`);
+    notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
   if (logProbability / ids.length < limits.unsure)
-    notices.push(`The model is unsure of this translation; it reads ${language}.`);
-  if (ids.at(-1) !== EOS_ID) notices.push('The translation was cut at the length limit.');
+    notices.push(
+      message('The model is unsure of this translation; it reads {language}.', { language: [language, {}] }),
+    );
+  if (ids.at(-1) !== EOS_ID) notices.push(message('The translation was cut at the length limit.'));
   return notices;
 }

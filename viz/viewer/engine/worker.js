@@ -5,13 +5,13 @@ import { createFiles } from './files.js';
 import { createModel } from './model.js';
 import { createTokenizers } from './text/files.js';
 import { createTranslator } from './translator.js';
+import { fault } from '../locales/language.js';
 
-const NO_MEMORY = 'This device has not enough memory for this model; close other pages, then try again.';
-const UNEXPECTED = 'The model in this page failed; reload the page, then try again.';
-const CANCELLED = 'Cancelled.';
+const noMemory = () => fault('This device has not enough memory for this model; close other pages, then try again.');
+const unexpected = () => fault('The model in this page failed; reload the page, then try again.');
 
 // Messages to the Worker: { start: { settings, models, address } } first; { embedded: { name, files } } for a model
-// whose files are in the page; { id, request }; and { cancel: id }. Messages from it: { id, answer }, { id, error },
+// whose files are in the page; { id, request }; and { cancel: id }. Messages from it: { id, answer }, { id, error, said },
 // { id, progress }, and { loading: { model, count, size } } while a model arrives.
 export function serve(scope) {
   const engine = { scope, models: {}, settings: null, address: null, embedded: {}, loaded: new Map() };
@@ -33,19 +33,20 @@ async function reply(engine, { id, request }, cancelled) {
   const pause = async (progress) => {
     post({ progress });
     await turn();
-    if (cancelled.has(id)) throw new Error(CANCELLED);
+    if (cancelled.has(id)) throw fault('Cancelled.');
   };
   try {
     post({ answer: await answer(await load(engine, request.model), request, pause) });
   } catch (error) {
-    post({ error: sentenceOf(error) });
+    const { message, said } = faultOf(error);
+    post({ error: message, said });
   }
 }
 
 // Our own errors have a sentence for the person; the language's have none.
-function sentenceOf(error) {
-  if (error instanceof RangeError) return NO_MEMORY;
-  return error.constructor === Error ? error.message : UNEXPECTED;
+function faultOf(error) {
+  if (error instanceof RangeError) return noMemory();
+  return error.said ? error : unexpected();
 }
 
 // Lets messages that wait be read.
@@ -60,7 +61,8 @@ function turn() {
 
 // Each model is loaded once; a failed attempt is repeated by the next request.
 function load(engine, name) {
-  if (!Object.hasOwn(engine.models, name)) throw new Error(`There is no model “${name}” in this page; choose another.`);
+  if (!Object.hasOwn(engine.models, name))
+    throw fault('There is no model “{name}” in this page; choose another.', { name });
   if (!engine.loaded.has(name)) {
     const loading = openModel(engine, name);
     engine.loaded.set(name, loading);

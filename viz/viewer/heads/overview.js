@@ -16,9 +16,8 @@ import {
   headsOfKind,
   sameSpot,
 } from '../core/store.js';
-import { fixed, kindName } from '../core/labels.js';
+import { fixed, headName, kindName } from '../core/labels.js';
 import {
-  TAUGHT,
   canSort,
   importanceShare,
   isTaught,
@@ -27,30 +26,32 @@ import {
   roleSymbol,
   sortedHeads,
   sortsOf,
+  taughtName,
 } from '../core/measures.js';
 import { tabs } from '../core/widgets.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
+import { say, tell } from '../locales/language.js';
 
 const MEANING = {
-  encoder: 'Each source token reads all source tokens.',
-  decoder: 'Each step of the translation reads the tokens written so far.',
-  cross: 'Each step of the translation reads the source tokens.',
+  encoder: () => say('Each source token reads all source tokens.'),
+  decoder: () => say('Each step of the translation reads the tokens written so far.'),
+  cross: () => say('Each step of the translation reads the source tokens.'),
 };
 
 export function createOverview(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
   const kinds = KINDS.map((kind) => createButton('hl-tab', () => choose(kind), { 'data-kind': kind }, kindName(kind)));
-  const sort = element('select', { class: 'hl-select', 'aria-label': 'Order of the heads' });
+  const sort = element('select', { class: 'hl-select', 'aria-label': say('Order of the heads') });
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
-  const grid = element('div', { class: 'hl-overview', role: 'grid', 'aria-label': 'Heads by layer' });
+  const grid = element('div', { class: 'hl-overview', role: 'grid', 'aria-label': say('Heads by layer') });
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
-  const roles = element('ul', { class: 'hl-roles', 'aria-label': 'Roles of heads' });
+  const roles = element('ul', { class: 'hl-roles', 'aria-label': say('Roles of heads') });
   const [meaning, tint] = [element('p'), element('p', { hidden: true })];
   const title = element('h2', {}, 'Heads');
   const node = element(
     'section',
-    { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? 'Heads of B' : 'Heads' },
-    element('div', { class: 'hl-bar' }, title, tabs('Kind of attention', ...kinds), sort),
+    { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? say('Heads of B') : say('Heads') },
+    element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
     grid,
     element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
   );
@@ -64,11 +65,11 @@ function legend(scale) {
   return element(
     'div',
     { class: 'hl-legend-row' },
-    element('span', {}, 'weight 0'),
+    element('span', {}, say('weight 0')),
     scale,
     element('span', {}, '1'),
     element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
-    element('span', {}, 'masked'),
+    element('span', {}, say('masked')),
   );
 }
 
@@ -96,8 +97,10 @@ function renderOverview(parts, state, before) {
 
 function drawSorts(sort, record) {
   sort.replaceChildren(
-    element('option', { value: '' }, 'by layer ▾'),
-    ...sortsOf(record).map(({ name, label }) => element('option', { value: name }, `by ${label} ▾`)),
+    element('option', { value: '' }, say('by layer ▾')),
+    ...sortsOf(record).map(({ name, label }) =>
+      element('option', { value: name }, say('by {measure} ▾', { measure: label })),
+    ),
   );
 }
 
@@ -106,7 +109,7 @@ function drawHeads(parts, state) {
   for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
   const sorted = sortedHeads(state);
   sort.value = sorted ? state.sort : '';
-  meaning.textContent = MEANING[state.kind];
+  meaning.textContent = MEANING[state.kind]();
   roles.replaceChildren(...roleLegend(state.record, state.kind));
   parts.cells = [];
   grid.classList.toggle('hl-sorted', sorted !== null);
@@ -138,7 +141,10 @@ function layerRows(parts, state) {
 
 // The number of a layer or of a head: a button that chooses all heads of that row or column.
 function line(side, index) {
-  const label = side === 'layer' ? `all heads of layer ${index + 1}` : `head ${index + 1} of all layers`;
+  const label =
+    side === 'layer'
+      ? say('all heads of layer {layer}', { layer: index + 1 })
+      : say('head {head} of all layers', { head: index + 1 });
   const attributes = { tabindex: '-1', 'aria-label': label, title: label, [`data-${side}`]: index };
   const role = side === 'layer' ? 'rowheader' : 'columnheader';
   return element(
@@ -150,12 +156,12 @@ function line(side, index) {
 
 // The name of the last column: a button that chooses all heads of all layers.
 function everyHead() {
-  const label = 'average of all heads of all layers';
+  const label = say('average of all heads of all layers');
   const attributes = { tabindex: '-1', 'aria-label': label, title: label, 'data-all': '' };
   return element(
     'span',
     { role: 'columnheader', class: 'hl-line-place' },
-    createButton('hl-line', null, attributes, 'avg'),
+    createButton('hl-line', null, attributes, say('avg')),
   );
 }
 
@@ -168,8 +174,8 @@ function drawHead(parts, { record, kind, theme }, layer, head) {
   const mark = element('span', { class: 'hl-mark' });
   const role = head === null ? null : record.roles[kind][layer][head];
   if (role) mark.append(roleSymbol(record, role));
-  const name = `layer ${layer + 1}, ${head === null ? 'average of its heads' : `head ${head + 1}`}`;
-  const label = isTaught(record, kind, layer, head) ? `${name}, ${TAUGHT}` : name;
+  const name = head === null ? say('layer {layer}, average of its heads', { layer: layer + 1 }) : headName(layer, head);
+  const label = isTaught(record, kind, layer, head) ? `${name}, ${taughtName()}` : name;
   const attributes = { role: 'gridcell', 'aria-label': label, 'data-layer': layer, 'data-head': head ?? '' };
   const picture = element('span', { class: 'hl-picture' }, canvas);
   const button = createButton('hl-thumbnail', null, attributes, picture, mark);
@@ -222,9 +228,9 @@ function markMuted({ cells }, state) {
     const muted = head !== null && isMuted(state, [state.kind, layer, head]);
     button.classList.toggle('hl-muted', muted);
     const facts = [
-      muted ? 'muted' : null,
-      role,
-      isTaught(state.record, state.kind, layer, head) ? TAUGHT : null,
+      muted ? say('muted') : null,
+      role && tell(role),
+      isTaught(state.record, state.kind, layer, head) ? taughtName() : null,
       state.sort && head !== null ? measured(state, layer, head) : null,
     ];
     button.title = facts.filter(Boolean).join(' · ');
@@ -240,7 +246,7 @@ function measured(state, layer, head) {
 // The importance of each head for this sentence, as the colour of its mark.
 function tintHeads({ cells, tint }, state) {
   tint.hidden = !state.importance;
-  if (state.importance) tint.textContent = 'Colour of a mark: how much log p changes if the head is muted.';
+  if (state.importance) tint.textContent = say('Colour of a mark: how much log p changes if the head is muted.');
   const { css, ink } = palette(state.theme);
   for (const { layer, head, mark } of cells) {
     const step = state.importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;

@@ -2,26 +2,29 @@
 
 import { createButton, element, readable, shape, tokenText, visible } from '../core/dom.js';
 import { askBeams, showHypothesis } from '../core/effects.js';
-import { LOG_P, fixed, forPointer, plural } from '../core/labels.js';
+import { fixed, forPointer, logP } from '../core/labels.js';
 import { strongest } from '../core/math.js';
 import { targetIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/store.js';
 import { actionButton, addRovingFocus, note, numberText, section } from '../core/widgets.js';
+import { say, sayCount, tell } from '../locales/language.js';
 
+const STATUS = { kept: () => say('kept'), pruned: () => say('pruned'), finished: () => say('finished') };
 const STRIDE = 80; // pixels of one step
 const LINE = 24; // pixels of one node
-const SCORE =
-  'log p divided by the length penalty ((5 + tokens) / 6) ^ α: beam search compares these scores (Wu et al. 2016)';
-const TREE_HINT = forPointer(
-  'Point at a token to read why it was kept or pruned. Click it to see its attention.',
-  'Tap a token to read why it was kept or pruned and to see its attention.',
-);
+const scoreTitle = () =>
+  say('log p divided by the length penalty ((5 + tokens) / 6) ^ α: beam search compares these scores (Wu et al. 2016)');
+const treeHint = () =>
+  forPointer(
+    say('Point at a token to read why it was kept or pruned. Click it to see its attention.'),
+    say('Tap a token to read why it was kept or pruned and to see its attention.'),
+  );
 
 export function createBeams(server) {
   const list = element('ol', { class: 'hl-hypotheses' });
   const tree = element('div');
-  const node = section('Hypotheses', list, note(LOG_P), tree);
+  const node = section(say('Hypotheses'), list, note(logP()), tree);
   return {
     node,
     draw(state, before) {
@@ -41,9 +44,9 @@ function drawList(server, list, state) {
   list.replaceChildren(
     ...found.map(({ text, ids, score }) => {
       const show = () => showHypothesis(server, ids);
-      const words = element('span', { dir: 'auto' }, text === '' ? '(nothing)' : readable(text));
+      const words = element('span', { dir: 'auto' }, text === '' ? say('(nothing)') : readable(text));
       const attributes = { 'aria-pressed': String(ids.join() === shown), disabled };
-      const number = numberText(`score ${fixed(score)}`, { title: SCORE });
+      const number = numberText(say('score {score}', { score: fixed(score) }), { title: scoreTitle() });
       return element('li', {}, createButton('hl-choice', show, attributes, words, number));
     }),
   );
@@ -55,10 +58,14 @@ function drawTree(server, node, { beams }) {
   if (reason) node.replaceChildren(note(reason));
   else if (beams)
     node.replaceChildren(
-      note(`All hypotheses that a search with beam size ${beams.beam_size} considered, with their scores.`),
+      note(
+        say('All hypotheses that a search with beam size {size} considered, with their scores.', {
+          size: beams.beam_size,
+        }),
+      ),
       ...treeOf(server, beams),
     );
-  else node.replaceChildren(actionButton('Draw the beam tree', () => askBeams(server)));
+  else node.replaceChildren(actionButton(say('Draw the beam tree'), () => askBeams(server)));
 }
 
 function treeOf(server, { nodes }) {
@@ -66,15 +73,15 @@ function treeOf(server, { nodes }) {
   const steps = Math.max(...nodes.map(({ step }) => step)) + 1;
   const lines = Math.max(...places.map(({ line }) => line)) + 1;
   const best = bestPath(nodes);
-  const readout = element('p', { class: 'hl-soft hl-reason' }, TREE_HINT);
+  const readout = element('p', { class: 'hl-soft hl-reason' }, treeHint());
   const buttons = nodes.map((one, index) => nodeOf(server, nodes, index, places[index], best, readout));
   addRovingFocus(buttons, (place, key) => neighbour(nodes, places, place, key));
-  const name = `Beam tree of ${plural(nodes.length, 'hypothesis', 'hypotheses')}`;
+  const name = sayCount(nodes.length, 'Beam tree of {count} hypothesis', 'Beam tree of {count} hypotheses');
   const attributes = { class: 'hl-tree', role: 'group', 'aria-label': name };
   const field = element('div', attributes, edges(nodes, places, best, steps, lines), ...buttons);
   field.style.width = `${steps * STRIDE}px`;
   field.style.height = `${lines * LINE}px`;
-  field.addEventListener('pointerleave', () => readout.replaceChildren(TREE_HINT));
+  field.addEventListener('pointerleave', () => readout.replaceChildren(treeHint()));
   return [element('div', { class: 'hl-scroll hl-tree-scroll' }, field), readout];
 }
 
@@ -103,10 +110,16 @@ function nodeOf(server, nodes, index, { step, line }, best, readout) {
   const { token, status, reason, log_probability: chance, score } = nodes[index];
   const path = pathTo(nodes, index).map((at) => nodes[at].token);
   const ids = path.map(({ id }) => id);
-  const facts = `step ${step + 1}, ${status}: ${reason}. log p ${fixed(chance)}, score ${fixed(score)}`;
+  const facts = say('step {step}, {status}: {reason}. log p {chance}, score {score}', {
+    step: step + 1,
+    status: STATUS[status](),
+    reason: tell(reason),
+    chance: fixed(chance),
+    score: fixed(score),
+  });
   const showFacts = () => readout.replaceChildren('“', tokenText(token), `” ${facts}`);
   const classes = `hl-node hl-${status} ${best.has(index) ? 'hl-best' : ''}`.trim();
-  const show = () => showHypothesis(server, ids, `${status} hypothesis`);
+  const show = () => showHypothesis(server, ids, status);
   const attributes = { 'aria-label': `${visible(token)}, ${facts}`, onpointerenter: showFacts, onfocus: showFacts };
   const button = createButton(classes, show, attributes, tokenText(token));
   button.style.left = `${step * STRIDE}px`;

@@ -6,7 +6,7 @@ import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
-import { fixed, forPointer, plural, titleOf } from '../core/labels.js';
+import { fixed, forPointer, titleOf } from '../core/labels.js';
 import {
   actionButton,
   fact,
@@ -21,11 +21,8 @@ import {
 import { createScoreSplit } from './instruments/score_split.js';
 import { createWriting } from './instruments/writing.js';
 import { readersOf } from './readers.js';
+import { say, sayCount, sayParts } from '../locales/language.js';
 
-const NO_PIN = {
-  mouse: 'Click a cell of the matrix to see how its weight is computed.',
-  touch: 'Tap a cell of the matrix to see how its weight is computed.',
-};
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
 export function createCell(server) {
@@ -56,8 +53,9 @@ function drawCell(server, { title, rest }, state) {
   else
     title.replaceChildren(
       note(
-        'This cell is not explained yet. ',
-        actionButton('Explain it', () => askCell(server)),
+        say('This cell is not explained yet.'),
+        ' ',
+        actionButton(say('Explain it'), () => askCell(server)),
       ),
     );
 }
@@ -73,10 +71,16 @@ function readersOfPin(store, state) {
 function whyNoCell(server, state) {
   const reason = whyNot(server, 'cell');
   if (reason || pinnedCell(state)) return reason;
-  if (!isCell(state.pin)) return forPointer(NO_PIN.mouse, NO_PIN.touch);
+  if (!isCell(state.pin))
+    return forPointer(
+      say('Click a cell of the matrix to see how its weight is computed.'),
+      say('Tap a cell of the matrix to see how its weight is computed.'),
+    );
   if (state.head === null || state.selection.length > 0)
-    return 'Several heads together have no common query and key; choose one head.';
-  return 'The mask forbids this cell: a step cannot look at later tokens. Its score is −∞, so its weight is exactly 0.';
+    return say('Several heads together have no common query and key; choose one head.');
+  return say(
+    'The mask forbids this cell: a step cannot look at later tokens. Its score is −∞, so its weight is exactly 0.',
+  );
 }
 
 function titleOfCell(state) {
@@ -97,30 +101,34 @@ function explanation(state) {
   const { columns } = axes(state.record, state.kind);
   const names = namesOf(state);
   return [
-    section('Query and key', ...vectors(cell, names)),
-    section('From score to weight', steps(cell), ...softmax(cell, columns)),
-    section('What it contributes', ...contribution(cell, names)),
+    section(say('Query and key'), ...vectors(cell, names)),
+    section(say('From score to weight'), steps(cell), ...softmax(cell, columns)),
+    section(say('What it contributes'), ...contribution(cell, names)),
   ];
 }
 
 function vectors(cell, { row, reads, column }) {
   const { query, key, products } = cell;
-  const hint = forPointer('Point at a column to read its numbers.', 'Tap a column to read its numbers.');
+  const hint = forPointer(say('Point at a column to read its numbers.'), say('Tap a column to read its numbers.'));
   const readout = element('p', { class: 'hl-soft hl-number hl-dimension' }, hint);
   const field = element(
     'div',
     { class: 'hl-vectors', 'aria-hidden': 'true' },
-    element('span', { class: 'hl-soft' }, 'query of ', tokenText(reads ?? row)),
+    element('span', { class: 'hl-soft' }, ...sayParts('query of {token}', { token: tokenText(reads ?? row) })),
     strip(query, largest([...query, ...key])),
-    element('span', { class: 'hl-soft' }, 'key of ', tokenText(column)),
+    element('span', { class: 'hl-soft' }, ...sayParts('key of {token}', { token: tokenText(column) })),
     strip(key, largest([...query, ...key])),
-    element('span', { class: 'hl-soft' }, 'their products'),
+    element('span', { class: 'hl-soft' }, say('their products')),
     element('div', { class: 'hl-products' }, ...products.map((value) => signedBar(value, largest(products)))),
   );
   field.addEventListener('pointermove', (event) => {
     const box = field.getBoundingClientRect();
     const at = clamp(Math.floor(((event.clientX - box.left) / box.width) * query.length), query.length);
-    readout.textContent = `${at + 1} of ${query.length}: ${productText(cell, at)}`;
+    readout.textContent = say('{number} of {count}: {product}', {
+      number: at + 1,
+      count: query.length,
+      product: productText(cell, at),
+    });
   });
   field.addEventListener('pointerleave', () => {
     readout.textContent = hint;
@@ -139,16 +147,19 @@ function productText({ query, key, products }, at) {
 function allNumbers(cell) {
   const list = element('ol', { class: 'hl-soft hl-number hl-all-numbers' });
   const fill = () => list.replaceChildren(...cell.query.map((_, at) => element('li', {}, productText(cell, at))));
-  return element('details', { ontoggle: fill }, element('summary', { class: 'hl-soft' }, 'All numbers'), list);
+  return element('details', { ontoggle: fill }, element('summary', { class: 'hl-soft' }, say('All numbers')), list);
 }
 
 function steps({ query, products, scale, score, weights, scores, column }) {
   const allowed = scores.filter((one) => one !== null).length;
   const lines = [
-    ['sum of the products', fixed(sum(products))],
+    [say('sum of the products'), fixed(sum(products))],
     [`× 1/√${query.length} = ${fixed(scale)}`, fixed(score)],
-    ['mask', `allows ${allowed} of ${plural(scores.length, 'key')}`],
-    ['softmax over the row', fixed(weights[column])],
+    [
+      say('mask'),
+      sayCount(scores.length, 'allows {allowed} of {count} key', 'allows {allowed} of {count} keys', { allowed }),
+    ],
+    [say('softmax over the row'), fixed(weights[column])],
   ];
   return element(
     'dl',
@@ -164,7 +175,12 @@ function softmax({ scores, weights, column }, columns) {
   const shown = new Set([...ranked.slice(0, LISTED_KEYS), column]);
   const rest = ranked.filter((at) => !shown.has(at));
   const line = (className, ...pieces) => element('li', { class: className }, ...pieces);
-  const names = [element('span', {}, 'key'), element('span', {}), numberText('score'), numberText('weight')];
+  const names = [
+    element('span', {}, say('key')),
+    element('span', {}),
+    numberText(say('score')),
+    numberText(say('weight')),
+  ];
   const lines = ranked
     .filter((at) => shown.has(at))
     .map((at) => {
@@ -174,14 +190,32 @@ function softmax({ scores, weights, column }, columns) {
   const list = element('ol', { class: 'hl-softmax' }, line('hl-soft', ...names), ...lines);
   if (rest.length === 0) return [list];
   const others = fixed(sum(rest.map((at) => weights[at])));
-  return [list, note(`and ${plural(rest.length, 'more key')} with ${others} together`)];
+  const more = { others };
+  return [
+    list,
+    note(
+      sayCount(
+        rest.length,
+        'and {count} more key with {others} together',
+        'and {count} more keys with {others} together',
+        more,
+      ),
+    ),
+  ];
 }
 
 function contribution({ norm, row_norms: norms }, { column }) {
   const total = sum(norms);
   return [
-    fact('norm of weight × f(x)', fixed(norm)),
-    fact(`share of the row’s total, ${fixed(total)}`, `${fixed((100 * norm) / (total || 1), 1)} %`),
-    note('f(x) is the value vector at ', tokenText(column), ' after the output projection (Kobayashi et al. 2020).'),
+    fact(say('norm of weight × f(x)'), fixed(norm)),
+    fact(
+      say('share of the row’s total, {total}', { total: fixed(total) }),
+      say('{share} %', { share: fixed((100 * norm) / (total || 1), 1) }),
+    ),
+    note(
+      ...sayParts('f(x) is the value vector at {token} after the output projection (Kobayashi et al. 2020).', {
+        token: tokenText(column),
+      }),
+    ),
   ];
 }

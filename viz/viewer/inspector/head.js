@@ -1,7 +1,7 @@
 // The panel Head: the role and the measures of the chosen head, the next words, and what muting changes.
 
 import { element, tokenText } from '../core/dom.js';
-import { changedHeads, fixed, plural } from '../core/labels.js';
+import { changedHeads, fixed } from '../core/labels.js';
 import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
@@ -22,11 +22,9 @@ import { actionButton, actions, fact, note, numberText, rug, section, shareBar }
 import { createRemoval } from './instruments/removal.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
+import { say, sayCount, tell } from '../locales/language.js';
 
 const MOST_READ = 3; // columns that are listed
-const TAUGHT_HERE = 'Taught to align: in training it learned word links; no other head did.';
-const TAUGHT_ELSEWHERE =
-  'Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.';
 
 export function createHeadCard(server) {
   const card = { role: element('div'), rest: element('div') };
@@ -61,7 +59,7 @@ function captionOf(store, state) {
       ' ',
       caption.text,
       ' ',
-      isShown ? null : actionButton('Open this head', go),
+      isShown ? null : actionButton(say('Open this head'), go),
     ),
   ];
 }
@@ -69,7 +67,11 @@ function captionOf(store, state) {
 // Says that a statement is about the model: the study measured many sentences.
 function studied(state) {
   const { study } = aboutModel(state);
-  return element('span', { class: 'hl-soft' }, study ? `Over ${study.sentences} sentences:` : 'Over many sentences:');
+  return element(
+    'span',
+    { class: 'hl-soft' },
+    study ? say('Over {count} sentences:', { count: study.sentences }) : say('Over many sentences:'),
+  );
 }
 
 // The translation with the muted heads, and the button that mutes the heads on screen.
@@ -77,10 +79,13 @@ function mutingOf(server, state) {
   const { store } = server;
   const { muted, mutes, record } = sourceView(state);
   const reason = whyNot(server, 'mute');
-  const title = mutes.length === 0 ? 'With heads muted' : `With ${changedHeads(mutes, state.instead)}`;
+  const title =
+    mutes.length === 0
+      ? say('With heads muted')
+      : say('With {changed}', { changed: changedHeads(mutes, state.instead) });
   if (reason) return [element('h3', {}, title), note(reason)];
   const allMuted = chosenHeads(state).every((head) => isMuted(state, head));
-  const button = actionButton(allMuted ? 'Unmute' : 'Mute', () => store.change(toggleMute(store.get())), {
+  const button = actionButton(allMuted ? say('Unmute') : say('Mute'), () => store.change(toggleMute(store.get())), {
     'aria-pressed': String(allMuted),
   });
   button.append(' ', element('kbd', {}, 'M'));
@@ -106,7 +111,13 @@ function measuresOfHeads(state, open) {
   return [
     section(
       cardTitle(state, heads),
-      note(`Over the ${plural(rows.length, 'row')} of this sentence. Each tick is one head of this kind.`),
+      note(
+        sayCount(
+          rows.length,
+          'Over the {count} row of this sentence. Each tick is one head of this kind.',
+          'Over the {count} rows of this sentence. Each tick is one head of this kind.',
+        ),
+      ),
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
       ...importanceOf(state, heads),
     ),
@@ -131,16 +142,26 @@ function mostRead({ record, kind }, heads) {
   );
   return [
     section(
-      'Read most, all rows together',
+      say('Read most, all rows together'),
       element('ol', { class: 'hl-most-read' }, ...lines),
-      note(`Totals of columns; all ${plural(rows, 'row')} together have ${rows}.`),
+      note(
+        sayCount(
+          rows,
+          'Totals of columns; all {count} row together have {count}.',
+          'Totals of columns; all {count} rows together have {count}.',
+        ),
+      ),
     ),
   ];
 }
 
 function cardTitle(state, heads) {
-  if (state.selection.length > 0) return `Mean of ${plural(heads.length, 'head')}`;
-  return `Layer ${state.layer + 1}, ${state.head === null ? `mean of ${plural(heads.length, 'head')}` : `head ${state.head + 1}`}`;
+  const layer = state.layer + 1;
+  if (state.selection.length > 0) return sayCount(heads.length, 'Mean of {count} head', 'Mean of {count} heads');
+  if (state.head !== null) return say('Layer {layer}, head {head}', { layer, head: state.head + 1 });
+  return sayCount(heads.length, 'Layer {layer}, mean of {count} head', 'Layer {layer}, mean of {count} heads', {
+    layer,
+  });
 }
 
 function roleOf(state, heads) {
@@ -148,9 +169,13 @@ function roleOf(state, heads) {
   const roles = heads.map(([, layer, head]) => record.roles[kind][layer][head]);
   const names = [...new Set(roles)];
   if (heads.length === 1) return roleOfOne(state, heads[0], roles[0]);
-  if (names.length === 1) return [note('Role of each head in this sentence'), ...roleLines(record, names[0])];
-  const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${name}`);
-  return [note('Roles in this sentence'), element('p', { class: 'hl-role' }, 'Various'), note(counted.join(', '))];
+  if (names.length === 1) return [note(say('Role of each head in this sentence')), ...roleLines(record, names[0])];
+  const counted = names.map((name) => `${roles.filter((role) => role === name).length} ${tell(name)}`);
+  return [
+    note(say('Roles in this sentence')),
+    element('p', { class: 'hl-role' }, say('Various')),
+    note(counted.join(', ')),
+  ];
 }
 
 function roleOfOne(state, one, role) {
@@ -158,11 +183,13 @@ function roleOfOne(state, one, role) {
   const nearest = nearestRole(record, one);
   const lines =
     role === 'mixed' && nearest
-      ? [roleName(record, role), note('nearest: ', shareOfRole(nearest), ', too little for the role')]
+      ? [roleName(record, role), note(say('nearest: {role}, too little for the role', { role: shareOfRole(nearest) }))]
       : roleLines(record, role);
-  const how = aboutModel(state).origin ? TAUGHT_ELSEWHERE : TAUGHT_HERE;
+  const how = aboutModel(state).origin
+    ? say('Taught to align: its card names guided alignment, for which Marian by default teaches this head word links.')
+    : say('Taught to align: in training it learned word links; no other head did.');
   const taught = isTaught(record, ...one) ? [note(how)] : [];
-  return [note('Role in this sentence'), ...lines, ...studiedRole(state, one), ...taught];
+  return [note(say('Role in this sentence')), ...lines, ...studiedRole(state, one), ...taught];
 }
 
 function roleLines(record, role) {
@@ -171,7 +198,7 @@ function roleLines(record, role) {
 
 // "previous token 63 %"; rounded down, so that a share below a threshold does not read as the threshold.
 function shareOfRole({ role, value }) {
-  return `${role} ${Math.floor(100 * value + 1e-6)} %`;
+  return say('{role} {share} %', { role: tell(role), share: Math.floor(100 * value + 1e-6) });
 }
 
 // The role that the study gives the head.
@@ -179,12 +206,14 @@ function studiedRole(state, [kind, layer, head]) {
   const known = aboutModel(state).study?.heads[kind][layer]?.[head];
   if (!known) return [];
   const [role, nearest, value] = known;
-  const found = role === 'mixed' ? `mixed, nearest: ${shareOfRole({ role: nearest, value })}` : role;
+  const found =
+    role === 'mixed' ? say('mixed, nearest: {role}', { role: shareOfRole({ role: nearest, value }) }) : tell(role);
   return [note(studied(state), ' ', found)];
 }
 
 function roleName(record, role) {
-  return element('p', { class: 'hl-role' }, roleSymbol(record, role), role[0].toUpperCase() + role.slice(1));
+  const name = tell(role);
+  return element('p', { class: 'hl-role' }, roleSymbol(record, role), name[0].toUpperCase() + name.slice(1));
 }
 
 // The mean over the heads for which the measure has a meaning; null if there are none.
@@ -200,7 +229,13 @@ function rowOfMeasure(state, heads, measure, open) {
   const all = record.measures[kind][name].flat().filter((value) => value !== null);
   const value = meanOf(state, name, heads);
   const [least, most] = [Math.min(...all), Math.max(...all)];
-  const range = `All ${plural(all.length, 'head')}: ${fixed(least, digits)} to ${fixed(most, digits)}.`;
+  const ends = { least: fixed(least, digits), most: fixed(most, digits) };
+  const range = sayCount(
+    all.length,
+    'All {count} head: {least} to {most}.',
+    'All {count} heads: {least} to {most}.',
+    ends,
+  );
   return element(
     'details',
     { class: 'hl-measure', 'data-name': name, open },
@@ -211,7 +246,7 @@ function rowOfMeasure(state, heads, measure, open) {
       rug(all, value, maximum ?? (most || 1)),
       numberText(`${fixed(value, digits)}${unit}${offsetText(state, measure, heads)}`),
     ),
-    note(`${definition} Measured over ${sampleText(state, measure, heads)}. ${range}`),
+    note(`${definition} ${sampleText(state, measure, heads)} ${range}`),
   );
 }
 
@@ -220,14 +255,20 @@ function offsetText({ record, kind }, { offset: table }, heads) {
   const offsets = new Set(heads.map(([, layer, head]) => table && record.measures[kind][table][layer][head]));
   const [offset] = offsets;
   if (!table || offsets.size > 1) return '';
-  return ` at ${offset > 0 ? '+' : ''}${fixed(offset, 0)}`;
+  return ` ${say('at {offset}', { offset: `${offset > 0 ? '+' : ''}${fixed(offset, 0)}` })}`;
 }
 
 function sampleText({ record, kind }, { sample }, heads) {
-  const rows = plural(axes(record, kind).rows.length, 'query', 'queries');
-  if (!sample || heads.length > 1) return rows;
+  const count = axes(record, kind).rows.length;
+  if (!sample || heads.length > 1)
+    return sayCount(count, 'Measured over {count} query.', 'Measured over {count} queries.');
   const [[, layer, head]] = heads;
-  return `the ${record.measures[kind][sample][layer][head]} of ${rows} that can have this offset`;
+  return sayCount(
+    count,
+    'Measured over the {able} of {count} query that can have this offset.',
+    'Measured over the {able} of {count} queries that can have this offset.',
+    { able: record.measures[kind][sample][layer][head] },
+  );
 }
 
 // Known only after the importance of the heads was computed.
@@ -236,5 +277,10 @@ function importanceOf({ importance }, heads) {
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);
   const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // heads that cost more
-  return [fact('rank by importance for this translation', `${rank} of ${all.length}`)];
+  return [
+    fact(
+      say('rank by importance for this translation'),
+      say('{number} of {count}', { number: rank, count: all.length }),
+    ),
+  ];
 }

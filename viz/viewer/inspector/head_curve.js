@@ -7,21 +7,22 @@ import { measuresOf, nearestRole } from '../core/measures.js';
 import { chosenHeads, trainingStep } from '../core/store.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from './line_chart.js';
+import { say, tell } from '../locales/language.js';
 
 // Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
 export function drawHeadCurve(server, node, state, training) {
   const sentence = trainingStep(state)?.sentence ?? 0;
   const heads = chosenHeads(state);
   const found = training.heads.get(sentence);
-  const title = element('h3', {}, 'The head on screen');
-  if (heads.length > 1) return node.replaceChildren(title, note('Choose one head to see how it got its role.'));
+  const title = element('h3', {}, say('The head on screen'));
+  if (heads.length > 1) return node.replaceChildren(title, note(say('Choose one head to see how it got its role.')));
   const ask = () => askTrainingHeads(server, sentence);
   node.replaceChildren(
     title,
     note(titleOf({ ...state, mode: 'weight' })),
     ...(found
       ? curveOf(state, heads[0], { ...training, found })
-      : [actions(actionButton('Show how it got its role', ask))]),
+      : [actions(actionButton(say('Show how it got its role'), ask))]),
   );
   return undefined;
 }
@@ -42,7 +43,7 @@ function curveOf(state, one, { steps, found }) {
       return isOther ? [] : [[step, table[name][layer][head]]];
     }),
   });
-  const threshold = { name: 'threshold', points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
+  const threshold = { name: say('threshold'), points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
   const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
   const axis = { first: steps[0], last: steps.at(-1), marked: trainingStep(state)?.step ?? steps.at(-1) };
   return [
@@ -52,10 +53,10 @@ function curveOf(state, one, { steps, found }) {
 }
 
 function sinceWhen(role, least, first) {
-  const rule = `“${role}”, which takes at least ${fixed(100 * least, 0)} %`;
+  const values = { role: tell(role), least: fixed(100 * least, 0), step: first };
   return first === undefined
-    ? `At no saved step does the head count as ${rule}.`
-    : `At step ${first} the head counts as ${rule}, for the first time.`;
+    ? say('At no saved step does the head count as “{role}”, which takes at least {least} %.', values)
+    : say('At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time.', values);
 }
 
 function labelOf(record, name) {

@@ -3,21 +3,23 @@
 import { createButton, element } from '../core/dom.js';
 import { KINDS } from '../core/payload.js';
 import { chooseKind, headOf, isMuted } from '../core/store.js';
-import { forPointer, kindName, signed } from '../core/labels.js';
+import { forPointer, headName, kindName, signed } from '../core/labels.js';
 import { largest } from '../core/math.js';
-import { TAUGHT, isTaught } from '../core/measures.js';
+import { isTaught, taughtName } from '../core/measures.js';
 import { actionButton, addRovingFocus, numberText, tint } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 const LISTED = 5;
-const MAP_HINT = forPointer(
-  'Point at a head to read its value. Click to choose it.',
-  'Tap a head to read its value and to choose it.',
-);
+const mapHint = () =>
+  forPointer(
+    say('Point at a head to read its value. Click to choose it.'),
+    say('Tap a head to read its value and to choose it.'),
+  );
 
 // `values` is { encoder, decoder, cross }, [layer][head] each.
 export function headMap(store, state, values) {
   const most = largest(Object.values(values).flat(2));
-  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, MAP_HINT);
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, mapHint());
   const grids = KINDS.map((kind) => gridOf(store, state, kind, values[kind], most, readout));
   return [...grids, readout, scaleOf(most)];
 }
@@ -36,8 +38,8 @@ function choose(store, [kind, layer, head]) {
 }
 
 function fullName({ record }, [kind, layer, head]) {
-  const name = `${kindName(kind)}, layer ${layer + 1}, head ${head + 1}`;
-  return isTaught(record, kind, layer, head) ? `${name}, ${TAUGHT}` : name;
+  const name = `${kindName(kind)}, ${headName(layer, head)}`;
+  return isTaught(record, kind, layer, head) ? `${name}, ${taughtName()}` : name;
 }
 
 function gridOf(store, state, kind, table, most, readout) {
@@ -53,7 +55,11 @@ function gridOf(store, state, kind, table, most, readout) {
     const number = element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1));
     return element('div', { role: 'row', class: 'hl-map-row' }, number, ...row);
   });
-  const grid = element('div', { role: 'grid', class: 'hl-map', 'aria-label': `${kindName(kind)} heads` }, ...rows);
+  const grid = element(
+    'div',
+    { role: 'grid', class: 'hl-map', 'aria-label': say('{kind} heads', { kind: kindName(kind) }) },
+    ...rows,
+  );
   grid.style.setProperty('--hl-heads', heads);
   return element('div', {}, element('p', { class: 'hl-soft' }, kindName(kind)), grid);
 }

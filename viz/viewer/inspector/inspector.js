@@ -15,6 +15,7 @@ import { createContributions } from './instruments/contributions.js';
 import { createExamples } from './instruments/examples.js';
 import { createLayers } from './instruments/layers.js';
 import { createLinks } from './instruments/links.js';
+import { say } from '../locales/language.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = {
@@ -26,12 +27,12 @@ const CREATE = {
   examples: createExamples,
 };
 const TAB_NAMES = {
-  head: 'Head',
-  cell: 'Cell',
-  step: 'Step',
-  mute: 'What if',
-  training: 'Training',
-  examples: 'Examples',
+  head: () => say('Head'),
+  cell: () => say('Cell'),
+  step: () => say('Step'),
+  mute: () => say('What if'),
+  training: () => say('Training'),
+  examples: () => say('Examples'),
 };
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
@@ -57,8 +58,8 @@ export function createInspector(server) {
   });
   return element(
     'section',
-    { class: 'hl-panel hl-inspector', 'aria-label': 'Inspector' },
-    element('div', { class: 'hl-tabs hl-panel-tabs', role: 'tablist', 'aria-label': 'Inspector' }, ...tabs),
+    { class: 'hl-panel hl-inspector', 'aria-label': say('Inspector') },
+    element('div', { class: 'hl-tabs hl-panel-tabs', role: 'tablist', 'aria-label': say('Inspector') }, ...tabs),
     status,
     ...panels.map(({ body }) => body),
   );
@@ -81,7 +82,7 @@ function createStep(server) {
 function createPanel(server, id, name) {
   const { node, draw } = CREATE[id](server);
   const open = () => server.store.change({ panel: id });
-  const tab = createButton('hl-tab', open, { role: 'tab', id: `${name}-tab`, 'aria-controls': name }, TAB_NAMES[id]);
+  const tab = createButton('hl-tab', open, { role: 'tab', id: `${name}-tab`, 'aria-controls': name }, TAB_NAMES[id]());
   const attributes = { role: 'tabpanel', id: name, 'aria-labelledby': `${name}-tab`, hidden: true };
   const body = element('div', { class: `hl-scroll hl-panel-body hl-panel-${id}`, ...attributes }, node);
   return { id, tab, body, draw, drawn: EMPTY };
@@ -109,12 +110,12 @@ function drawStatus(store, status, state) {
   status.classList.toggle('hl-is-error', Boolean(error) && !busy);
   const draw = (text, label, act) =>
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
-  if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, 'Cancel', busy.cancel);
-  else if (error) draw(error, 'Close', () => store.change({ error: null }));
+  if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, say('Cancel'), busy.cancel);
+  else if (error) draw(error, say('Close'), () => store.change({ error: null }));
   else if (shown) draw(shown.label, backLabel(shown), () => store.change(closeView(store.get())));
-  else draw(record ? 'the model’s own translation' : '');
+  else draw(record ? say('the model’s own translation') : '');
 }
 
 function backLabel({ source }) {
-  return source ? 'Show it without muting' : 'Back to the model’s translation';
+  return source ? say('Show it without muting') : say('Back to the model’s translation');
 }

@@ -2,6 +2,7 @@
 
 import { element, shape } from '../core/dom.js';
 import { numberText } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };
 
@@ -25,7 +26,7 @@ export function drawChart(title, lines, { first, last, marked, format, isCount =
   const attributes = { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img' };
   const picture = shape(
     'svg',
-    { class: 'hl-chart', ...attributes, 'aria-label': `${title} over ${last} steps` },
+    { class: 'hl-chart', ...attributes, 'aria-label': say('{title} over {last} steps', { title, last }) },
     ...axisOf(low, high, up, format),
     ...(isCount ? countTicks(first, last, across) : ticksOf(first, last, across)),
     ...lines.map((line, index) =>
@@ -106,5 +107,5 @@ function valuesAt(lines, step, format) {
     const before = points.filter(([at]) => at <= step);
     return before.length === 0 ? [] : [`${name} ${format(before[before.length - 1][1])}`];
   });
-  return `step ${step}: ${values.join(', ') || 'not yet measured'}`;
+  return say('step {step}: {values}', { step, values: values.join(', ') || say('not yet measured') });
 }

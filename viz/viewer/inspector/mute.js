@@ -3,7 +3,7 @@
 
 import { element } from '../core/dom.js';
 import { askImportance, showMuted } from '../core/effects.js';
-import { changedHeads, kindName, listOf, plural, titleOf } from '../core/labels.js';
+import { changedHeads, kindName, listOf, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { givenIds } from '../core/payload.js';
 import { isOutcome } from '../core/instruments/questions.js';
@@ -13,9 +13,7 @@ import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
 import { headList, headMap } from './head_map.js';
 import { baselineOf, createBaseline } from './instruments/baseline.js';
-
-const NOTHING = 'No head is muted. Mute one to see what changes in the translation.';
-const NO_SENTENCE = 'Type another sentence above.';
+import { say, sayCount } from '../locales/language.js';
 
 export function createMute(server) {
   const choices = element('section', { class: 'hl-part' });
@@ -23,7 +21,14 @@ export function createMute(server) {
   const map = element('div');
   const baseline = createBaseline(server);
   return {
-    node: element('div', {}, choices, baseline.node, outcome, section('Which heads matter for this sentence?', map)),
+    node: element(
+      'div',
+      {},
+      choices,
+      baseline.node,
+      outcome,
+      section(say('Which heads matter for this sentence?'), map),
+    ),
     draw(state, before) {
       const [source, former] = [sourceView(state), sourceView(before)];
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mutes']);
@@ -44,10 +49,10 @@ function groupsOf(state) {
   const column = Array.from({ length: layers }, (_, each) => [kind, each, head]);
   const one = selection.length === 0 && head !== null;
   return [
-    one && [`Head ${head + 1}`, chosenHeads(state)],
-    selection.length > 0 && [`The ${selection.length} chosen`, selection],
-    [`All of layer ${layer + 1}`, row],
-    one && layers > 1 && [`Head ${head + 1} of each layer`, column],
+    one && [say('Head {head}', { head: head + 1 }), chosenHeads(state)],
+    selection.length > 0 && [say('The {count} chosen', { count: selection.length }), selection],
+    [say('All of layer {layer}', { layer: layer + 1 }), row],
+    one && layers > 1 && [say('Head {head} of each layer', { head: head + 1 }), column],
   ].filter(Boolean);
 }
 
@@ -63,12 +68,14 @@ function drawChoices(server, node, state) {
   );
   const muted = state.mutes.map((each) => {
     const name = `${kindName(each[0])} ${listOf([each])}`;
-    const attributes = { class: 'hl-act hl-muted-head', 'aria-label': `Unmute ${name}` };
+    const attributes = { class: 'hl-act hl-muted-head', 'aria-label': say('Unmute {head}', { head: name }) };
     return actionButton(`${name} ×`, () => toggle([each]), attributes);
   });
-  const clear = actionButton('Clear all', () => store.change({ mutes: [] }), { disabled: state.mutes.length === 0 });
+  const clear = actionButton(say('Clear all'), () => store.change({ mutes: [] }), {
+    disabled: state.mutes.length === 0,
+  });
   node.replaceChildren(
-    element('h3', {}, 'Mute'),
+    element('h3', {}, say('Mute')),
     note(titleOf(state)),
     actions(...buttons),
     element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
@@ -82,11 +89,13 @@ function drawOutcome(server, node, state) {
   const lacksSentence = mutes.length > 0 && baseline === 'sentence' && sentence === '';
   node.classList.toggle('hl-stale', Boolean(muted) && !isOutcome(state) && !lacksSentence);
   if (!muted || lacksSentence) {
-    const reason = lacksSentence ? NO_SENTENCE : '';
-    return node.replaceChildren(element('h3', {}, 'With heads muted'), note(mutes.length === 0 ? NOTHING : reason));
+    const reason = lacksSentence ? say('Type another sentence above.') : '';
+    const nothing = say('No head is muted. Mute one to see what changes in the translation.');
+    const title = element('h3', {}, say('With heads muted'));
+    return node.replaceChildren(title, note(mutes.length === 0 ? nothing : reason));
   }
   node.replaceChildren(
-    element('h3', {}, `With ${changedHeads(muted.heads, muted.instead)}`),
+    element('h3', {}, say('With {changed}', { changed: changedHeads(muted.heads, muted.instead) })),
     note(baselineOf(record, muted)),
     ...wordsOf(muted),
     ...givenNote(record),
@@ -102,15 +111,15 @@ function givenNote(record) {
   const given = givenIds(record).length;
   if (given === 0) return [];
   if (given === record.tokens.predicted.length)
-    return [note('All tokens are given, so the words stay and only their probabilities change.')];
-  return [note(`${plural(given, 'forced token stays', 'forced tokens stay')}.`)];
+    return [note(say('All tokens are given, so the words stay and only their probabilities change.'))];
+  return [note(sayCount(given, '{count} forced token stays.', '{count} forced tokens stay.'))];
 }
 
 function showButton(server, state, muted) {
   const { store } = server;
   if (state.record === muted.record)
-    return actionButton('Show it without muting', () => store.change(closeView(store.get())));
-  return actionButton('Show its attention', () => showMuted(server, muted));
+    return actionButton(say('Show it without muting'), () => store.change(closeView(store.get())));
+  return actionButton(say('Show its attention'), () => showMuted(server, muted));
 }
 
 function drawImportance(server, node, state) {
@@ -118,16 +127,22 @@ function drawImportance(server, node, state) {
   const reason = whyNot(server, 'importance');
   if (importance)
     return node.replaceChildren(
-      note('Change of the log-probability of this translation, in nats, if one head is muted.'),
+      note(say('Change of the log-probability of this translation, in nats, if one head is muted.')),
       ...headMap(server.store, state, importance),
-      element('h4', {}, 'The most important heads for this translation'),
+      element('h4', {}, say('The most important heads for this translation')),
       headList(server.store, importance),
     );
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
   node.replaceChildren(
-    note(reason ?? 'Mute each head alone to see how the log-probability of this translation changes.'),
-    actions(actionButton(`Try all ${plural(count, 'head')}`, () => askImportance(server), attributes)),
+    note(reason ?? say('Mute each head alone to see how the log-probability of this translation changes.')),
+    actions(
+      actionButton(
+        sayCount(count, 'Try all {count} head', 'Try all {count} heads'),
+        () => askImportance(server),
+        attributes,
+      ),
+    ),
   );
   return undefined;
 }

@@ -3,12 +3,13 @@
 import { element, readable } from '../core/dom.js';
 import { fixed, signed } from '../core/labels.js';
 import { largest, sum } from '../core/math.js';
-import { fact, numberText, scaleNote, signedBar, tokenColumns } from '../core/widgets.js';
+import { fact, note, numberText, signedBar, tokenColumns } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 // The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
 export function wordsOf({ original_words: before, words: after }) {
   const same = after.every(([, changed]) => !changed) && before.every(([, changed]) => !changed);
-  return [line('before', before, 'del'), line(same ? 'after (unchanged)' : 'after', after, 'ins')];
+  return [line(say('before'), before, 'del'), line(same ? say('after (unchanged)') : say('after'), after, 'ins')];
 }
 
 function line(name, words, mark) {
@@ -20,7 +21,7 @@ function line(name, words, mark) {
     { class: 'hl-words' },
     element('span', { class: 'hl-soft' }, name),
     ' ',
-    ...(words.length ? marked : ['(nothing)']),
+    ...(words.length ? marked : [say('(nothing)')]),
   );
 }
 
@@ -28,11 +29,11 @@ export function changeOf(record, { differences }) {
   const before = sum(record.log_probabilities);
   const change = sum(differences);
   return [
-    fact('log p of the translation before', `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
+    fact(say('log p of the translation before'), `${fixed(before, 2)} → ${fixed(before + change, 2)}`),
     element(
       'p',
       { class: 'hl-fact' },
-      element('span', {}, 'changes by'),
+      element('span', {}, say('changes by')),
       element('strong', { class: `hl-number ${change < 0 ? 'hl-loss' : ''}`.trim() }, signed(change)),
     ),
   ];
@@ -41,6 +42,7 @@ export function changeOf(record, { differences }) {
 export function changesOfTokens(record, { differences }) {
   const most = largest(differences);
   const change = (step) => [signedBar(differences[step], most), numberText(signed(differences[step], 2))];
-  const label = { 'aria-label': 'Change of the log-probability of each token' };
-  return [tokenColumns(record.tokens.predicted, change, label), scaleNote(most, ' nats')];
+  const label = { 'aria-label': say('Change of the log-probability of each token') };
+  const longest = note(say('The longest bar is {most} nats; other heads have other scales.', { most: fixed(most, 2) }));
+  return [tokenColumns(record.tokens.predicted, change, label), longest];
 }

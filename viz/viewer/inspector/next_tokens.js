@@ -6,11 +6,13 @@ import { forceToken } from '../core/effects.js';
 import { fixed, forPointer } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
 import { actionButton, note, numberText, shareBar } from '../core/widgets.js';
+import { say, sayParts } from '../locales/language.js';
 
-const FORCE = forPointer(
-  'Click a word to force it. The model then continues from there.',
-  'Tap a word to force it. The model then continues from there.',
-);
+const forceHint = () =>
+  forPointer(
+    say('Click a word to force it. The model then continues from there.'),
+    say('Tap a word to force it. The model then continues from there.'),
+  );
 
 export function createNextTokens(server) {
   const node = element('section', { class: 'hl-part' });
@@ -27,7 +29,7 @@ function drawNextTokens(server, node, state) {
   const { read, predicted } = record.tokens;
   const to = (place) =>
     actionButton(place < step ? '‹' : '›', () => goTo(server.store, place), {
-      'aria-label': place < step ? 'step before' : 'step after',
+      'aria-label': place < step ? say('step before') : say('step after'),
       disabled: place < 0 || place >= predicted.length,
     });
   const reason = whyNot(server, 'force');
@@ -35,21 +37,24 @@ function drawNextTokens(server, node, state) {
     element(
       'div',
       { class: 'hl-fact' },
-      element('h3', {}, 'Next word after “', tokenText(read[step]), '”'),
+      element('h3', {}, ...sayParts('Next word after “{word}”', { word: tokenText(read[step]) })),
       element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1)),
     ),
-    note(`step ${step + 1} of ${predicted.length}${givenAt(record, step)}`),
+    note(stepText(record, step)),
     element(
       'ol',
       { class: 'hl-next' },
       ...(record.alternatives[step] ?? []).map((one) => alternative(server, state, one, reason)),
     ),
-    note(reason ?? FORCE),
+    note(reason ?? forceHint()),
   );
 }
 
-function givenAt({ n_prefix: forced = 0 }, step) {
-  return step < forced ? ', its token was given' : '';
+function stepText({ n_prefix: forced = 0, tokens }, step) {
+  const place = { step: step + 1, count: tokens.predicted.length };
+  return step < forced
+    ? say('step {step} of {count}, its token was given', place)
+    : say('step {step} of {count}', place);
 }
 
 // Decoder and cross-attention have a row for each step, so the row is pinned too.
@@ -62,9 +67,10 @@ function alternative(server, { record, step }, one, reason) {
   const taken = one.id === record.tokens.predicted[step].id;
   const probability = Math.exp(one.log_probability);
   const pieces = [tokenText(one), shareBar(probability), numberText(fixed(probability))];
-  if (taken) return element('li', { class: 'hl-taken', title: `${visible(one)} was taken` }, ...pieces);
+  if (taken)
+    return element('li', { class: 'hl-taken', title: say('{word} was taken', { word: visible(one) }) }, ...pieces);
   const force = () => forceToken(server, step, one.id);
-  const name = `force ${visible(one)}, probability ${fixed(probability)}`;
+  const name = say('force {word}, probability {value}', { word: visible(one), value: fixed(probability) });
   const attributes = { disabled: reason !== null, 'aria-label': name };
   return element('li', {}, createButton('hl-choice', force, attributes, ...pieces));
 }

@@ -7,9 +7,10 @@ import { sum } from '../core/math.js';
 import { whyNot } from '../core/requests.js';
 import { differs } from '../core/store.js';
 import { actionButton, actions, note, numberText, section, tokenColumns } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 export function createOwnTranslation(server) {
-  const texts = { placeholder: 'How would you translate it?', 'aria-label': 'Your own translation' };
+  const texts = { placeholder: say('How would you translate it?'), 'aria-label': say('Your own translation') };
   const box = element('textarea', { class: 'hl-box', rows: 2, dir: 'auto', ...texts });
   const submit = () => score(server, box.value.trim(), result);
   box.addEventListener('keydown', (event) => {
@@ -17,10 +18,10 @@ export function createOwnTranslation(server) {
     event.preventDefault();
     submit();
   });
-  const button = actionButton('Score it', submit);
+  const button = actionButton(say('Score it'), submit);
   const hint = note();
   const result = element('div', { class: 'hl-scored' });
-  const node = section('Your own translation', box, actions(button), hint, result);
+  const node = section(say('Your own translation'), box, actions(button), hint, result);
   return {
     node,
     draw(state, before) {
@@ -42,16 +43,18 @@ function drawResult(server, node, { record, scored }) {
   const words = new Set(wordsIn(record));
   const isDisjoint = !wordsIn(scored).some((word) => words.has(word));
   node.replaceChildren(
-    ...sideOf('the model’s', record),
-    ...sideOf('yours', scored),
+    ...sideOf(say('the model’s'), say('Log-probability of each token, the model’s'), record),
+    ...sideOf(say('yours'), say('Log-probability of each token, yours'), scored),
     actions(
-      actionButton('Show its attention', () => showReference(server)),
-      actionButton('Difference in the matrix', () => compareWithReference(server), { disabled: isDisjoint }),
+      actionButton(say('Show its attention'), () => showReference(server)),
+      actionButton(say('Difference in the matrix'), () => compareWithReference(server), { disabled: isDisjoint }),
     ),
     note(
       isDisjoint
-        ? 'The two translations have no token in common, so there is no difference to show.'
-        : 'The difference is the model’s weight minus the weight in your translation, for tokens that are in both translations.',
+        ? say('The two translations have no token in common, so there is no difference to show.')
+        : say(
+            'The difference is the model’s weight minus the weight in your translation, for tokens that are in both translations.',
+          ),
     ),
   );
   return undefined;
@@ -61,11 +64,16 @@ function wordsIn({ tokens }) {
   return tokens.predicted.filter(({ special }) => !special).map(({ text }) => text);
 }
 
-function sideOf(name, { tokens, log_probabilities: chances }) {
+function sideOf(name, label, { tokens, log_probabilities: chances }) {
   return [
-    element('p', { class: 'hl-fact' }, element('strong', {}, name), numberText(`log p ${fixed(sum(chances))}`)),
+    element(
+      'p',
+      { class: 'hl-fact' },
+      element('strong', {}, name),
+      numberText(say('log p {value}', { value: fixed(sum(chances)) })),
+    ),
     tokenColumns(tokens.predicted, (step) => [numberText(fixed(chances[step], 2))], {
-      'aria-label': `Log-probability of each token, ${name}`,
+      'aria-label': label,
     }),
   ];
 }

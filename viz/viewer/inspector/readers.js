@@ -1,10 +1,11 @@
 // Which heads of all layers read the pinned cell most.
 
 import { createButton, element } from '../core/dom.js';
-import { fixed, kindName, plural } from '../core/labels.js';
+import { fixed, headName, kindName } from '../core/labels.js';
 import { cellOfAllHeads } from '../core/payload.js';
 import { headOf } from '../core/store.js';
 import { note, numberText, section, shareBar } from '../core/widgets.js';
+import { say, sayCount } from '../locales/language.js';
 
 const LISTED = 8;
 
@@ -14,10 +15,16 @@ export function readersOf(store, record, { kind, row, column }, shown) {
   const lines = ranked.slice(0, LISTED).map((one) => lineOf(store, kind, one, shown));
   const place = ranked.findIndex((one) => isShown(one, shown));
   return section(
-    'Heads that read this cell most',
+    say('Heads that read this cell most'),
     element('ol', { class: 'hl-readers' }, ...lines),
     note(
-      `Of all ${plural(ranked.length, 'head')} of ${kindName(kind)}, in this sentence.${place < 0 ? '' : ` The head on screen is number ${place + 1}.`}`,
+      sayCount(
+        ranked.length,
+        'Of all {count} head of {kind}, in this sentence.',
+        'Of all {count} heads of {kind}, in this sentence.',
+        { kind: kindName(kind) },
+      ),
+      place < 0 ? '' : ` ${say('The head on screen is number {number}.', { number: place + 1 })}`,
     ),
   );
 }
@@ -30,10 +37,6 @@ function lineOf(store, kind, one, shown) {
   const { layer, head, value } = one;
   const open = () => store.change(headOf({ kind, layer, head }));
   const attributes = { 'aria-pressed': String(isShown(one, shown)) };
-  const pieces = [
-    element('span', {}, `layer ${layer + 1}, head ${head + 1}`),
-    shareBar(value),
-    numberText(fixed(value)),
-  ];
+  const pieces = [element('span', {}, headName(layer, head)), shareBar(value), numberText(fixed(value))];
   return element('li', {}, createButton('hl-choice', open, attributes, ...pieces));
 }

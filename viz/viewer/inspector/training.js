@@ -8,16 +8,17 @@ import { differs, trainingStep } from '../core/store.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawHeadCurve } from './head_curve.js';
 import { drawChart } from './line_chart.js';
+import { say, tell } from '../locales/language.js';
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];
 const PAUSE = 700; // milliseconds between two steps while playing
 const LOSSES = [
-  ['training', 'train/loss'],
-  ['validation', 'validation/loss'],
+  [() => say('training'), 'train/loss'],
+  [() => say('validation'), 'validation/loss'],
 ];
 const SCORES = [
-  ['BLEU', 'validation/bleu'],
-  ['exact match', 'validation/exact_match'],
+  [() => 'BLEU', 'validation/bleu'],
+  [() => say('exact match'), 'validation/exact_match'],
 ];
 
 export function createTraining(server) {
@@ -45,14 +46,18 @@ function trainingOf({ record, trainings }) {
   return trainings[record?.model.name] ?? null;
 }
 
+function noticeOf(training) {
+  return training && tell(training.said ?? training.notice);
+}
+
 function drawNothing(server, node, state) {
-  const reason = whyNot(server, 'training') ?? trainingOf(state)?.notice;
+  const reason = whyNot(server, 'training') ?? noticeOf(trainingOf(state));
   if (reason) node.replaceChildren(note(reason));
   else if (state.busy) node.replaceChildren();
   else
     node.replaceChildren(
-      note('The training record has not been read.'),
-      actionButton('Read it', () => askTraining(server)),
+      note(say('The training record has not been read.')),
+      actionButton(say('Read it'), () => askTraining(server)),
     );
 }
 
@@ -68,8 +73,8 @@ function sentenceShown(state) {
 function createControls(server) {
   const { store } = server;
   const label = element('p', { class: 'hl-role' });
-  const choice = element('select', { class: 'hl-box', 'aria-label': 'Sentence' });
-  const name = 'Saved step of the training';
+  const choice = element('select', { class: 'hl-box', 'aria-label': say('Sentence') });
+  const name = say('Saved step of the training');
   const slider = element('input', { type: 'range', min: 0, class: 'hl-slider', 'aria-label': name });
   const player = createPlayer(server);
   choice.addEventListener('change', () => showTrainingStep(server, stepShown(store.get()), Number(choice.value)));
@@ -78,7 +83,7 @@ function createControls(server) {
     player.stop();
     showTrainingStep(server, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
-  const hint = note('Move the slider to see the attention for this sentence at that step of the training.');
+  const hint = note(say('Move the slider to see the attention for this sentence at that step of the training.'));
   const node = element('section', { class: 'hl-part' }, label, choice, slider, actions(player.node), hint);
   return {
     node,
@@ -95,8 +100,8 @@ function createControls(server) {
       choice.value = sentenceShown(state);
       slider.max = steps.length - 1;
       slider.value = steps.indexOf(shown);
-      slider.setAttribute('aria-valuetext', `step ${shown}`);
-      label.textContent = `Step ${shown} of ${steps.at(-1)}`;
+      slider.setAttribute('aria-valuetext', say('step {step}', { step: shown }));
+      label.textContent = say('Step {step} of {last}', { step: shown, last: steps.at(-1) });
     },
   };
 }
@@ -105,14 +110,14 @@ function createControls(server) {
 function createPlayer(server) {
   const { store } = server;
   let playing = false;
-  const node = actionButton('Play', () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
+  const node = actionButton(say('Play'), () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
   function stop() {
     playing = false;
-    node.textContent = 'Play';
+    node.textContent = say('Play');
   }
   async function play() {
     playing = true;
-    node.textContent = 'Stop';
+    node.textContent = say('Stop');
     const { steps } = trainingOf(store.get());
     const from = steps.indexOf(stepShown(store.get()));
     for (let at = from === steps.length - 1 ? 0 : from + 1; playing && at < steps.length; at += 1) {
@@ -127,9 +132,10 @@ function createPlayer(server) {
 }
 
 function drawCharts(node, state) {
-  const { curves, notice } = trainingOf(state);
+  const { curves } = trainingOf(state);
+  const notice = noticeOf(trainingOf(state));
   const curve = ([name, key]) => ({
-    name,
+    name: name(),
     points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]),
   });
   const losses = LOSSES.map(curve).filter(({ points }) => points.length > 0);
@@ -138,7 +144,7 @@ function drawCharts(node, state) {
   const steps = curves.map(({ step }) => step);
   const axis = { first: Math.min(...steps), last: Math.max(...steps), marked: stepShown(state) };
   node.replaceChildren(
-    ...(losses.length ? [drawChart('Loss', losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
+    ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
     ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),
     ...(notice ? [note(notice)] : []),
   );

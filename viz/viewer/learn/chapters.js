@@ -3,6 +3,7 @@
 import { isAllowed, matrixOf } from '../core/payload.js';
 import { nearestRole } from '../core/measures.js';
 import { chosenHeads, isMuted, pinnedCell, sameHead, trainingStep } from '../core/store.js';
+import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
 
@@ -14,115 +15,150 @@ const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel ei
 // A task is done when `isDone(state)` is true once.
 export const CHAPTERS = [
   {
-    title: 'What attention is',
+    title: () => say('What attention is'),
     begin: BACKWARDS,
-    text: [
-      'This small model writes a word backwards, one letter at a time. Before each letter it looks at the letters of the word. How much it looks at each one is its attention.',
-      'In the matrix, each row is one step of writing and each column is a letter of the word. A row adds up to 1. The darker a cell, the more the step looks there.',
+    text: () => [
+      say(
+        'This small model writes a word backwards, one letter at a time. Before each letter it looks at the letters of the word. How much it looks at each one is its attention.',
+      ),
+      say(
+        'In the matrix, each row is one step of writing and each column is a letter of the word. A row adds up to 1. The darker a cell, the more the step looks there.',
+      ),
     ],
     tasks: [
       {
-        text: 'Pin a cell with a weight above 0.5: click a dark cell.',
+        text: () => say('Pin a cell with a weight above 0.5: click a dark cell.'),
         isDone: (state) => weightOfPin(state) > CLEAR,
       },
       {
-        text: 'Type a word of your own into the box at the top, and press Enter. Its dark cells run from the lower left to the upper right, too.',
+        text: () =>
+          say(
+            'Type a word of your own into the box at the top, and press Enter. Its dark cells run from the lower left to the upper right, too.',
+          ),
         isDone: ({ home }) => home.record.model.name === BACKWARDS.model && home.record.source_text !== BACKWARDS.text,
       },
     ],
   },
   {
-    title: 'Query, key and value',
+    title: () => say('Query, key and value'),
     begin: BACKWARDS,
-    text: [
-      'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum is the score. The softmax turns the scores of a row into weights.',
-      'Each letter also has a value. The weights decide how much of each value the head passes on.',
+    text: () => [
+      say(
+        'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum is the score. The softmax turns the scores of a row into weights.',
+      ),
+      say('Each letter also has a value. The weights decide how much of each value the head passes on.'),
     ],
     tasks: [
       {
-        text: 'Pin a dark cell and open the tab Cell: it shows query, key and score.',
+        text: () => say('Pin a dark cell and open the tab Cell: it shows query, key and score.'),
         isDone: (state) => state.panel === 'cell' && state.cell !== null,
       },
       {
-        text: 'Choose Norm above the matrix. It shows how much each letter really adds: its weight times the length of its value.',
+        text: () =>
+          say(
+            'Choose Norm above the matrix. It shows how much each letter really adds: its weight times the length of its value.',
+          ),
         isDone: ({ mode, values }) => mode === 'norm' && values.norm !== null,
       },
     ],
   },
   {
-    title: 'Three kinds of attention',
+    title: () => say('Three kinds of attention'),
     begin: TRANSLATION,
     view: { kind: 'encoder' },
     hasPicture: true,
-    text: [
-      'A translator has three kinds of heads. In the encoder, the words of your sentence read each other. In the decoder, each step reads what is written so far. In cross-attention, the steps read your sentence.',
-      'The picture below has every head in its place. The two columns are the encoder and the decoder; the sentence goes in at the bottom. Click a head to see its matrix.',
+    text: () => [
+      say(
+        'A translator has three kinds of heads. In the encoder, the words of your sentence read each other. In the decoder, each step reads what is written so far. In cross-attention, the steps read your sentence.',
+      ),
+      say(
+        'The picture below has every head in its place. The two columns are the encoder and the decoder; the sentence goes in at the bottom. Click a head to see its matrix.',
+      ),
     ],
     tasks: [
       {
-        text: 'A step cannot read what is not yet written. Choose Decoder, and pin a cell that the mask hides: the hatched ones.',
+        text: () =>
+          say(
+            'A step cannot read what is not yet written. Choose Decoder, and pin a cell that the mask hides: the hatched ones.',
+          ),
         isDone: ({ record, kind, pin }) =>
           kind === 'decoder' && isWhole(pin) && !isAllowed(record, kind, pin.row, pin.column),
       },
       {
-        text: 'Find a head of the encoder or the decoder that is nearest to the role “previous token”. The tab Head says it.',
+        text: () =>
+          say(
+            'Find a head of the encoder or the decoder that is nearest to the role “previous token”. The tab Head says it.',
+          ),
         isDone: ({ record, kind, layer, head }) =>
           kind !== 'cross' && head !== null && nearestRole(record, [kind, layer, head])?.role === 'previous token',
       },
     ],
   },
   {
-    title: 'How a translation is chosen',
+    title: () => say('How a translation is chosen'),
     begin: TRANSLATION,
     view: { kind: 'cross', panel: 'step' },
-    text: [
-      'At each step the model gives every word it knows a probability. Greedy search takes the likeliest word and goes on from there. It never takes a word back.',
-      'A beam search keeps several beginnings and goes on with the best of them. So a second-best word can win, if what follows is likelier.',
+    text: () => [
+      say(
+        'At each step the model gives every word it knows a probability. Greedy search takes the likeliest word and goes on from there. It never takes a word back.',
+      ),
+      say(
+        'A beam search keeps several beginnings and goes on with the best of them. So a second-best word can win, if what follows is likelier.',
+      ),
     ],
     tasks: [
       {
-        text: 'In the tab Step, force another word: click one of the likeliest next words. See how the rest changes.',
+        text: () =>
+          say('In the tab Step, force another word: click one of the likeliest next words. See how the rest changes.'),
         isDone: ({ shown }) => shown?.type === 'forced',
       },
       {
-        text: 'Set the beam to 4 under Options, translate, and open the beam tree in the tab Step.',
+        text: () => say('Set the beam to 4 under Options, translate, and open the beam tree in the tab Step.'),
         isDone: ({ home }) => (home.record.options?.beam_size ?? 1) > 1 && home.beams !== null,
       },
     ],
   },
   {
-    title: 'What heads do, and what they do not',
+    title: () => say('What heads do, and what they do not'),
     begin: TRANSLATION,
     view: { kind: 'cross', panel: 'mute' },
-    text: [
-      'A head with a clear picture looks important. To know whether it is, silence it and see what the model writes without it. Often nothing changes, because another head does the same.',
-      'So a picture of attention is not yet a reason. It says where a head looked, not what the model made of it.',
+    text: () => [
+      say(
+        'A head with a clear picture looks important. To know whether it is, silence it and see what the model writes without it. Often nothing changes, because another head does the same.',
+      ),
+      say('So a picture of attention is not yet a reason. It says where a head looked, not what the model made of it.'),
     ],
     tasks: [
       {
-        text: 'Silence the head of cross-attention that aligns best in this sentence: the one with the largest source focus. Sort the heads by it.',
+        text: () =>
+          say(
+            'Silence the head of cross-attention that aligns best in this sentence: the one with the largest source focus. Sort the heads by it.',
+          ),
         isDone: (state) => isMuted(state, bestAligned(state)),
       },
       {
-        text: 'Now measure it: try all heads one by one. Is the head that aligns best also the one that matters most?',
+        text: () =>
+          say('Now measure it: try all heads one by one. Is the head that aligns best also the one that matters most?'),
         isDone: ({ importance }) => importance !== null,
       },
     ],
   },
   {
-    title: 'How heads form',
+    title: () => say('How heads form'),
     begin: { ...TRANSLATION, own: false },
-    text: [
-      'At the start of its training a model knows nothing, and its heads look everywhere alike. Nobody tells a head what to do. It finds its part while the model learns to translate.',
-      'The tab Training shows one sentence at several steps of that training.',
+    text: () => [
+      say(
+        'At the start of its training a model knows nothing, and its heads look everywhere alike. Nobody tells a head what to do. It finds its part while the model learns to translate.',
+      ),
+      say('The tab Training shows one sentence at several steps of that training.'),
     ],
     tasks: [
       {
-        text: 'In the tab Training, go to the first saved step: the matrices are still nearly even.',
+        text: () => say('In the tab Training, go to the first saved step: the matrices are still nearly even.'),
         isDone: (state) => stepOfTraining(state) === 'first',
       },
       {
-        text: 'Go to the last one, and choose a head that aligns words there.',
+        text: () => say('Go to the last one, and choose a head that aligns words there.'),
         isDone: (state) => stepOfTraining(state) === 'last' && roleOf(state) === 'aligned',
       },
     ],

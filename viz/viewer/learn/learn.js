@@ -7,6 +7,7 @@ import { useStorage } from '../core/storage.js';
 import { actionButton, actions } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createNetwork } from './network.js';
+import { say } from '../locales/language.js';
 
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
 
@@ -22,11 +23,11 @@ export function createLearn(store) {
     if (learn.picture.open) learn.network.draw(state);
   });
   const open = () => openChapter(learn, nextChapter(learn));
-  return { panel: learn.panel, button: createButton('hl-tab hl-learn-open', open, {}, 'Learn') };
+  return { panel: learn.panel, button: createButton('hl-tab hl-learn-open', open, {}, say('Learn')) };
 }
 
 function createPanel() {
-  return element('aside', { class: 'hl-learn hl-scroll', 'aria-label': 'Learn', hidden: true });
+  return element('aside', { class: 'hl-learn hl-scroll', 'aria-label': say('Learn'), hidden: true });
 }
 
 function stored() {
@@ -50,7 +51,7 @@ function openChapter({ store }, number) {
   const { begin, view } = CHAPTERS[number - 1];
   const keeps = begin.own && home.record.model.name !== BACKWARDS.model;
   if (!keeps && !Object.hasOwn(about, begin.model)) {
-    store.change({ error: `This chapter needs the model “${begin.model}”, which is not here.` });
+    store.change({ error: say('This chapter needs the model “{model}”, which is not here.', { model: begin.model }) });
     return;
   }
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
@@ -70,24 +71,24 @@ function drawChapter(learn, { learn: number }) {
   document.body.classList.toggle('hl-learning', number !== null);
   if (number === null) return;
   const { title, text, tasks, hasPicture = false } = CHAPTERS[number - 1];
-  learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text)));
+  learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
   learn.picture = pictureOf(learn, hasPicture);
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
   panel.replaceChildren(
     element(
       'header',
       {},
-      element('span', { class: 'hl-soft' }, `Learn · ${number} of ${CHAPTERS.length}`),
-      createButton('hl-tab', () => close(learn), {}, 'Close'),
+      element('span', { class: 'hl-soft' }, say('Learn · {number} of {count}', { number, count: CHAPTERS.length })),
+      createButton('hl-tab', () => close(learn), {}, say('Close')),
     ),
-    element('h2', {}, title),
-    ...text.map((paragraph) => element('p', {}, paragraph)),
-    element('h3', {}, 'Try it'),
+    element('h2', {}, title()),
+    ...text().map((paragraph) => element('p', {}, paragraph)),
+    element('h3', {}, say('Try it')),
     learn.tasks,
     learn.picture,
     actions(
-      go('Back', number - 1, { disabled: number === 1 }),
-      go('Next', number + 1, { disabled: number === CHAPTERS.length, class: 'hl-button' }),
+      go(say('Back'), number - 1, { disabled: number === 1 }),
+      go(say('Next'), number + 1, { disabled: number === CHAPTERS.length, class: 'hl-button' }),
     ),
     chapterList(learn, number),
   );
@@ -97,7 +98,7 @@ function drawChapter(learn, { learn: number }) {
 
 function pictureOf(learn, open) {
   const { network, store } = learn;
-  const picture = element('details', { open }, element('summary', {}, 'The whole network'), network.node);
+  const picture = element('details', { open }, element('summary', {}, say('The whole network')), network.node);
   picture.addEventListener('toggle', () => {
     const state = store.get();
     if (picture.open && state.record) network.draw(state);
@@ -108,10 +109,10 @@ function pictureOf(learn, open) {
 function chapterList(learn, number) {
   const entries = CHAPTERS.map(({ title }, place) => {
     const current = place + 1 === number ? 'step' : null;
-    const button = createButton('hl-choice', () => openChapter(learn, place + 1), { 'aria-current': current }, title);
+    const button = createButton('hl-choice', () => openChapter(learn, place + 1), { 'aria-current': current }, title());
     return element('li', {}, button);
   });
-  return element('ol', { class: 'hl-chapters', 'aria-label': 'Chapters' }, ...entries);
+  return element('ol', { class: 'hl-chapters', 'aria-label': say('Chapters') }, ...entries);
 }
 
 // Tasks
@@ -132,6 +133,6 @@ function markTasks({ tasks, done }, number) {
     const isDone = done.has(nameOf(number, place));
     item.classList.toggle('hl-done', isDone);
     if (isDone && !item.querySelector('.hl-done-mark'))
-      item.append(element('strong', { class: 'hl-done-mark', role: 'status' }, ' ✓ Done'));
+      item.append(element('strong', { class: 'hl-done-mark', role: 'status' }, ` ✓ ${say('Done')}`));
   });
 }

@@ -3,8 +3,9 @@
 
 import { createButton, element, tokenText } from '../core/dom.js';
 import { chosenHeads, headOf, isMuted, sameHead } from '../core/store.js';
-import { kindName } from '../core/labels.js';
+import { headName, kindName } from '../core/labels.js';
 import { addRovingFocus } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 // Returns { node, draw }; `draw(state)` is called while the picture is on screen.
 export function createNetwork(store) {
@@ -31,7 +32,12 @@ function encoder(store, { record }, heads) {
   const blocks = Array.from({ length: layers }, (_, layer) =>
     block(layer, [row(store, record, 'encoder', layer, heads), feedForward()]),
   );
-  return stack('Encoder', blocks, words('your sentence', record.tokens.source), 'to cross-attention →');
+  return stack(
+    kindName('encoder'),
+    blocks,
+    words(say('your sentence:'), record.tokens.source),
+    say('to cross-attention →'),
+  );
 }
 
 function decoder(store, { record }, heads) {
@@ -43,7 +49,12 @@ function decoder(store, { record }, heads) {
       feedForward(),
     ]),
   );
-  return stack('Decoder', blocks, words('read', record.tokens.read), words('predicted', record.tokens.predicted));
+  return stack(
+    kindName('decoder'),
+    blocks,
+    words(say('read:'), record.tokens.read),
+    words(say('predicted:'), record.tokens.predicted),
+  );
 }
 
 function stack(name, blocks, below, above) {
@@ -65,7 +76,7 @@ function block(layer, rows) {
 function row(store, record, kind, layer, heads) {
   const buttons = Array.from({ length: record.attention[kind].heads }, (_, head) => {
     const choose = () => store.change({ hover: null, ...headOf({ kind, layer, head }) });
-    const name = `${kindName(kind)}, layer ${layer + 1}, head ${head + 1}`;
+    const name = `${kindName(kind)}, ${headName(layer, head)}`;
     const button = createButton('hl-network-head', choose, { 'aria-label': name, title: name });
     heads.push({ head: [kind, layer, head], button });
     return button;
@@ -74,12 +85,12 @@ function row(store, record, kind, layer, heads) {
 }
 
 function feedForward() {
-  return element('div', { class: 'hl-network-row hl-soft' }, 'feed-forward');
+  return element('div', { class: 'hl-network-row hl-soft' }, say('feed-forward'));
 }
 
 function words(label, tokens) {
   const spaced = tokens.flatMap((token) => [' ', tokenText(token)]);
-  return element('span', { class: 'hl-network-words' }, `${label}:`, ...spaced);
+  return element('span', { class: 'hl-network-words' }, label, ...spaced);
 }
 
 function mark(heads, state) {

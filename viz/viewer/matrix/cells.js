@@ -4,6 +4,7 @@ import { element, sizeCanvas } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, UNMATCHED, hasValue, shares, shownGrid } from '../core/grid.js';
 import { drawScale } from '../heads/thumbnails.js';
+import { say, localNumber } from '../locales/language.js';
 
 const CELL = { width: [16, 96], height: [18, 60] };
 const LEAST = 4; // pixels of a cell when the whole matrix is shown
@@ -89,10 +90,8 @@ function drawCell(context, { status, value, share, box, colours, patterns }) {
 
 // Two digits without the leading zero: .98, −.12, 1.00.
 export function shortValue(value) {
-  return value
-    .toFixed(2)
-    .replace(/^(-?)0\./, '$1.')
-    .replace('-', '−');
+  const text = value.toFixed(2).replace(/^(-?)0\./, '$1.');
+  return localNumber(text.replace('-', '−'));
 }
 
 // Thin diagonal lines, so that a cell that the mask forbids does not look like a weight of 0.
@@ -123,7 +122,7 @@ function tiled(context, theme, draw) {
 
 // The values at the ends of the colour map, as text.
 export function scaleEnds(grid, { scale }) {
-  const most = scale === 'row' ? 'row max' : String(Number(grid.high.toFixed(2)));
+  const most = scale === 'row' ? say('row max') : localNumber(String(Number(grid.high.toFixed(2))));
   return grid.mode === 'difference' ? [`−${most}`, `+${most}`] : ['0', most];
 }
 

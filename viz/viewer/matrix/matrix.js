@@ -6,8 +6,9 @@ import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createLens, drawLens } from './lens.js';
 import { createThreshold } from './toolbar.js';
-import { titleOfMatrix } from '../core/labels.js';
+import { fixed, titleOfMatrix } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
+import { say } from '../locales/language.js';
 
 const BAR = 8; // space for a scroll bar on each side
 
@@ -26,7 +27,7 @@ export function createMatrix(store, heading, toolbar, table) {
   const hint = element('span', { class: 'hl-row-hint' });
   const extent = element('span', { class: 'hl-extent' });
   const lens = createLens();
-  const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint, element('span', {}, 'from ↓  to →'));
+  const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint, element('span', {}, say('from ↓  to →')));
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
   const attributes = {
     class: 'hl-scroll hl-matrix',
@@ -42,7 +43,7 @@ export function createMatrix(store, heading, toolbar, table) {
   const footer = element('div', { class: 'hl-matrix-footer' }, element('div', {}, readout, facts), colours);
   const node = element(
     'section',
-    { class: 'hl-panel hl-centre', 'aria-label': isSecond ? 'Matrix of B' : 'Matrix' },
+    { class: 'hl-panel hl-centre', 'aria-label': isSecond ? say('Matrix of B') : say('Matrix') },
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.
@@ -91,9 +92,12 @@ function renderMatrix(parts, state, before) {
 
 function describeGrid({ scroll, hint, facts, grid }, state) {
   const { rows, columns } = grid;
-  hint.textContent = state.kind === 'encoder' ? '' : 'reads → predicts';
+  hint.textContent = state.kind === 'encoder' ? '' : say('reads → predicts');
   facts.textContent = describeView(state);
-  scroll.setAttribute('aria-label', `${titleOfMatrix(state)}, ${rows} rows, ${columns} columns`);
+  scroll.setAttribute(
+    'aria-label',
+    say('{title}, {rows} rows, {columns} columns', { title: titleOfMatrix(state), rows, columns }),
+  );
   scroll.setAttribute('aria-rowcount', rows);
   scroll.setAttribute('aria-colcount', columns);
 }
@@ -121,10 +125,10 @@ function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
 // The share of each row that is on hidden tokens, to the right of the row.
 function writeHidden({ hidden, columnLabels, grid }) {
   const masses = grid.hidden ?? [];
-  hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, mass.toFixed(2))));
+  hidden.replaceChildren(...masses.map((mass) => element('div', { class: 'hl-mass' }, fixed(mass, 2))));
   hidden.hidden = !grid.hidden;
   columnLabels.querySelector('.hl-hidden-name')?.remove();
-  if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, 'hidden'));
+  if (grid.hidden) columnLabels.append(element('span', { class: 'hl-hidden-name hl-soft' }, say('hidden')));
 }
 
 // Fits the cells to the panel and draws them if their size changed; returns whether it did.
@@ -166,7 +170,10 @@ function writeExtent({ extent, scroll, columnLabels, size, grid }) {
   const room = scroll.clientHeight - columnLabels.offsetHeight;
   const first = Math.ceil(scroll.scrollTop / size.height);
   const last = Math.min(grid.rows, Math.floor((scroll.scrollTop + room) / size.height));
-  extent.textContent = grid.rows * size.height > room + 1 ? `rows ${first + 1}–${last} of ${grid.rows}` : '';
+  extent.textContent =
+    grid.rows * size.height > room + 1
+      ? say('rows {first}–{last} of {count}', { first: first + 1, last, count: grid.rows })
+      : '';
 }
 
 function lightMatrix(parts, state) {

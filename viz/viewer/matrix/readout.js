@@ -5,7 +5,8 @@ import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf, headsOfKind } from '../core/store.js';
 import { awaitsSecondHead, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
-import { fixed, forPointer, listOf, valueText } from '../core/labels.js';
+import { fixed, forPointer, listOf, modeName, valueText } from '../core/labels.js';
+import { say, sayParts } from '../locales/language.js';
 
 // Returns the pieces of the sentence: elements and strings.
 export function describe(state) {
@@ -13,17 +14,17 @@ export function describe(state) {
   const focus = gridFocus(state);
   const { row, column } = focus;
   if (!focusOf(state)) return [soft(hintOf(state, grid))];
-  if (row === null && column === null) return [soft('This token is hidden.')];
+  if (row === null && column === null) return [soft(say('This token is hidden.'))];
   if (focus.token && row !== null) return describeRow(grid, row);
   if (row !== null && column !== null) return describeCell(state, grid, row, column);
   return row !== null ? describeRow(grid, row) : describeColumn(grid, column);
 }
 
 function hintOf(state, { mode }) {
-  if (awaitsSecondHead(state)) return 'Now choose the second head: one of the small squares, or an arrow key.';
+  if (awaitsSecondHead(state)) return say('Now choose the second head: one of the small squares, or an arrow key.');
   return forPointer(
-    `Point at a cell to read its ${mode}; click to pin it.`,
-    `Tap a cell to read its ${mode} and to pin it.`,
+    say('Point at a cell to read its {value}; click to pin it.', { value: modeName(mode) }),
+    say('Tap a cell to read its {value} and to pin it.', { value: modeName(mode) }),
   );
 }
 
@@ -31,14 +32,17 @@ function hintOf(state, { mode }) {
 export function describeView(state) {
   const { hidden, mode } = shownGrid(state);
   const facts = [];
-  if (awaitsSecondHead(state)) facts.push(`comparing with ${state.reference.label}`);
-  if (mode === 'difference') facts.push(`minus ${referenceOf(state).label}`);
+  if (awaitsSecondHead(state)) facts.push(say('comparing with {view}', { view: state.reference.label }));
+  if (mode === 'difference') facts.push(say('minus {view}', { view: referenceOf(state).label }));
   const { length } = state.selection;
   if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
-    facts.push(`layer.head ${listOf(state.selection)}`);
+    facts.push(say('layer.head {heads}', { heads: listOf(state.selection) }));
   if (hidden?.length > 0) {
+    const share = { share: fixed(sum(hidden) / hidden.length) };
     facts.push(
-      `hidden ${fixed(sum(hidden) / hidden.length)} of a row on average${mode === 'norm' ? '' : ', the rest scaled up'}`,
+      mode === 'norm'
+        ? say('hidden {share} of a row on average', share)
+        : say('hidden {share} of a row on average, the rest scaled up', share),
     );
   }
   return facts.join(' · ');
@@ -59,12 +63,14 @@ function strong(...groups) {
 function describeCell(state, grid, row, column) {
   const link = strong(grid.rowGroups[row], grid.columnGroups[column]);
   const status = grid.status[row * grid.columns + column];
-  if (status === FORBIDDEN) return [link, ' not allowed by the mask'];
-  if (status === UNMATCHED) return [link, ` has no counterpart in ${referenceOf(state).label}`];
+  if (status === FORBIDDEN) return sayParts('{cell} not allowed by the mask', { cell: link });
+  if (status === UNMATCHED)
+    return sayParts('{cell} has no counterpart in {view}', { cell: link, view: referenceOf(state).label });
   const values = rowOf(grid, row);
   const value = element('span', { class: 'hl-value' }, valueText(grid.mode, values[column]));
-  const unit = grid.mode === 'weight' ? ' ' : ` ${grid.mode} `;
-  return [link, unit, value, ` · rank ${rankOf(values, column)} of ${allowedIn(grid, row)}`, ...rowFacts(grid, row)];
+  const unit = grid.mode === 'weight' ? ' ' : ` ${modeName(grid.mode)} `;
+  const rank = say('rank {rank} of {count}', { rank: rankOf(values, column), count: allowedIn(grid, row) });
+  return [link, unit, value, ` · ${rank}`, ...rowFacts(grid, row)];
 }
 
 function rowOf(grid, row) {
@@ -80,34 +86,35 @@ function allowedIn(grid, row) {
 function rowFacts(grid, row) {
   const facts = [];
   if ((grid.mode === 'weight' || grid.mode === 'rollout') && !grid.isMax)
-    facts.push(` · row entropy ${entropy(rowOf(grid, row)).toFixed(2)} bit`);
-  if (grid.hidden) facts.push(` · hidden ${fixed(grid.hidden[row])}`);
+    facts.push(` · ${say('row entropy {bits} bit', { bits: fixed(entropy(rowOf(grid, row)), 2) })}`);
+  if (grid.hidden) facts.push(` · ${say('hidden {share}', { share: fixed(grid.hidden[row]) })}`);
   return facts;
 }
 
 function describeRow(grid, row) {
-  if (grid.columns === 0) return [soft('All tokens of this row are hidden.')];
+  if (grid.columns === 0) return [soft(say('All tokens of this row are hidden.'))];
   const values = rowOf(grid, row);
   const column = strongest(values.map(Math.abs));
-  const verb = grid.mode === 'difference' ? ' differs most at ' : ' reads most from ';
-  const value = ` ${valueText(grid.mode, values[column])}`;
+  const names = { row: strong(grid.rowGroups[row]), column: strong(grid.columnGroups[column]) };
+  const value = valueText(grid.mode, values[column]);
   const sumsToOne = grid.mode === 'weight' || grid.mode === 'rollout';
-  const total = sumsToOne && !grid.isMax ? [] : [` · ${fixed(sum(values), 2)} in the whole row`];
-  return [
-    strong(grid.rowGroups[row]),
-    verb,
-    strong(grid.columnGroups[column]),
-    value,
-    ...total,
-    ...rowFacts(grid, row),
-  ];
+  const total =
+    sumsToOne && !grid.isMax ? [] : [` · ${say('{total} in the whole row', { total: fixed(sum(values), 2) })}`];
+  const sentence =
+    grid.mode === 'difference'
+      ? sayParts('{row} differs most at {column} {value}', { ...names, value })
+      : sayParts('{row} reads most from {column} {value}', { ...names, value });
+  return [...sentence, ...total, ...rowFacts(grid, row)];
 }
 
 function describeColumn(grid, column) {
-  if (grid.rows === 0) return [soft('All tokens of this column are hidden.')];
+  if (grid.rows === 0) return [soft(say('All tokens of this column are hidden.'))];
   const values = Float64Array.from({ length: grid.rows }, (_, row) => grid.values[row * grid.columns + column]);
   const row = strongest(values.map(Math.abs));
-  const verb = grid.mode === 'difference' ? ' differs most in ' : ' is read most by ';
-  const value = ` ${valueText(grid.mode, values[row])} · ${fixed(sum(values), 2)} in all rows together`;
-  return [strong(grid.columnGroups[column]), verb, strong(grid.rowGroups[row]), value];
+  const names = { row: strong(grid.rowGroups[row]), column: strong(grid.columnGroups[column]) };
+  const value = valueText(grid.mode, values[row]);
+  const total = ` · ${say('{total} in all rows together', { total: fixed(sum(values), 2) })}`;
+  return grid.mode === 'difference'
+    ? [...sayParts('{column} differs most in {row} {value}', { ...names, value }), total]
+    : [...sayParts('{column} is read most by {row} {value}', { ...names, value }), total];
 }

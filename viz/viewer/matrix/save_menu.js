@@ -3,8 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { hasLink, toAddress } from '../core/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
-
-const LEFT_OUT = 'the comparison with another sentence, or a sentence of more than 2000 characters';
+import { say } from '../locales/language.js';
 
 // Returns the entries of the menu Export, and the line below them. `stores` are those of the view and of what stands
 // beside it.
@@ -14,14 +13,17 @@ export function createExports(stores) {
   const note = element('span', { class: 'hl-soft', role: 'status' });
   const item = (text, act) => createButton('hl-item', act, {}, text);
   const items = [
-    item('Copy link', async () => {
+    item(say('Copy link'), async () => {
       const state = store.get();
       const link = `${location.href.split('#')[0]}${toAddress(state)}`;
-      const done = (await copy(link)) ? 'The link is copied.' : 'Copy the address of this page.';
-      note.textContent = hasLink(state) ? done : `${done} The link leaves out ${LEFT_OUT}.`;
+      const done = (await copy(link)) ? say('The link is copied.') : say('Copy the address of this page.');
+      const leftOut = say(
+        'The link leaves out the comparison with another sentence, or a sentence of more than 2000 characters.',
+      );
+      note.textContent = hasLink(state) ? done : `${done} ${leftOut}`;
     }),
-    item('PNG picture', async () => save(await pngOf(picture()), `${nameOf(store.get())}.png`)),
-    item('SVG picture', () =>
+    item(say('PNG picture'), async () => save(await pngOf(picture()), `${nameOf(store.get())}.png`)),
+    item(say('SVG picture'), () =>
       save(new Blob([svgText(picture())], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
     ),
   ];
@@ -31,8 +33,8 @@ export function createExports(stores) {
 // The menu where the page has none of its own: in an exported file and in a notebook.
 export function createExportMenu(entries) {
   const note = entries.at(-1);
-  const title = 'a link to this view, or a picture of it (E)';
-  const summary = element('summary', { class: 'hl-tab', title }, 'Export');
+  const title = say('a link to this view, or a picture of it (E)');
+  const summary = element('summary', { class: 'hl-tab', title }, say('Export'));
   const menu = element('details', { class: 'hl-menu' }, summary, element('div', { class: 'hl-sheet' }, ...entries));
   menu.addEventListener('toggle', () => {
     note.textContent = '';

@@ -5,7 +5,7 @@ import { palette, stepOf } from '../core/colormap.js';
 import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
 import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
-import { fixed, titleOfMatrix } from '../core/labels.js';
+import { fixed, modeName, titleOfMatrix } from '../core/labels.js';
 import { describe, plain } from './readout.js';
 
 const CELL = { width: 40, height: 28 };
@@ -120,7 +120,8 @@ function outlines(grid, state, inks) {
 function legend(grid, state, y, inks) {
   const { css } = palette(state.theme, mapOf(grid));
   const [low, high] = scaleEnds(grid, state);
-  const left = MARGIN + LETTER * [...`${grid.mode} ${low}`].length + 8;
+  const name = `${modeName(grid.mode)} ${low}`;
+  const left = MARGIN + LETTER * [...name].length + 8;
   const width = LEGEND.width / LEGEND.steps;
   const steps = Array.from({ length: LEGEND.steps }, (_, step) => {
     const fill = css[stepOf(step / (LEGEND.steps - 1))];
@@ -130,7 +131,7 @@ function legend(grid, state, y, inks) {
   return shape(
     'g',
     { class: 'legend' },
-    words(MARGIN, y, `${grid.mode} ${low}`, { fill: inks.soft }),
+    words(MARGIN, y, name, { fill: inks.soft }),
     ...steps,
     shape('rect', frame),
     words(left + LEGEND.width + 8, y, high, { fill: inks.soft }),

@@ -3,11 +3,12 @@
 import { element, tokenText } from '../core/dom.js';
 import { gridChanged, hasValue, shownGrid } from '../core/grid.js';
 import { fixed, titleOfMatrix, valueText } from '../core/labels.js';
+import { say } from '../locales/language.js';
 
 export function createTable(store) {
-  const attributes = { tabindex: '0', role: 'region', 'aria-label': 'Table of values' };
+  const attributes = { tabindex: '0', role: 'region', 'aria-label': say('Table of values') };
   const room = element('div', { class: 'hl-scroll hl-table-room', ...attributes });
-  const summary = element('summary', {}, 'Read this matrix as a table');
+  const summary = element('summary', {}, say('Read this matrix as a table'));
   const details = element('details', { class: 'hl-table' }, summary, room);
   const draw = () => room.replaceChildren(tableOf(store.get()));
   details.addEventListener('toggle', () => (details.open && store.get().record ? draw() : room.replaceChildren()));
@@ -30,14 +31,14 @@ function tableOf(state) {
     'table',
     {},
     element('caption', {}, titleOfMatrix(state)),
-    element('thead', {}, element('tr', {}, element('td', {}, 'from ↓ to →'), ...heads, totalHead('col'))),
+    element('thead', {}, element('tr', {}, element('td', {}, say('from ↓ to →')), ...heads, totalHead('col'))),
     element('tbody', {}, ...rows),
     element('tfoot', {}, element('tr', {}, totalHead('row'), ...last, element('td', {}))),
   );
 }
 
 function totalHead(scope) {
-  return element('th', { scope }, 'total');
+  return element('th', { scope }, say('total'));
 }
 
 // The sums of the rows and of the columns.

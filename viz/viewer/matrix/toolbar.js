@@ -6,16 +6,23 @@ import { titleOfMatrix } from '../core/labels.js';
 import { availableModes, chooseMode } from '../core/modes.js';
 import { whyNot } from '../core/requests.js';
 import { tabs } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 // The name of each mode and its definition.
 const MODE_LABELS = {
-  weight: ['Weight', 'the attention weight: each row adds up to 1'],
-  norm: ['Norm', 'how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'],
-  rollout: [
-    'Rollout',
-    'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); the decoder is our extension',
+  weight: [() => say('Weight'), () => say('the attention weight: each row adds up to 1')],
+  norm: [
+    () => say('Norm'),
+    () => say('how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'),
   ],
-  difference: ['Compare', 'keep this view and show how the next ones differ from it'],
+  rollout: [
+    () => say('Rollout'),
+    () =>
+      say(
+        'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); the decoder is our extension',
+      ),
+  ],
+  difference: [() => say('Compare'), () => say('keep this view and show how the next ones differ from it')],
 };
 
 function tab(text, title, onclick) {
@@ -26,14 +33,14 @@ function tab(text, title, onclick) {
 export function createHeading(store, menu) {
   const title = element('h2');
   const several = {
-    mean: tab('Average', 'the mean over the heads (A)', () => store.change(reduceTo(store.get(), 'mean'))),
-    max: tab('Max', 'the largest value over the heads', () => store.change(reduceTo(store.get(), 'max'))),
+    mean: tab(say('Average'), say('the mean over the heads (A)'), () => store.change(reduceTo(store.get(), 'mean'))),
+    max: tab(say('Max'), say('the largest value over the heads'), () => store.change(reduceTo(store.get(), 'max'))),
   };
   const node = element(
     'div',
     { class: 'hl-bar' },
     title,
-    tabs('Several heads as one', several.mean, several.max),
+    tabs(say('Several heads as one'), several.mean, several.max),
     menu,
   );
   store.subscribe((state) => {
@@ -57,22 +64,26 @@ export function createToolbar(server) {
   const { store } = server;
   const modes = Object.entries(MODE_LABELS).map(([mode, [name, title]]) => {
     const choose = () => store.change(chooseMode(store.get(), mode));
-    return createButton('hl-tab', choose, { title, 'data-mode': mode }, name);
+    return createButton('hl-tab', choose, { title: title(), 'data-mode': mode }, name());
   });
   const toggle = (name, on, off) => () => store.change({ [name]: store.get()[name] === on ? off : on });
-  const specials = 'leave out <s> and </s> and scale up the other weights (S)';
-  const words = 'merge sub-words: the sum over keys, the mean over queries (W)';
+  const specials = say('leave out <s> and </s> and scale up the other weights (S)');
+  const words = say('merge sub-words: the sum over keys, the mean over queries (W)');
   const toggles = {
-    hideSpecials: tab('Hide specials', specials, toggle('hideSpecials', true, false)),
-    words: tab('Words', words, toggle('words', true, false)),
-    fit: tab('Fit', 'show the whole matrix in small cells; otherwise it scrolls (F)', toggle('fit', true, false)),
-    scale: tab('By row', 'colour each row by its own largest value', toggle('scale', 'row', 'shared')),
+    hideSpecials: tab(say('Hide specials'), specials, toggle('hideSpecials', true, false)),
+    words: tab(say('Words'), words, toggle('words', true, false)),
+    fit: tab(
+      say('Fit'),
+      say('show the whole matrix in small cells; otherwise it scrolls (F)'),
+      toggle('fit', true, false),
+    ),
+    scale: tab(say('By row'), say('colour each row by its own largest value'), toggle('scale', 'row', 'shared')),
   };
   const node = element(
     'div',
-    { class: 'hl-toolbar', role: 'toolbar', 'aria-label': 'What the matrix shows' },
-    tabs('Value', ...modes),
-    tabs('View', ...Object.values(toggles)),
+    { class: 'hl-toolbar', role: 'toolbar', 'aria-label': say('What the matrix shows') },
+    tabs(say('Value'), ...modes),
+    tabs(say('View'), ...Object.values(toggles)),
   );
   const parts = { server, modes, toggles };
   store.subscribe((state) => renderToolbar(parts, state));
@@ -82,16 +93,16 @@ export function createToolbar(server) {
 // The share of each row that is shown in full colour.
 export function createThreshold(store) {
   const range = { type: 'range', min: 50, max: 100, step: 1, value: 100 };
-  const input = element('input', { ...range, 'aria-label': 'Share of each row that is shown' });
+  const input = element('input', { ...range, 'aria-label': say('Share of each row that is shown') });
   const output = element('output', { class: 'hl-number' });
   input.addEventListener('input', () => store.change({ threshold: Number(input.value) / 100 }));
   store.subscribe(({ threshold }) => {
     const percent = Math.round(100 * threshold);
     if (input.value !== String(percent)) input.value = percent;
-    output.textContent = `${percent} %`;
+    output.textContent = say('{share} %', { share: percent });
   });
-  const title = 'show the largest cells of each row up to this share of its sum; the others are pale';
-  return element('label', { class: 'hl-threshold hl-soft', title }, 'Mass', input, output);
+  const title = say('show the largest cells of each row up to this share of its sum; the others are pale');
+  return element('label', { class: 'hl-threshold hl-soft', title }, say('Mass'), input, output);
 }
 
 function renderToolbar({ server, modes, toggles }, state) {
@@ -101,7 +112,7 @@ function renderToolbar({ server, modes, toggles }, state) {
     const { mode } = button.dataset;
     button.setAttribute('aria-pressed', state.mode === mode);
     button.disabled = !available.includes(mode);
-    button.title = button.disabled ? whyNot(server, 'values') : MODE_LABELS[mode][1];
+    button.title = button.disabled ? whyNot(server, 'values') : MODE_LABELS[mode][1]();
   }
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);

@@ -2,7 +2,7 @@
 
 import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { LOG_P, fixed } from '../core/labels.js';
+import { fixed, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
 import { rangeNotices } from '../core/measures.js';
 import {
@@ -21,39 +21,47 @@ import { gridChanged, shownGrid } from '../core/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
 import { toggleQuestion } from '../core/instruments/questions.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
+import { say, sayCount, tell } from '../locales/language.js';
 
-const LINKS_TITLE = 'link the words of the sentence and of its translation, in place of the arcs';
-const BESIDE_TITLE = 'show another model, another step of the training or another sentence beside this translation';
 const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 export function createStrip(store) {
   const analysed = element('p', { class: 'hl-analysed hl-soft' });
   const text = element('p', { class: 'hl-translation', dir: 'auto' });
-  const facts = element('p', { class: 'hl-soft hl-result-facts', title: LOG_P });
+  const facts = element('p', { class: 'hl-soft hl-result-facts', title: logP() });
   const notices = element('div', { class: 'hl-notices' });
-  const toggle = createButton('hl-tab hl-links-tab', () => toggleLinks(store), { title: LINKS_TITLE }, 'Word links');
+  const linksTitle = say('link the words of the sentence and of its translation, in place of the arcs');
+  const toggle = createButton(
+    'hl-tab hl-links-tab',
+    () => toggleLinks(store),
+    { title: linksTitle },
+    say('Word links'),
+  );
+  const besideTitle = say(
+    'show another model, another step of the training or another sentence beside this translation',
+  );
   const beside = createButton(
     'hl-tab hl-links-tab hl-beside-tab',
     () => toggleBeside(store),
-    { title: BESIDE_TITLE },
-    'Side by side',
+    { title: besideTitle },
+    say('Side by side'),
   );
   const { isSecond } = store.get();
   toggle.hidden = beside.hidden = isSecond; // those of A are for both sides
   const chips = {};
   for (const side of ['source', 'target']) {
-    const name = side === 'source' ? 'Source tokens' : 'Tokens of the translation';
+    const name = side === 'source' ? say('Source tokens') : say('Tokens of the translation');
     chips[side] = element('div', { class: 'hl-chips', role: 'group', 'aria-label': name });
   }
   const arcs = createArcs();
   const label = (name) => element('span', { class: 'hl-strip-label hl-soft' }, name);
-  const lines = [label('source'), chips.source, label('translation'), chips.target];
+  const lines = [label(say('source')), chips.source, label(say('translation')), chips.target];
   const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const node = element(
     'section',
-    { class: 'hl-panel hl-strip', 'aria-label': isSecond ? 'Tokens of B' : 'Tokens' },
+    { class: 'hl-panel hl-strip', 'aria-label': isSecond ? say('Tokens of B') : say('Tokens') },
     element(
       'div',
       { class: 'hl-result' },
@@ -136,16 +144,17 @@ function redraw(parts, state) {
 function drawTokens({ text, facts, notices, chips }, state) {
   const { record, theme, words } = state;
   const { source, read, predicted } = record.tokens;
-  text.textContent = text.title = record.text === '' ? '(nothing)' : readable(record.text);
+  text.textContent = text.title = record.text === '' ? say('(nothing)') : readable(record.text);
   facts.replaceChildren(...factsOf(record));
-  const warnings = [...rangeNotices(record, aboutModel(state)), ...record.notices];
+  const warnings = [...rangeNotices(record, aboutModel(state)), ...noticesOf(record)];
   notices.replaceChildren(...warnings.map((notice) => element('p', {}, nameInvisible(notice))));
   chips.source.replaceChildren(...source.map((token, place) => chip('source', place, token, source[place - 1])));
   const colours = palette(theme).css;
   const targets = predicted.map((token, step) => {
     const probability = Math.exp(record.log_probabilities[step]);
-    const forced = step < (record.n_prefix ?? 0) && 'forced';
-    const target = chip('target', step + 1, token, predicted[step - 1], [forced, `probability ${fixed(probability)}`]);
+    const forced = step < (record.n_prefix ?? 0) && say('forced');
+    const chance = say('probability {value}', { value: fixed(probability) });
+    const target = chip('target', step + 1, token, predicted[step - 1], [forced, chance]);
     target.classList.toggle('hl-forced', Boolean(forced));
     target.style.setProperty('--hl-chance', colours[stepOf(probability)]);
     return target;
@@ -159,16 +168,21 @@ function drawTokens({ text, facts, notices, chips }, state) {
   }
 }
 
+// Warnings of the model; a record from an earlier version has them in English only.
+function noticesOf({ notices, said = notices }) {
+  return said.map(tell);
+}
+
 function factsOf(record) {
-  const facts = [`log p ${fixed(sum(record.log_probabilities), 2)}`];
+  const facts = [say('log p {value}', { value: fixed(sum(record.log_probabilities), 2) })];
   const time = sum(Object.values(record.timings));
-  if (time > 0) facts.push(`${time.toFixed(0)} ms`);
+  if (time > 0) facts.push(say('{time} ms', { time: time.toFixed(0) }));
   const forced = record.n_prefix ?? 0;
   if (forced === 0) return [facts.join(' · ')];
   const given =
     forced === record.tokens.predicted.length
-      ? 'all tokens given'
-      : `first ${forced === 1 ? 'token' : `${forced} tokens`} forced`;
+      ? say('all tokens given')
+      : sayCount(forced, 'first token forced', 'first {count} tokens forced');
   return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 

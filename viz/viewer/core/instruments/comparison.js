@@ -6,6 +6,7 @@ import { matchInOrder } from '../math.js';
 import { axes, taskOf } from '../payload.js';
 import { sameQuestion } from './questions.js';
 import { chosenHeads, sameHead, trainingStep } from '../store.js';
+import { say } from '../../locales/language.js';
 
 // `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
 // name of the model, the number of the step, or the sentence, as text; `to` is the code of the model's target language;
@@ -51,13 +52,16 @@ export function isSubtracted(state) {
 export function whyApart(state, other) {
   const lack = lackOf('B', state, other);
   if (lack !== '') return lack;
-  if (state.mode !== 'weight') return 'The matrices are next to each other: the difference of A and B is for weights.';
+  if (state.mode !== 'weight')
+    return say('The matrices are next to each other: the difference of A and B is for weights.');
   const [own, others] = [axes(state.record, state.kind), axes(other, state.kind)];
   const isShared = ['rows', 'columns'].every((side) => {
     const places = counterparts(own[side], others[side]).filter((_, place) => own[side][place].word !== null);
     return places.length > 0 && places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
   });
-  return isShared ? '' : 'The matrices are next to each other: A and B have too few tokens in common for a difference.';
+  return isShared
+    ? ''
+    : say('The matrices are next to each other: A and B have too few tokens in common for a difference.');
 }
 
 // Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.
@@ -67,7 +71,10 @@ export function lackOf(side, state, other) {
   const [kind, layer, head] = missing;
   const { layers, heads } = other.attention[kind];
   const size = `${layers} × ${heads}`;
-  return `${side} has no layer ${layer + 1}, head ${head + 1}: it has ${size} heads of this kind, and keeps the one that it shows.`;
+  return say(
+    '{side} has no layer {layer}, head {head}: it has {size} heads of this kind, and keeps the one that it shows.',
+    { side, layer: layer + 1, head: head + 1, size },
+  );
 }
 
 export function hasHead({ attention }, [kind, layer, head]) {

@@ -1,6 +1,7 @@
 // Word links of a sentence: pairs [source word, word of the translation], both counted from 0, in several ways.
 
 import { isAnswered, questionOf } from './questions.js';
+import { say } from '../../locales/language.js';
 
 // The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links.
 export function waysOf({ methods, gold }) {
@@ -11,14 +12,14 @@ export function waysOf({ methods, gold }) {
     links: method[kind],
     error: method.errors?.[kind] ?? null,
   });
-  const head = best.head && `head ${best.head[1] + 1}.${best.head[2] + 1}`;
+  const head = best.head && `${best.head[1] + 1}.${best.head[2] + 1}`;
   const clearest = taught.sort((one, other) => other.agreement - one.agreement)[0];
   return [
-    way('best', `Clearest head of Cross, ${head}`, best, 'links'),
-    way('joined', 'The same head, both directions joined', best, 'grown'),
-    way('average', 'Average of all heads of Cross', average, 'links'),
-    ...(clearest ? [way('taught', 'The head that was taught to align', clearest, 'grown')] : []),
-    ...(gold ? [{ name: 'own', label: 'Your links', links: gold, error: 0 }] : []),
+    way('best', say('Clearest head of Cross, head {head}', { head }), best, 'links'),
+    way('joined', say('The same head, both directions joined'), best, 'grown'),
+    way('average', say('Average of all heads of Cross'), average, 'links'),
+    ...(clearest ? [way('taught', say('The head that was taught to align'), clearest, 'grown')] : []),
+    ...(gold ? [{ name: 'own', label: say('Your links'), links: gold, error: 0 }] : []),
   ];
 }
 

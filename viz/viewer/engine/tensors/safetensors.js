@@ -1,12 +1,14 @@
 // Reads safetensors files: the length of a JSON header, the header with type, shape and place of each tensor, the data.
 
+import { fault } from '../../locales/language.js';
+
 const BYTES = { F32: 4, F16: 2, BF16: 2, I8: 1, U8: 1 };
-const DAMAGED = 'A file of this model is damaged; load it again.';
+const damaged = () => fault('A file of this model is damaged; load it again.');
 
 // Returns the tensors by name, { type, shape, bytes } each, and the metadata of the file.
 export function readTensors(buffer) {
   const length = buffer.byteLength < 8 ? Infinity : Number(new DataView(buffer).getBigUint64(0, true));
-  if (8 + length > buffer.byteLength) throw new Error(DAMAGED);
+  if (8 + length > buffer.byteLength) throw damaged();
   const start = 8 + length;
   const { __metadata__: metadata = {}, ...entries } = JSON.parse(
     new TextDecoder().decode(new Uint8Array(buffer, 8, length)),
@@ -21,7 +23,7 @@ export function readTensors(buffer) {
     },
   ] of Object.entries(entries)) {
     const size = shape.reduce((product, each) => product * each, BYTES[dtype]);
-    if (to - from !== size || start + to > buffer.byteLength) throw new Error(DAMAGED);
+    if (to - from !== size || start + to > buffer.byteLength) throw damaged();
     tensors.set(name, { type: dtype, shape, bytes: new Uint8Array(buffer, start + from, size) });
   }
   return { tensors, metadata };

@@ -1,25 +1,23 @@
 // What muted heads give instead of their own output: nothing, their mean, or what they give for another sentence.
 
 import { element, readable, visible } from '../../core/dom.js';
-import { plural } from '../../core/labels.js';
 import { whyNot } from '../../core/requests.js';
 import { aboutModel, differs } from '../../core/store.js';
 import { actionButton, actions } from '../../core/widgets.js';
-
-const NO_SAMPLE = 'their mean (no sentences for this model)';
+import { say, sayCount } from '../../locales/language.js';
 
 export function createBaseline(server) {
   const { store } = server;
   const change = (changes) => store.change({ instead: { ...store.get().instead, ...changes } });
-  const choice = element('select', { class: 'hl-box', 'aria-label': 'What they give' });
+  const choice = element('select', { class: 'hl-box', 'aria-label': say('What they give') });
   choice.addEventListener('change', () => change({ baseline: choice.value }));
-  const texts = { placeholder: 'Another sentence, then Enter', 'aria-label': 'Text to patch from' };
+  const texts = { placeholder: say('Another sentence, then Enter'), 'aria-label': say('Text to patch from') };
   const box = element('input', { class: 'hl-box', dir: 'auto', ...texts });
   box.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.isComposing) change({ sentence: box.value.trim() });
   });
   const only = element('div');
-  const label = element('label', { class: 'hl-asked-word' }, 'They give', choice);
+  const label = element('label', { class: 'hl-asked-word' }, say('They give'), choice);
   return {
     node: element('div', {}, label, box, only),
     draw(state, before) {
@@ -37,12 +35,14 @@ export function createBaseline(server) {
 function optionsOf(server, state) {
   const { everyday } = aboutModel(state);
   const isRefused = whyNot(server, 'intervene') !== null;
-  const mean = everyday ? `their mean over ${plural(everyday.length, 'sentence')}` : NO_SAMPLE;
+  const mean = everyday
+    ? sayCount(everyday.length, 'their mean over {count} sentence', 'their mean over {count} sentences')
+    : say('their mean (no sentences for this model)');
   const option = (value, text, disabled) => element('option', { value, disabled }, text);
   return [
-    option('zero', 'nothing', false),
+    option('zero', say('nothing'), false),
     option('mean', mean, isRefused || !everyday),
-    option('sentence', 'what they give for another sentence', isRefused),
+    option('sentence', say('what they give for another sentence'), isRefused),
   ];
 }
 
@@ -50,7 +50,10 @@ function rowButton(server, state, change) {
   const { row } = state.instead;
   const reason = whyNot(server, 'intervene');
   const place = rowOf(state);
-  const label = row === null || row === place.row ? `Only in row “${visible(place.token)}”` : `Only in row ${row + 1}`;
+  const label =
+    row === null || row === place.row
+      ? say('Only in row “{token}”', { token: visible(place.token) })
+      : say('Only in row {row}', { row: row + 1 });
   const attributes = { 'aria-pressed': String(row !== null), disabled: reason !== null, title: reason };
   return actionButton(label, () => change({ row: row === null ? place.row : null }), attributes);
 }
@@ -64,17 +67,24 @@ function rowOf({ record, kind, pin, step }) {
 
 // Which baseline an outcome was computed with.
 export function baselineOf(record, { baseline = { name: 'zero' }, instead, heads }) {
-  const where = instead.row === null ? 'in all rows' : `only in row ${instead.row + 1}`;
+  const where = instead.row === null ? say('in all rows') : say('only in row {row}', { row: instead.row + 1 });
   const { name, sentences, translation, rows } = baseline;
-  if (name === 'zero') return `Baseline: nothing, ${where}. This also takes away what a head always gives.`;
+  if (name === 'zero')
+    return say('Baseline: nothing, {where}. This also takes away what a head always gives.', { where });
   if (name === 'mean')
-    return `Baseline: the mean of each head over ${plural(sentences, 'sentence')} of the project and their translations, ${where}.`;
+    return sayCount(
+      sentences,
+      'Baseline: the mean of each head over {count} sentence of the project and their translations, {where}.',
+      'Baseline: the mean of each head over {count} sentences of the project and their translations, {where}.',
+      { where },
+    );
   const kinds = [...new Set(heads.map(([kind]) => kind))];
   const own = { encoder: record.tokens.source.length, other: record.tokens.predicted.length };
   const short = kinds.filter((kind) => rows[kind] < (own[kind] ?? own.other));
   const rest =
     short.length > 0
-      ? ` It has only ${Math.min(...short.map((kind) => rows[kind]))} rows; the others keep their own output.`
+      ? ` ${say('It has only {rows} rows; the others keep their own output.', { rows: Math.min(...short.map((kind) => rows[kind])) })}`
       : '';
-  return `Baseline: “${readable(instead.sentence)}” (“${readable(translation)}”), row by row, ${where}.${rest}`;
+  const texts = { sentence: readable(instead.sentence), translation: readable(translation), where };
+  return `${say('Baseline: “{sentence}” (“{translation}”), row by row, {where}.', texts)}${rest}`;
 }

@@ -7,22 +7,29 @@ import { otherWord } from '../../core/instruments/questions.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../../core/widgets.js';
 import { headMap } from '../head_map.js';
 import { createQuestion } from './question.js';
+import { say } from '../../locales/language.js';
 
 const PATHS = {
   direct: [
-    'Direct',
-    'What each head adds to this number itself. Decoder and Cross are parts of the sum above; Encoder splits what Cross adds once more, by where it came from.',
+    () => say('Direct'),
+    () =>
+      say(
+        'What each head adds to this number itself. Decoder and Cross are parts of the sum above; Encoder splits what Cross adds once more, by where it came from.',
+      ),
   ],
   gradient: [
-    'Through all layers',
-    'How the number would grow if the head spoke a little louder, also through later heads and layers (a gradient, so for small changes only).',
+    () => say('Through all layers'),
+    () =>
+      say(
+        'How the number would grow if the head spoke a little louder, also through later heads and layers (a gradient, so for small changes only).',
+      ),
   ],
 };
 
 export function createContributions(server) {
   const { store } = server;
   const shown = { path: 'direct' };
-  return createQuestion(server, 'contributions', 'Why this word?', {
+  return createQuestion(server, 'contributions', say('Why this word?'), {
     draw: (state, answer, question) => {
       const map = element('div');
       const draw = (path) => {
@@ -40,32 +47,42 @@ function chooserOf(store, state) {
   const { record, step } = state;
   const { id: word } = record.tokens.predicted[step];
   const others = (record.alternatives[step] ?? []).filter(({ id }) => id !== word);
-  const options = others.map((one) => element('option', { value: one.id }, `and not “${visible(one)}”`));
+  const options = others.map((one) =>
+    element('option', { value: one.id }, say('and not “{word}”', { word: visible(one) })),
+  );
   const choice = element(
     'select',
-    { class: 'hl-box', 'aria-label': 'Compared with' },
-    element('option', { value: '' }, 'by itself'),
+    { class: 'hl-box', 'aria-label': say('Compared with') },
+    element('option', { value: '' }, say('by itself')),
     ...options,
   );
   choice.value = otherWord(state) ?? '';
   choice.addEventListener('change', () => store.change({ other: choice.value === '' ? null : Number(choice.value) }));
-  return element('label', { class: 'hl-asked-word' }, `Why “${visible(record.tokens.predicted[step])}”`, choice);
+  return element(
+    'label',
+    { class: 'hl-asked-word' },
+    say('Why “{word}”', { word: visible(record.tokens.predicted[step]) }),
+    choice,
+  );
 }
 
 function partsOf({ record }, answer, { step, word, other }) {
   const { decoder, logit } = answer;
   const reads = visible(record.tokens.read[step]);
   const lines = [
-    [`reading “${reads}”`, sum(decoder.tokens)],
-    ['its position', sum(decoder.positions)],
-    ['heads of Decoder', sum(decoder.heads.decoder.flat())],
-    ['heads of Cross', sum(decoder.heads.cross.flat())],
-    ['feed-forward networks', sum(decoder.feed_forward)],
-    ['biases', decoder.bias],
+    [say('reading “{word}”', { word: reads }), sum(decoder.tokens)],
+    [say('its position'), sum(decoder.positions)],
+    [say('heads of Decoder'), sum(decoder.heads.decoder.flat())],
+    [say('heads of Cross'), sum(decoder.heads.cross.flat())],
+    [say('feed-forward networks'), sum(decoder.feed_forward)],
+    [say('biases'), decoder.bias],
   ];
   const most = largest(lines.map(([, value]) => value));
-  const name = (id) => `“${visible(answer.tokens[id])}”`;
-  const what = other === undefined ? `logit of ${name(word)}` : `lead of ${name(word)} over ${name(other)}`;
+  const name = (id) => visible(answer.tokens[id]);
+  const what =
+    other === undefined
+      ? say('logit of “{word}”', { word: name(word) })
+      : say('lead of “{word}” over “{other}”', { word: name(word), other: name(other) });
   return [
     element(
       'ol',
@@ -80,20 +97,24 @@ function partsOf({ record }, answer, { step, word, other }) {
 // A lead of log 2 makes a word twice as likely.
 function meaningOf(other, logit) {
   if (other === undefined)
-    return 'In this sentence, in logits. A single logit has a part that all words share; choose another word to leave it out.';
-  return `In this sentence: the word is ${fixed(Math.exp(logit), logit < 3 ? 2 : 0)} times as likely as the other.`;
+    return say(
+      'In this sentence, in logits. A single logit has a part that all words share; choose another word to leave it out.',
+    );
+  return say('In this sentence: the word is {factor} times as likely as the other.', {
+    factor: fixed(Math.exp(logit), logit < 3 ? 2 : 0),
+  });
 }
 
 function mapOf(store, state, answer, path, draw) {
   const values =
     path === 'gradient' ? answer.gradient : { ...answer.decoder.heads, encoder: answer.encoder.heads.encoder };
   const buttons = Object.entries(PATHS).map(([name, [label]]) =>
-    actionButton(label, () => draw(name), { 'aria-pressed': String(name === path) }),
+    actionButton(label(), () => draw(name), { 'aria-pressed': String(name === path) }),
   );
   return [
-    element('h4', {}, 'Which head?'),
-    tabs('Which path', ...buttons),
-    note(PATHS[path][1]),
+    element('h4', {}, say('Which head?')),
+    tabs(say('Which path'), ...buttons),
+    note(PATHS[path][1]()),
     ...headMap(store, state, values),
   ];
 }

@@ -2,17 +2,19 @@
 
 import { createButton, element, nameInvisible } from '../../core/dom.js';
 import { askExamples } from '../../core/effects.js';
-import { fixed, plural, titleOf } from '../../core/labels.js';
+import { fixed, headName, titleOf } from '../../core/labels.js';
 import { addressOfCell } from '../../core/permalink.js';
 import { whyNot } from '../../core/requests.js';
 import { aboutModel, chosenHeads, differs, headOf } from '../../core/store.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../../core/instruments/survey.js';
 import { actionButton, actions, note, numberText, section, shareBar } from '../../core/widgets.js';
+import { say, sayCount, tell } from '../../locales/language.js';
 
 const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about', 'busy'];
-const PAIRS =
-  'A row’s token and its strongest key. Only the ten most frequent pairs of each part of 20 sentences are counted, so a count can be too low.';
-const PASTE = `Paste up to ${MOST_SENTENCES} sentences, one a line, or a text`;
+const pairsNote = () =>
+  say(
+    'A row’s token and its strongest key. Only the ten most frequent pairs of each part of 20 sentences are counted, so a count can be too low.',
+  );
 
 export function createExamples(server) {
   const { store } = server;
@@ -20,15 +22,15 @@ export function createExamples(server) {
     class: 'hl-box',
     rows: 2,
     dir: 'auto',
-    placeholder: PASTE,
-    'aria-label': 'Your text',
+    placeholder: say('Paste up to {count} sentences, one a line, or a text', { count: MOST_SENTENCES }),
+    'aria-label': say('Your text'),
   });
   const read = (sentences) => sentences.length > 0 && askExamples(server, sentences.slice(0, MOST_SENTENCES));
-  const own = actionButton('Read them', () => read(sentencesOf(box.value)));
+  const own = actionButton(say('Read them'), () => read(sentencesOf(box.value)));
   const project = actionButton('', () => read(aboutModel(store.get()).everyday));
   const progress = note();
   const result = element('div');
-  const title = element('h3', {}, 'Where else does this head do that?');
+  const title = element('h3', {}, say('Where else does this head do that?'));
   const form = element('section', { class: 'hl-part' }, title, box, actions(own, project), progress);
   return {
     node: element('div', {}, form, result),
@@ -38,7 +40,11 @@ export function createExamples(server) {
       const reason = whyNot(server, 'examples');
       box.disabled = own.disabled = project.disabled = reason !== null;
       project.hidden = !everyday;
-      project.textContent = `Or ${plural(everyday?.length ?? 0, 'sentence')} of the project`;
+      project.textContent = sayCount(
+        everyday?.length ?? 0,
+        'Or {count} sentence of the project',
+        'Or {count} sentences of the project',
+      );
       progress.textContent = reason ?? progressOf(state);
       result.replaceChildren(...(reason ? [] : foundOf(store, state)));
     },
@@ -51,33 +57,46 @@ function surveyOf({ surveys, record }) {
 
 function progressOf(state) {
   const survey = surveyOf(state);
-  if (!survey) return 'Every head is read over all of them. The server keeps none.';
+  if (!survey) return say('Every head is read over all of them. The server keeps none.');
   const { done, sentences, found } = survey;
   const skipped = found?.skipped.length ?? 0;
-  const left = skipped > 0 ? ` ${plural(skipped, 'sentence')} could not be read: ${found.skipped[0][1]}` : '';
-  return `${done} of ${plural(sentences.length, 'sentence')} read.${left}`;
+  const read = sayCount(sentences.length, '{done} of {count} sentence read.', '{done} of {count} sentences read.', {
+    done,
+  });
+  if (skipped === 0) return read;
+  const [[, reason]] = found.skipped;
+  const left = sayCount(
+    skipped,
+    '{count} sentence could not be read: {reason}',
+    '{count} sentences could not be read: {reason}',
+    { reason: tell(reason) },
+  );
+  return `${read} ${left}`;
 }
 
 function foundOf(store, state) {
   const survey = surveyOf(state);
   if (!survey?.found) return [];
   const [one, ...others] = chosenHeads(state);
-  if (others.length > 0) return [note('Choose one head to see what it does in these sentences.')];
+  if (others.length > 0) return [note(say('Choose one head to see what it does in these sentences.'))];
   const found = headSurvey(survey.found, one);
   if (!found) return [];
   const name = titleOf({ ...state, mode: 'weight' });
   return [
     section(
-      'Its strongest cells',
-      note(`${name}. Each opens its sentence; special tokens are left out.`),
+      say('Its strongest cells'),
+      note(say('{head}. Each opens its sentence; special tokens are left out.', { head: name })),
       hitsOf(state, one, survey, found),
     ),
-    section(`Its role in each of ${plural(found.sentences, 'sentence')}`, rolesOf(found)),
-    section('What its rows read most', pairsOf(found), note(PAIRS)),
     section(
-      'The heads most alike',
+      sayCount(found.sentences, 'Its role in each of {count} sentence', 'Its role in each of {count} sentences'),
+      rolesOf(found),
+    ),
+    section(say('What its rows read most'), pairsOf(found), note(pairsNote())),
+    section(
+      say('The heads most alike'),
       alikeOf(store, one[0], found),
-      note('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).'),
+      note(say('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).')),
     ),
   ];
 }
@@ -106,14 +125,14 @@ function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
       element('a', { class: 'hl-choice hl-hit', href }, names, numberText(fixed(weight)), sentence),
     );
   });
-  return element('ol', { 'aria-label': 'Strongest cells' }, ...lines);
+  return element('ol', { 'aria-label': say('Strongest cells') }, ...lines);
 }
 
 function rolesOf({ roles, sentences }) {
   const lines = roles.map(([role, count]) =>
-    element('li', {}, role, shareBar(count / sentences), numberText(String(count))),
+    element('li', {}, tell(role), shareBar(count / sentences), numberText(String(count))),
   );
-  return element('ol', { class: 'hl-most-read', 'aria-label': 'Roles' }, ...lines);
+  return element('ol', { class: 'hl-most-read', 'aria-label': say('Roles') }, ...lines);
 }
 
 function pairsOf({ pairs }) {
@@ -128,17 +147,13 @@ function pairsOf({ pairs }) {
     );
     return element('li', {}, names, shareBar(count / most), numberText(String(count)));
   });
-  return element('ol', { class: 'hl-most-read', 'aria-label': 'Pairs' }, ...lines);
+  return element('ol', { class: 'hl-most-read', 'aria-label': say('Pairs') }, ...lines);
 }
 
 function alikeOf(store, kind, { alike }) {
   const lines = alike.map(({ layer, head, distance }) => {
     const open = () => store.change(headOf({ kind, layer, head }));
-    return element(
-      'li',
-      {},
-      createButton('hl-choice', open, {}, `layer ${layer + 1}, head ${head + 1}`, numberText(fixed(distance))),
-    );
+    return element('li', {}, createButton('hl-choice', open, {}, headName(layer, head), numberText(fixed(distance))));
   });
-  return element('ol', { 'aria-label': 'Heads most alike' }, ...lines);
+  return element('ol', { 'aria-label': say('Heads most alike') }, ...lines);
 }

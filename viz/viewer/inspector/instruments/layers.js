@@ -4,10 +4,11 @@ import { createButton, element, tokenText, visible } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';
 import { note, numberText, shareBar } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
+import { say } from '../../locales/language.js';
 
 export function createLayers(server) {
   const opened = { place: null }; // the layer and the step whose likeliest words are listed
-  return createQuestion(server, 'lens', 'What would it say after each layer?', {
+  return createQuestion(server, 'lens', say('What would it say after each layer?'), {
     draw: (state, answer) => {
       const table = element('table', { class: 'hl-layers' });
       table.style.setProperty('--hl-layers', answer.words.length);
@@ -19,8 +20,8 @@ export function createLayers(server) {
       return [
         note(leadText(state, answer)),
         element('div', { class: 'hl-scroll' }, table),
-        note('In this sentence: the likeliest word if the model stopped after that layer, and its probability.'),
-        note('Outlined: the word that the translation has, from the layer on from which it leads to the end.'),
+        note(say('In this sentence: the likeliest word if the model stopped after that layer, and its probability.')),
+        note(say('Outlined: the word that the translation has, from the layer on from which it leads to the end.')),
       ];
     },
   });
@@ -29,8 +30,10 @@ export function createLayers(server) {
 function leadText({ record, step }, { words, leads_from: leads }) {
   const word = visible(record.tokens.predicted[step]);
   const from = leads[step];
-  if (from === null) return `Step ${step + 1}: after the last layer another word leads, and “${word}” was taken.`;
-  return `Step ${step + 1}: “${word}” leads from layer ${from + 1} of ${words.length} on.`;
+  const values = { step: step + 1, word, layers: words.length };
+  if (from === null)
+    return say('Step {step}: after the last layer another word leads, and “{word}” was taken.', values);
+  return say('Step {step}: “{word}” leads from layer {layer} of {layers} on.', { ...values, layer: from + 1 });
 }
 
 function rowsOf({ record, step: current }, answer, place, open) {
@@ -38,8 +41,8 @@ function rowsOf({ record, step: current }, answer, place, open) {
   const head = element(
     'tr',
     {},
-    element('th', { scope: 'col' }, 'step'),
-    ...layers.map((layer) => element('th', { scope: 'col' }, `layer ${layer + 1}`)),
+    element('th', { scope: 'col' }, say('step')),
+    ...layers.map((layer) => element('th', { scope: 'col' }, say('layer {layer}', { layer: layer + 1 }))),
   );
   const lines = record.tokens.predicted.flatMap((token, step) => {
     const cells = layers.map((layer) => element('td', {}, cellOf(answer, layer, step, place, open)));
@@ -59,7 +62,12 @@ function cellOf(answer, layer, step, place, open) {
   const chance = fixed(Math.exp(chances[layer][step][0]), 2);
   const attributes = {
     'aria-expanded': String(place === own),
-    'aria-label': `layer ${layer + 1}, step ${step + 1}: ${visible(token)}, probability ${chance}`,
+    'aria-label': say('layer {layer}, step {step}: {word}, probability {value}', {
+      layer: layer + 1,
+      step: step + 1,
+      word: visible(token),
+      value: chance,
+    }),
   };
   const classes = `hl-layer-word ${leading ? 'hl-leads' : ''}`.trim();
   return createButton(classes, () => open(own), attributes, tokenText(token), numberText(chance));
@@ -71,6 +79,7 @@ function likeliest({ words, log_probabilities: chances, tokens }, layer, step) {
     const chance = Math.exp(chances[layer][step][rank]);
     return element('li', {}, tokenText(tokens[word]), shareBar(chance), numberText(fixed(chance)));
   });
-  const list = element('ol', { class: 'hl-next', 'aria-label': `after layer ${layer + 1}` }, ...lines);
-  return element('tr', {}, element('td', { colspan: words.length + 1 }, note(`after layer ${layer + 1}`), list));
+  const name = say('after layer {layer}', { layer: layer + 1 });
+  const list = element('ol', { class: 'hl-next', 'aria-label': name }, ...lines);
+  return element('tr', {}, element('td', { colspan: words.length + 1 }, note(name), list));
 }

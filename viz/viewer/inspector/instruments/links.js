@@ -6,12 +6,15 @@ import { whyNot } from '../../core/requests.js';
 import { isDrawing, wayOf, waysOf } from '../../core/instruments/links.js';
 import { actionButton, actions, note, numberText, shareBar } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
-
-const OWN = 'Your own links, such as 0-0 2-1, then Enter';
+import { say } from '../../locales/language.js';
 
 export function createLinks(server) {
   const { store } = server;
-  const box = element('input', { class: 'hl-box', placeholder: OWN, 'aria-label': 'Your own word links' });
+  const texts = {
+    placeholder: say('Your own links, such as 0-0 2-1, then Enter'),
+    'aria-label': say('Your own word links'),
+  };
+  const box = element('input', { class: 'hl-box', ...texts });
   box.addEventListener('keydown', (event) => {
     if (event.key === 'Enter') store.change({ gold: box.value.trim() });
   });
@@ -19,9 +22,9 @@ export function createLinks(server) {
     store.change({ drawing: store.get().drawing ? null : { source: null } });
     hint.scrollIntoView({ block: 'nearest' });
   };
-  const draw = actionButton('Draw them', toggle);
+  const draw = actionButton(say('Draw them'), toggle);
   const hint = element('p', { class: 'hl-soft', role: 'status' });
-  return createQuestion(server, 'links', 'Which words belong together?', {
+  return createQuestion(server, 'links', say('Which words belong together?'), {
     controls: {
       node: element('div', {}, box, actions(draw), hint),
       draw(state) {
@@ -36,14 +39,20 @@ export function createLinks(server) {
       return [
         note(
           answer.gold
-            ? 'In this sentence, with the alignment error rate against your links: 0 is best. Dotted: not among yours. Dashed: only among yours.'
-            : 'In this sentence; the strip shows the links. Words are counted from 0.',
+            ? say(
+                'In this sentence, with the alignment error rate against your links: 0 is best. Dotted: not among yours. Dashed: only among yours.',
+              )
+            : say('In this sentence; the strip shows the links. Words are counted from 0.'),
         ),
         element('ol', { class: 'hl-ways' }, ...waysOf(answer).map((way) => lineOf(store, way, chosen))),
-        element('h4', {}, 'Source words: how much all heads of Cross read each, in all rows'),
+        element('h4', {}, say('Source words: how much all heads of Cross read each, in all rows')),
         coverageOf(answer, chosen),
         note(unlinkedText(answer, chosen)),
-        note(`Words of the translation: ${answer.target_words.map((word, place) => `${place} ${word}`).join(' · ')}`),
+        note(
+          say('Words of the translation: {words}', {
+            words: answer.target_words.map((word, place) => `${place} ${word}`).join(' · '),
+          }),
+        ),
       ];
     },
   });
@@ -51,17 +60,19 @@ export function createLinks(server) {
 
 function hintOf({ record, drawing }) {
   const { source } = record.tokens;
-  if (drawing.source === null) return 'Click a source word in the strip.';
+  if (drawing.source === null) return say('Click a source word in the strip.');
   const word = source
     .filter((token) => token.word === drawing.source)
     .map(visible)
     .join('');
-  return `Click the word of the translation that “${word}” is linked to; for a link of yours, this removes it.`;
+  return say('Click the word of the translation that “{word}” is linked to; for a link of yours, this removes it.', {
+    word,
+  });
 }
 
 function lineOf(store, { name, label, error }, chosen) {
   const attributes = { 'aria-pressed': String(name === chosen.name) };
-  const number = error === null || name === 'own' ? null : numberText(`AER ${fixed(error)}`);
+  const number = error === null || name === 'own' ? null : numberText(say('AER {value}', { value: fixed(error) }));
   return element(
     'li',
     {},
@@ -83,11 +94,12 @@ function coverageOf({ coverage, source_words: words }, { links }) {
       numberText(fixed(coverage[place], 2)),
     );
   });
-  return element('ol', { class: 'hl-most-read', 'aria-label': 'Coverage' }, ...lines);
+  return element('ol', { class: 'hl-most-read', 'aria-label': say('Coverage') }, ...lines);
 }
 
-function unlinkedText({ source_words: words }, { links }) {
-  const missing = words.filter((_, place) => !links.some(([source]) => source === place));
-  if (missing.length === 0) return 'Every source word has a link.';
-  return `No word of the translation is linked to: ${missing.map((word) => `“${word}”`).join(', ')}.`;
+function unlinkedText({ source_words: all }, { links }) {
+  const missing = all.filter((_, place) => !links.some(([source]) => source === place));
+  if (missing.length === 0) return say('Every source word has a link.');
+  const words = missing.map((word) => say('“{word}”', { word })).join(', ');
+  return say('No word of the translation is linked to: {words}.', { words });
 }

@@ -6,6 +6,7 @@ import { isAnswered, questionOf, toggleQuestion } from '../../core/instruments/q
 import { whyNot } from '../../core/requests.js';
 import { differs } from '../../core/store.js';
 import { note } from '../../core/widgets.js';
+import { say } from '../../locales/language.js';
 
 const INPUTS = [
   'record',
@@ -68,9 +69,9 @@ function contentOf(server, state, name, { nothing, draw }, body) {
   body.classList.toggle('hl-stale', !reason && question !== null && !isCurrent);
   if (reason || !question) return [note(reason ?? nothing(state))];
   if (kept?.answer) return draw(state, kept.answer, kept.question);
-  return isCurrent ? [note('There is no answer. ', askAgain(server, name))] : [];
+  return isCurrent ? [note(say('There is no answer.'), ' ', askAgain(server, name))] : [];
 }
 
 function askAgain(server, name) {
-  return createButton('hl-act', () => askQuestion(server, name), {}, 'Ask again');
+  return createButton('hl-act', () => askQuestion(server, name), {}, say('Ask again'));
 }

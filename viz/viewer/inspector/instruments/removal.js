@@ -1,35 +1,51 @@
 // Whether the weights tell the truth: how a word fares while the strongest cells of a row are removed.
 
 import { visible } from '../../core/dom.js';
-import { fixed, plural } from '../../core/labels.js';
+import { fixed } from '../../core/labels.js';
 import { axes } from '../../core/payload.js';
 import { note } from '../../core/widgets.js';
 import { drawChart } from '../line_chart.js';
 import { createQuestion } from './question.js';
+import { say, tell } from '../../locales/language.js';
 
 export function createRemoval(server) {
-  return createQuestion(server, 'removal', 'Do the weights tell the truth?', {
+  return createQuestion(server, 'removal', say('Do the weights tell the truth?'), {
     nothing: ({ selection }) =>
       selection.length > 0
-        ? 'Choose one head, or all heads of a layer.'
-        : 'Click a source token: its row loses its cells.',
+        ? say('Choose one head, or all heads of a layer.')
+        : say('Click a source token: its row loses its cells.'),
     draw: ({ record }, { curves, tokens }, { ids, kind, row, step, head }) => {
       const { rows, columns } = axes(record, kind);
       const lines = curves.map(({ name, order, probabilities }) => ({
-        name,
+        name: tell(name),
         order,
         points: probabilities.map((value, count) => [count, value]),
       }));
       const last = lines[0].points.length - 1;
       const axis = { first: 0, last, marked: Math.min(1, last), isCount: true, format: (value) => fixed(value) };
-      const key = { title: (count) => `${count} removed`, of: (line, count) => removedBy(line, count, columns) };
-      const whose = head === undefined ? 'all heads of this layer' : 'this head';
+      const key = {
+        title: (count) => say('{count} removed', { count }),
+        of: (line, count) => removedBy(line, count, columns),
+      };
+      const about = {
+        word: visible(tokens[ids[step]]),
+        row: visible(rows[row]),
+        count: lines.length,
+      };
       return [
         note(
-          `In this sentence: the probability of “${visible(tokens[ids[step]])}” while the strongest cells of the row “${visible(rows[row])}” of ${whose} are removed, one after the other, ranked in ${plural(lines.length, 'way')}.`,
+          head === undefined
+            ? say(
+                'In this sentence: the probability of “{word}” while the strongest cells of the row “{row}” of all heads of this layer are removed, one after the other, ranked in {count} ways.',
+                about,
+              )
+            : say(
+                'In this sentence: the probability of “{word}” while the strongest cells of the row “{row}” of this head are removed, one after the other, ranked in {count} ways.',
+                about,
+              ),
         ),
-        drawChart('Probability', lines, { ...axis, key }),
-        note('A ranking tells the truth if its curve falls sooner than the others, and sooner than at random.'),
+        drawChart(say('Probability'), lines, { ...axis, key }),
+        note(say('A ranking tells the truth if its curve falls sooner than the others, and sooner than at random.')),
       ];
     },
   });

@@ -6,22 +6,25 @@ import { largest, sum } from '../../core/math.js';
 import { fact, note, signedLine } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
 import { smallMatrix } from './small_matrix.js';
+import { say, tell } from '../../locales/language.js';
 
 const LISTED = 5; // pairs of single parts
 
 export function createScoreSplit(server) {
-  return createQuestion(server, 'score_split', 'Why does it look there?', {
+  return createQuestion(server, 'score_split', say('Why does it look there?'), {
     draw: (_, { score, query_parts: queries, key_parts: keys, matrix }) => {
       const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
       const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
       const names = (groups) => groups.map(({ name }) => name);
       return [
         note(
-          'In this sentence: rows are what wrote the query, columns what wrote the key. All cells add up to the score.',
+          say(
+            'In this sentence: rows are what wrote the query, columns what wrote the key. All cells add up to the score.',
+          ),
         ),
-        ...smallMatrix({ label: 'Parts of the score', rows: names(rows), columns: names(columns), values }),
-        fact('score, the sum of all cells', fixed(score)),
-        element('h4', {}, 'The strongest pairs, query × key'),
+        ...smallMatrix({ label: say('Parts of the score'), rows: names(rows), columns: names(columns), values }),
+        fact(say('score, the sum of all cells'), fixed(score)),
+        element('h4', {}, say('The strongest pairs, query × key')),
         strongestPairs(queries, keys, matrix),
       ];
     },
@@ -42,8 +45,8 @@ function groupsOf(parts) {
 
 function groupName({ name, kind, layer }) {
   if (name === 'head') return `${kindName(kind)} ${layer + 1}`;
-  if (name === 'feed forward') return `Feed-fwd ${layer + 1}`;
-  return name === 'bias' ? 'biases' : name;
+  if (name === 'feed forward') return say('Feed-fwd {layer}', { layer: layer + 1 });
+  return name === 'bias' ? say('biases') : tell(name);
 }
 
 function partName(part) {
@@ -61,5 +64,5 @@ function strongestPairs(queries, keys, matrix) {
   const lines = ranked.map(({ row, column, value }) =>
     signedLine(`${partName(queries[row])} × ${partName(keys[column])}`, value, most),
   );
-  return element('ol', { class: 'hl-shares', 'aria-label': 'Strongest pairs' }, ...lines);
+  return element('ol', { class: 'hl-shares', 'aria-label': say('Strongest pairs') }, ...lines);
 }

@@ -4,13 +4,14 @@ import { createButton, element } from '../../core/dom.js';
 import { forPointer, signed } from '../../core/labels.js';
 import { largest } from '../../core/math.js';
 import { addRovingFocus, tint } from '../../core/widgets.js';
+import { say } from '../../locales/language.js';
 
-const HINT = forPointer('Point at a cell to read its value.', 'Tap a cell to read its value.');
+const hint = () => forPointer(say('Point at a cell to read its value.'), say('Tap a cell to read its value.'));
 
 // `values` is [row][column]. Returns its elements: the matrix and the line that reads a cell.
 export function smallMatrix({ label, rows, columns, values }) {
   const most = largest(values.flat());
-  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, HINT);
+  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, hint());
   const cells = values.map((line, row) => line.map((value, column) => cellOf(rows[row], columns[column], value)));
   for (const cell of cells.flat()) tint(cell, Number(cell.dataset.value), most);
   const read = ({ target }) => {

@@ -5,15 +5,19 @@ import { fixed } from '../../core/labels.js';
 import { largest } from '../../core/math.js';
 import { fact, note, signedLine } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
+import { say } from '../../locales/language.js';
 
-const LIMIT = {
-  encoder:
-    'a head of the encoder does not write words. These are the words of the source language whose embeddings are nearest: a hint at best.',
-  other: 'the change of each word’s logit, against the mean of all words, if the whole row went to this token.',
-};
+const limitOf = (kind) =>
+  kind === 'encoder'
+    ? say(
+        'In this sentence: a head of the encoder does not write words. These are the words of the source language whose embeddings are nearest: a hint at best.',
+      )
+    : say(
+        'In this sentence: the change of each word’s logit, against the mean of all words, if the whole row went to this token.',
+      );
 
 export function createWriting(server) {
-  return createQuestion(server, 'writing', 'What does it write from there?', {
+  return createQuestion(server, 'writing', say('What does it write from there?'), {
     draw: (_, { weight, norm, up, down, tokens }, { kind }) => {
       const most = largest([...up, ...down].map(([, change]) => change));
       const list = (label, pushes) => [
@@ -25,11 +29,11 @@ export function createWriting(server) {
         ),
       ];
       return [
-        note(`In this sentence: ${LIMIT[kind] ?? LIMIT.other}`),
-        ...list('Words pushed up', up),
-        ...list('Words pushed down', down),
-        fact('length of what it writes', fixed(norm)),
-        fact('share that it writes here, the weight', fixed(weight)),
+        note(limitOf(kind)),
+        ...list(say('Words pushed up'), up),
+        ...list(say('Words pushed down'), down),
+        fact(say('length of what it writes'), fixed(norm)),
+        fact(say('share that it writes here, the weight'), fixed(weight)),
       ];
     },
   });

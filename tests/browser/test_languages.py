@@ -1,0 +1,228 @@
+"""The page in other languages: nothing is left out, nothing moves, and the choice stays in the link."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.screen import cell
+from tests.viz.texts import all_texts, script_texts
+from viz.viewer import catalogues
+
+pytestmark = pytest.mark.browser
+GERMAN = catalogues()["de"]
+SIZES = [(1440, 900), (1280, 720), (390, 844)]
+WHOLE_TEXTS = r"""() => {
+  const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
+    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], .hl-about, .hl-caption, '
+    + 'footer:not(.hl-keys)';
+  const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
+  // Outside the brackets there may be names of heads, numbers and signs, but no word.
+  const rest = (text) => {
+    let depth = 0;
+    return [...text].filter((one) => {
+      if (one === '⟦') depth += 1;
+      if (one === '⟧') depth -= 1;
+      return depth === 0 && one !== '⟧';
+    }).join('');
+  };
+  const words = (text) => text.match(/\p{L}{2,}/gu) ?? [];
+  const ofSentence = [...document.querySelectorAll('bdi, .hl-hit-sentence')];
+  const tokens = new Set(ofSentence.flatMap((one) => words(one.textContent)));
+  const isLeftOut = (text) => words(rest(text)).some((word) => !tokens.has(word));
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const blocks = new Set();
+  while (walker.nextNode()) {
+    const { parentElement: parent } = walker.currentNode;
+    if (!parent.closest('script, style, noscript') && !parent.closest(quoted) && isShown(parent))
+      blocks.add(parent.closest('p, li, button, h2, h3, h4, summary, label, dt, dd, td, th, div') ?? parent);
+  }
+  for (const block of blocks) {
+    const copy = block.cloneNode(true);
+    for (const one of copy.querySelectorAll(quoted + ', script, style')) one.remove();
+    const own = copy.querySelector('p, li, button, h2, h3, div, section, table') ? '' : copy.textContent;
+    if (isLeftOut(own)) found.push(own);
+  }
+  for (const name of ['title', 'aria-label', 'placeholder'])
+    for (const node of document.querySelectorAll(`[${name}]`))
+      if (!node.closest('iframe, .cm-editor') && isShown(node) && isLeftOut(node.getAttribute(name)))
+        found.push(`${name}: ${node.getAttribute(name)}`);
+  return found;
+}"""
+
+
+def open_tab(place: int) -> Callable[[Page], None]:
+    return lambda page: page.locator(".hl-panel-tabs [role=tab]").nth(place).click()
+
+
+def explain_a_cell(page: Page) -> None:
+    page.mouse.click(*cell(page, 2, 2))
+    open_tab(1)(page)
+    page.locator(".hl-vectors").wait_for()
+
+
+def mute_a_head(page: Page) -> None:
+    page.keyboard.press("m")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    open_tab(3)(page)
+    page.locator(".hl-words ins, .hl-words span").first.wait_for()
+
+
+def open_learn(page: Page) -> None:
+    page.locator(".hl-learn-open").click()
+    page.locator(".hl-learn").wait_for()
+
+
+def show_an_error(page: Page) -> None:
+    page.locator(".hl-learn header button").click()
+    box = page.locator("#hl-sentence :is(input, textarea)")
+    box.fill("")
+    box.press("Enter")
+    expect(page.get_by_role("alert").filter(visible=True)).not_to_be_empty()
+
+
+def open_help(page: Page) -> None:
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.locator("dialog[open]").wait_for()
+
+
+# One after the other on one page, as in test_accessibility.py, but without a name in English.
+STATES: dict[str, Callable[[Page], None]] = {
+    "first": lambda page: None,
+    "decoder": lambda page: page.locator("[data-kind=decoder]").click(),
+    "cell": explain_a_cell,
+    "step": open_tab(2),
+    "mute": mute_a_head,
+    "training": open_tab(4),
+    "examples": open_tab(5),
+    "learn": open_learn,
+    "options": lambda page: page.locator("#hl-options-button").click(),
+    "error": show_an_error,
+    "export": lambda page: page.locator("#hl-export").click(),
+    "help": open_help,
+}
+
+
+@contextmanager
+def visit(
+    browser: Browser, url: str, size: tuple[int, int] = SIZES[0], locale: str = "de-AT", script: str = ""
+) -> Iterator[Page]:
+    """The page with its first example drawn, as a browser of this locale shows it."""
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, locale=locale)
+    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
+    if script:
+        page.add_init_script(script)
+    page.set_default_timeout(10_000)
+    page.goto(url)
+    page.locator(".hl-thumbnail").first.wait_for()
+    try:
+        yield page
+    finally:
+        page.close()
+
+
+def pseudo() -> dict[str, object]:
+    """A catalogue in which every text is in brackets, and longer."""
+    _, counted = script_texts()
+    longer = {text: f"⟦{text}{' ~' * (len(text) // 10)}⟧" for text in all_texts()}
+    return {text: {"other": one} if text in counted else one for text, one in longer.items()}
+
+
+def test_no_text_is_left_out_of_the_catalogues(browser: Browser, address: str):
+    # The pseudo-language takes the place of German as soon as the page speaks.
+    use = f"""let used;
+      Object.defineProperty(window, 'Headlight', {{
+        get: () => used,
+        set: (found) => {{
+          const useLanguages = () => found.speak('de', {json.dumps(pseudo())});
+          used = {{ ...found, useLanguages }};
+        }},
+      }});"""
+    found = []
+    with visit(browser, address, script=use) as page:
+        for name, reach in STATES.items():
+            reach(page)
+            found += [f"{name}: {text}" for text in page.evaluate(WHOLE_TEXTS)]
+    assert not found, "\n".join(dict.fromkeys(found))
+
+
+def test_a_browser_in_german_gets_german_with_its_numbers(browser: Browser, address: str):
+    with visit(browser, address) as page:
+        assert page.locator("html").get_attribute("lang") == "de"
+        expect(page.get_by_role("button", name="Übersetzen")).to_be_visible()
+        expect(page.locator(".hl-result-facts")).to_have_text(re.compile(r"log p −\d+,\d\d"))
+        page.mouse.move(*cell(page, 1, 1))
+        expect(page.locator(".hl-readout .hl-value")).to_contain_text("0,")
+        assert "lang=" not in page.url
+
+
+def test_the_server_s_errors_are_in_german(browser: Browser, address: str):
+    with visit(browser, address) as page:
+        box = page.get_by_label("Satz", exact=True)
+        box.fill(" ")
+        box.press("Enter")
+        alert = page.locator("#hl-message [role=alert]")
+        expect(alert).to_have_text(GERMAN["There is nothing to translate; type a sentence."])
+
+
+def test_the_chosen_language_stays_with_the_view_and_the_link(browser: Browser, address: str):
+    with visit(browser, address, locale="en-US") as page:
+        page.keyboard.press("m")
+        expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+        heading = page.locator(".hl-centre h2")
+        assert heading.inner_text().startswith("Cross · layer")
+        page.get_by_label("Language", exact=True).select_option("Français")
+        expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
+        expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+        assert heading.inner_text().startswith("Croisée · couche")
+        assert "lang=fr" in page.url
+        page.evaluate("location.hash = location.hash.replace('lang=fr', 'lang=it')")
+        expect(page.get_by_label("Lingua", exact=True)).to_have_value("it")
+        page.goto(f"{address}healthz")
+        page.goto(address)  # remembered
+        expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
+
+
+def test_a_link_in_german_opens_in_german(browser: Browser, address: str):
+    with visit(browser, f"{address}#lang=de", locale="en-US") as page:
+        expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
+        assert page.evaluate("localStorage.getItem('headlight.language')") is None
+        page.keyboard.press("1")
+        page.wait_for_url("**lang=de**")
+
+
+def test_an_unknown_language_is_english(browser: Browser, address: str):
+    with visit(browser, f"{address}#lang=xx", locale="ja-JP") as page:
+        assert page.locator("html").get_attribute("lang") == "en"
+        assert "lang=" not in page.url
+
+
+BOXES = """() => ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector', '.hl-keys'].map((name) => {
+  const { left, top, width } = document.querySelector(name).getBoundingClientRect();
+  return [name, Math.round(left), Math.round(top), Math.round(width)];
+})"""
+CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-top, .hl-panel-tabs')]
+  .filter((node) => node.checkVisibility({ visibilityProperty: true }))
+  .filter((node) => node.scrollWidth > node.clientWidth + 1 && !node.closest('.hl-scroll, #hl-examples'))
+  .filter((node) => getComputedStyle(node).overflowX !== 'auto')
+  .map((node) => `${node.id || node.className}: ${node.textContent.slice(0, 60)}`)"""
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("locale", ["de-DE", pytest.param("fr-FR", marks=pytest.mark.slow)])
+def test_longer_words_move_no_panel_and_are_not_cut(
+    browser: Browser, address: str, size: tuple[int, int], locale: str
+):
+    with visit(browser, address, size, "en-US") as page:
+        expected = page.evaluate(BOXES)
+    with visit(browser, address, size, locale) as page:
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate(BOXES) == expected
+        assert page.evaluate(CUT) == []

@@ -1,0 +1,127 @@
+"""Collects the English texts that the page shows, wherever they are written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import app
+from model.analysis.faithfulness import RANDOM
+from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
+from tests.file_list import ROOT
+from viz.export import OPEN_PAGE, START_PAGE
+from viz.server.scheduler import Scheduler
+from viz.static.document import DOCUMENT
+from viz.viewer import HERE
+
+LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
+SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
+COUNTED = re.compile(rf"(?<!\w)(?<!\w\.)sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s*{LITERAL}|(.))")
+PLACE = re.compile(r"\{(\w+(?::,)?)\}")
+PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them
+RANKINGS = ("weight", "norm", "rollout", "value zeroing", RANDOM)  # of model/analysis/faithfulness.py
+LANGUAGES = ("German", "English", "French", "Italian", "Spanish", "lower-case letters")  # that a model reads
+# What Gradio itself writes into the labels of its sliders and of its boxes of code.
+OF_GRADIO = {
+    *("Reset to default value", "Copy", "Download"),
+    *(
+        f"{what} for {label}"
+        for what in ("number input", "range slider")
+        for label in ("Beam size", "Length penalty")
+    ),
+}
+ATTRIBUTES = ("aria-label", "label", "placeholder", "title")
+
+
+def scripts() -> dict[str, str]:
+    """The viewer's modules by their paths, without the one that defines `say`."""
+    paths = {path.relative_to(HERE).as_posix(): path for path in sorted(HERE.rglob("*.js"))}
+    return {name: path.read_text("utf-8") for name, path in paths.items() if name != "locales/language.js"}
+
+
+def not_literal() -> list[str]:
+    """Where the first text of `say` and its like is not a literal, so that it cannot be collected."""
+    return [
+        f"{name}: {found[0]}"
+        for name, text in scripts().items()
+        for pattern in (SAID, COUNTED)
+        for found in pattern.finditer(text)
+        if found[1] is None
+    ]
+
+
+def script_texts() -> tuple[set[str], set[str]]:
+    """The texts of the scripts, and those of them that are about a count."""
+    plain, counted = set(), set()
+    for text in scripts().values():
+        plain |= {_unquote(found[1]) for found in SAID.finditer(text) if found[1]}
+        counted |= {_unquote(found[2]) for found in COUNTED.finditer(text) if found[1]}
+    return plain - {""} | counted, counted
+
+
+def _unquote(literal: str) -> str:
+    return str(ast.literal_eval(literal))
+
+
+def sentences() -> set[str]:
+    """The templates of every `Sentence` in the Python code."""
+    found = set()
+    for path in [*ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            is_sentence = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Sentence"
+            if is_sentence and isinstance(node.args[0], ast.Constant):
+                found.add(node.args[0].value)
+    return found
+
+
+def data_texts() -> set[str]:
+    """Texts that come with the data: measures, roles, parts, rankings and languages."""
+    measures = {text for one in MEASURES for text in (one.label, one.definition, one.unit)}
+    roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition)}
+    return measures - {""} | roles | set(PARTS) | set(RANKINGS) | set(LANGUAGES)
+
+
+class _Texts(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.tag = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tag = tag
+        self.found |= {value for name, value in attributes if name in ATTRIBUTES and value}
+
+    def handle_data(self, data: str) -> None:
+        if self.tag not in ("script", "style", "title", "noscript") and "{" not in data:
+            self.found.add(data.strip())
+
+
+def page_texts() -> set[str]:
+    """The texts around the viewer: of the two pages' widgets and of the exported file."""
+    parser = _Texts()
+    parser.feed(DOCUMENT)
+    page = app.build({}, Scheduler(lambda request: {}))
+    for one in page.get_config_file()["components"]:
+        parser.found |= set(_labels(one["type"], one["props"]))
+        parser.feed(str(one["props"].get("html_template") or "").replace("${value}", ""))
+    return parser.found - {"", "Headlight"} | {OPEN_PAGE, START_PAGE} | OF_GRADIO
+
+
+def _labels(kind: str, properties: dict[str, object]) -> Iterator[str]:
+    names = ("label", "info", "placeholder", *(["value"] if kind == "button" else []))
+    shown = [
+        name for name in names if name != "label" or kind in ("textbox", "slider", "code", "downloadbutton")
+    ]
+    yield from (str(properties[name]) for name in shown if properties.get(name))
+
+
+def all_texts() -> set[str]:
+    """Every text that a catalogue must have."""
+    return script_texts()[0] | sentences() | data_texts() | page_texts()
+
+
+def places(text: str) -> set[str]:
+    """The values of a text."""
+    return set(PLACE.findall(text))

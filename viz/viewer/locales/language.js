@@ -1,0 +1,175 @@
+// The language of the page. English texts are the keys of the catalogues in this folder, one file for each language; a
+// text that a catalogue lacks stays English. `say` is for the texts of the code, `tell` for those that come with data.
+
+import { useStorage } from '../core/storage.js';
+
+const ENGLISH = 'en';
+const STORED = 'headlight.language'; // in the browser: the language that the person chose
+const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
+const UNTRANSLATED =
+  '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, .cm-editor, script, style';
+const PLACE = /\{(\w+)(:,)?\}/; // of a value in a text; with a comma, a whole number whose thousands are grouped
+
+let known = [ENGLISH]; // codes of the languages that the page can speak
+let chosen = null; // the language that the link or the person chose; it stays in the link
+let spoken = null; // { code, texts, plurals, mark, wholes } of the page's language
+speak(ENGLISH, {});
+
+// Takes a language and its catalogue: English texts with their translations, which are { one, other } for a count.
+export function speak(code, texts) {
+  const mark = new Intl.NumberFormat(code).formatToParts(0.5).find(({ type }) => type === 'decimal').value;
+  const own = Object.assign(Object.create(null), texts); // so that no text is a name of Object
+  spoken = { code, texts: own, mark, plurals: new Intl.PluralRules(code), wholes: new Intl.NumberFormat(code) };
+  if (typeof document !== 'undefined') document.documentElement.lang = code;
+}
+
+export function spokenLanguage() {
+  return spoken.code;
+}
+
+// Texts
+
+// A text with its values. The first argument is a literal, so that a test can collect all texts.
+export function say(text, values = {}) {
+  return sayParts(text, values).join('');
+}
+
+// A text about a count, which is its value {count}: `one` for 1 in English, else `other`, which is also the key.
+export function sayCount(count, one, other, values = {}) {
+  const forms = spoken.texts[other] ?? { one, other };
+  return fill(forms[spoken.plurals.select(count)] ?? forms.other, { count, ...values }).join('');
+}
+
+// A text whose values may be elements: the pieces for `append`.
+export function sayParts(text, values) {
+  return fill(spoken.texts[text] ?? text, values);
+}
+
+// A text that came with data: a text without values, or [text, values] from model/errors.py.
+export function tell(said) {
+  return typeof said === 'string'
+    ? (spoken.texts[said] ?? said)
+    : fill(spoken.texts[said[0]] ?? said[0], said[1]).join('');
+}
+
+// A text that the page says later, for `tell`: a Worker has no catalogue.
+export function message(text, values = {}) {
+  return [text, values];
+}
+
+// An error with a sentence for the person, in English and as `said` for `tell`.
+export function fault(text, values = {}) {
+  const said = message(text, values);
+  return Object.assign(new Error(inEnglish(said)), { said });
+}
+
+export function inEnglish([text, values]) {
+  const write = (name, isGrouped) =>
+    Array.isArray(values[name])
+      ? inEnglish(values[name])
+      : isGrouped
+        ? values[name].toLocaleString('en')
+        : values[name];
+  return text.replaceAll(new RegExp(PLACE, 'g'), (_, name, isGrouped) => write(name, isGrouped));
+}
+
+function fill(text, values) {
+  const write = (name, isGrouped) => {
+    const value = values[name];
+    if (Array.isArray(value)) return tell(value);
+    return isGrouped ? spoken.wholes.format(value) : value;
+  };
+  return text.split(PLACE).flatMap((piece, place, pieces) => {
+    if (place % 3 === 2) return [];
+    return [place % 3 === 1 ? write(piece, pieces[place + 1]) : piece];
+  });
+}
+
+// A number written with a point, with the decimal mark of the language.
+export function localNumber(text) {
+  return text.replace('.', spoken.mark);
+}
+
+// The choice
+
+// The language to speak of English and these: that of the link, of the last choice here, or of the browser. A file
+// that was exported has a language of its own in place of the browser's.
+export function chooseLanguage(codes, own = null) {
+  known = [ENGLISH, ...codes];
+  const stored = useStorage((storage) => storage.getItem(STORED));
+  chosen = [languageOf(location.hash), stored].find((code) => known.includes(code)) ?? null;
+  const usual = own ? [own] : navigator.languages.map((each) => each.split('-')[0]);
+  return chosen ?? usual.find((code) => known.includes(code)) ?? ENGLISH;
+}
+
+// The language for the link; null unless somebody chose it.
+export function chosenLanguage() {
+  return chosen;
+}
+
+// The language of a link, if the page does not speak it yet but can.
+export function otherLanguageOf(address) {
+  const code = languageOf(address);
+  return known.includes(code) && code !== spoken.code ? code : null;
+}
+
+function languageOf(address) {
+  return new URLSearchParams(address.slice(1)).get('lang');
+}
+
+// Fills a list with the languages by their own names. A choice opens the page again with the same link.
+export function offerLanguages(list) {
+  const nameOf = (code) => {
+    const name = new Intl.DisplayNames([code], { type: 'language' }).of(code);
+    return name[0].toLocaleUpperCase(code) + name.slice(1);
+  };
+  list.replaceChildren(...known.map((code) => new Option(nameOf(code), code)));
+  list.value = spoken.code;
+  list.addEventListener('change', takeLanguage);
+}
+
+function takeLanguage({ target: { value } }) {
+  useStorage((storage) => storage.setItem(STORED, value));
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  parameters.set('lang', value);
+  history.replaceState(history.state, '', `#${parameters}`);
+  location.reload();
+}
+
+// Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer
+// speaks for itself, and sentences and titles of models stay as they are.
+export function translatePage(root) {
+  if (spoken.code === ENGLISH) return;
+  const labelled = LABELS.map((name) => `[${name}]`).join();
+  const translate = (node) => {
+    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    do translateText(texts.currentNode);
+    while (texts.nextNode());
+    for (const one of node.querySelectorAll?.(labelled) ?? []) translateLabels(one);
+  };
+  translate(root);
+  new MutationObserver((records) => {
+    for (const { type, target, addedNodes } of records) {
+      if (isUntranslated(target)) continue;
+      for (const node of type === 'characterData' ? [target] : addedNodes) translate(node);
+    }
+  }).observe(root, { subtree: true, childList: true, characterData: true });
+}
+
+// Also what has left the page.
+function isUntranslated(node) {
+  const place = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
+  return !place || place.closest(UNTRANSLATED) !== null;
+}
+
+function translateText(node) {
+  if (node.nodeType !== Node.TEXT_NODE || isUntranslated(node)) return;
+  const text = node.data.trim();
+  const said = node.data.replace(text, () => tell(text));
+  if (said !== node.data) node.data = said;
+}
+
+function translateLabels(node) {
+  if (isUntranslated(node)) return;
+  for (const name of LABELS) if (node.hasAttribute(name)) node.setAttribute(name, tell(node.getAttribute(name)));
+}

@@ -85,6 +85,8 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     expect(other).to_have_text(models["de-en"].translate(same).text, timeout=30_000)
     own = page.get_by_label("Tokens", exact=True).locator(".hl-translation")
     expect(own).to_have_text(models["reverse"].translate(same).text)
+
+
 def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, models):
     arrived: dict[str, int] = {}
     page = visitor.page(locale="de-CH")

@@ -47,7 +47,7 @@ export function createOverview(store) {
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
   const roles = element('ul', { class: 'hl-roles', 'aria-label': say('Roles of heads') });
   const [meaning, tint] = [element('p'), element('p', { hidden: true })];
-  const title = element('h2', {}, 'Heads');
+  const title = element('h2', {}, say('Heads'));
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? say('Heads of B') : say('Heads') },
@@ -80,7 +80,7 @@ function renderOverview(parts, state, before) {
   }
   if (!state.record) return;
   if (differs(state, before, ['record', 'beside', 'opposite']))
-    parts.title.textContent = `Heads ${sideOf(state)}`.trim();
+    parts.title.textContent = `${say('Heads')} ${sideOf(state)}`.trim();
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
   const redrawn =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) ||

@@ -61,7 +61,7 @@ def write_site(
     stored = {name: _first_example(named[name], texts[0]) for name, texts in sentences.items() if texts}
     site = page_values(named, translators[0].name, sentences, captions) | _site(named, stored, assets)
     if single:
-        inside = _inside(translators, stored) | _texts(site["languages"])
+        inside = _inside(translators, stored) | _texts(site["locales"])
         page = document(site, inside, single=True)
         (folder / "headlight.html").write_text(page, "utf-8")
         return
@@ -89,7 +89,7 @@ def portable(
     named = {translator.name: translator}
     page = page_values(named, translator.name, {translator.name: [payload["source_text"]]}, {})
     languages = [language] if language in catalogues() else []
-    own = {"view": view or _address_of(payload), "languages": languages, "language": language}
+    own = {"view": view or _address_of(payload), "locales": languages, "locale": language}
     site = page | _site(named, stored) | own
     return document(site, _inside([translator], stored) | _texts(languages), single=True)
 
@@ -103,7 +103,7 @@ def _site(
         "models": {name: identity_of(each) | _files(each) for name, each in translators.items()},
         "stored": {name: _task_of(each) for name, each in stored.items()},
         "settings": settings(),
-        "languages": list(catalogues()),
+        "locales": list(catalogues()),
     }
 
 

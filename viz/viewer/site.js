@@ -43,9 +43,9 @@ export async function startSite(site, sources) {
 }
 
 // A page whose catalogue does not arrive speaks English.
-async function speakAsWanted({ languages, language }, { texts }) {
-  const code = chooseLanguage(languages, language);
-  const found = languages.includes(code) ? await texts(code).catch(() => null) : null;
+async function speakAsWanted({ locales, locale }, { texts }) {
+  const code = chooseLanguage(locales, locale);
+  const found = locales.includes(code) ? await texts(code).catch(() => null) : null;
   if (found) speak(code, found);
 }
 

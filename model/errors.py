@@ -1,7 +1,9 @@
 """UserError, for mistakes that a user can correct, and sentences that the page can translate."""
 
+from __future__ import annotations
+
 import reprlib
-from typing import Any, Self
+from typing import Any
 
 
 class UserError(Exception):  # not a ValueError, which tyro reports as a malformed option
@@ -18,7 +20,7 @@ class Sentence(str):
     template: str
     values: dict[str, Any]
 
-    def __new__(cls, template: str, **values: Any) -> Self:
+    def __new__(cls, template: str, **values: Any) -> Sentence:
         """Return the sentence of this template with these values."""
         sentence = super().__new__(cls, template.format(**values) if values else template)
         sentence.template, sentence.values = template, values

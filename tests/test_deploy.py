@@ -19,6 +19,7 @@ from gradio_client import Client
 from huggingface_hub import RepoCard
 
 from tests.visitor import free_port
+from viz.viewer import catalogues
 
 ROOT = Path(__file__).resolve().parent.parent
 # Replaces huggingface_hub's command: records its arguments and keeps the folder that it would send.
@@ -116,6 +117,7 @@ def test_a_static_space_gets_the_page_without_a_server(environment: Path) -> Non
         "engine.js",
         "index.html",
         "offline.js",
+        *(f"locales/{code}.deflate" for code in catalogues()),
     }
     assert make_space(environment, *settings, "UPLOAD=1").returncode == 0
     assert files(environment / "bin" / "sent") == listed

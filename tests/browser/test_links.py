@@ -91,7 +91,7 @@ def test_a_link_in_the_same_tab_loads_all_that_it_says(page: Page):
     expect(page.get_by_role("alert").filter(visible=True)).to_have_text(
         "The link asks for the model “nobody”, which is not here."
     )
-    assert page.evaluate("Headlight.viewer.state().record.model.name") == "de-en"
+    page.wait_for_function("Headlight.viewer.state().record.model.name === 'de-en'")
 
 
 def test_back_and_forward_go_through_the_translations(page: Page):

@@ -117,6 +117,7 @@ def test_a_static_space_gets_the_page_without_a_server(environment: Path) -> Non
         "engine.js",
         "index.html",
         "offline.js",
+        "viewer.deflate",
         *(f"locales/{code}.deflate" for code in catalogues()),
     }
     assert make_space(environment, *settings, "UPLOAD=1").returncode == 0

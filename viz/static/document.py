@@ -58,8 +58,7 @@ DOCUMENT = """<!doctype html>
 <main id="hl-viewer"><div class="headlight"></div></main>
 <noscript>This page needs JavaScript.</noscript>
 {data}
-<script>{code}</script>
-<script>{start}</script>
+{code}<script type="module">{start}</script>
 </body>
 </html>
 """
@@ -70,6 +69,14 @@ const inflated = async (address) => {
   const inflating = (await fetch(address)).body.pipeThrough(new DecompressionStream('deflate'));
   return new Response(inflating).text();
 };
+const showViewer = (code) => document.head.append(
+  Object.assign(document.createElement('script'), { textContent: code }));
+const loadViewer = () => inflated('viewer.deflate').then(showViewer, () => {
+  const sentence = 'A part of this page did not arrive; check the connection and load the page again.';
+  document.querySelector('[role=alert]').textContent = sentence;
+  throw new Error(sentence);
+});
+if (!globalThis.Headlight) await loadViewer();
 Headlight.startSite(JSON.parse(content('site')), {
   engine: async () => content('engine') ?? (await fetch('engine.js')).text(),
   embedded: (name) => JSON.parse(content(`files-${name}`)),
@@ -89,9 +96,10 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     """Return the page as text.
 
     `site` is what the page knows of its models. `data` are values that the page would fetch otherwise, by the
-    id of their element. A `single` page has the engine inside and may fetch nothing.
+    id of their element. A `single` page has the viewer and the engine inside and may fetch nothing; another
+    fetches the viewer compressed, because few hosts compress what they send.
     """
-    look, code = style("viewer.css", "panels.css", "page.css", "site.css"), script(SITE)
+    look, code = style("viewer.css", "panels.css", "page.css", "site.css"), viewer()
     policy = POLICY.format(
         scripts=f"{element_hash(code)} {element_hash(START)}",
         style=element_hash(look),
@@ -105,12 +113,17 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
         policy=policy,
         look=look,
         models="".join(_group(*group) for group in site["groups"]),
-        code=code,
+        code=f"<script>{code}</script>\n" if single else "",
         start=START,
         data="\n".join(elements),
         beam=PAGE_MAX_BEAM,
         penalty=f"{PAGE_MAX_LENGTH_PENALTY:g}",
     )
+
+
+def viewer() -> str:
+    """Return the script of the page."""
+    return script(SITE)
 
 
 def engine() -> str:

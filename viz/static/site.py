@@ -26,7 +26,7 @@ from viz.about import (
     target_choices,
 )
 from viz.payload import encode, to_json
-from viz.static.document import document, engine
+from viz.static.document import document, engine, viewer
 from viz.static.settings import settings
 from viz.viewer import ENGLISH, catalogues
 from viz.viewer import HERE as VIEWER
@@ -67,11 +67,12 @@ def write_site(
         return
     first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
     (folder / "index.html").write_text(document(site, first, single=False), "utf-8")
+    (folder / "viewer.deflate").write_bytes(_deflated(viewer()))
     (folder / "engine.js").write_text(engine(), "utf-8")
     shutil.copy(VIEWER / "offline.js", folder)
     (folder / "locales").mkdir()
     for code, texts in catalogues().items():  # compressed, because the first picture waits for one
-        (folder / "locales" / f"{code}.deflate").write_bytes(zlib.compress(to_json(texts).encode(), 9))
+        (folder / "locales" / f"{code}.deflate").write_bytes(_deflated(to_json(texts)))
     (folder / "README.md").write_text(CARD, "utf-8")
     for translator in translators:
         _copy(translator, folder / "models" / translator.name, stored.get(translator.name))
@@ -120,6 +121,10 @@ def _inside(
 def _texts(languages: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The catalogues that the document holds, by the ids of their elements."""
     return {f"texts-{code}": catalogues()[code] for code in languages}
+
+
+def _deflated(text: str) -> bytes:
+    return zlib.compress(text.encode(), 9)
 
 
 def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,7 +194,16 @@ def _copy(translator: Translator, folder: Path, stored: Mapping[str, Any] | None
 
 def _clear(folder: Path) -> None:
     """Remove a former page. Raises UserError if the folder has anything else."""
-    ours = {"index.html", "engine.js", "offline.js", "README.md", "headlight.html", "models", "locales"}
+    ours = {
+        "index.html",
+        "viewer.deflate",
+        "engine.js",
+        "offline.js",
+        "README.md",
+        "headlight.html",
+        "models",
+        "locales",
+    }
     if folder.exists():
         if others := sorted({path.name for path in folder.iterdir()} - ours):
             raise UserError(f"{folder} has {others[0]}, which is not of this page; name an empty folder.")

@@ -2,7 +2,7 @@
 // connection. They are fetched anew whenever there is one. The engine keeps the models itself.
 
 const CACHE = 'headlight-page';
-const FILES = ['./', 'engine.js']; // what every visit needs
+const FILES = ['./', 'viewer.deflate', 'engine.js']; // what every visit needs
 const OF_MODELS = /\/models\/.*(?<!\/stored\.json)$/;
 
 self.addEventListener('install', (event) => {

@@ -1,4 +1,4 @@
-// The bar above two sides: what stands beside the view, whether their difference is shown, and what there is to say of it.
+// The bar of Side by side: it chooses the second view and how the matrices are shown, and it shows notices.
 
 import { createButton, element, readable } from '../core/dom.js';
 import { askTraining, showTrainingStep } from '../core/effects.js';

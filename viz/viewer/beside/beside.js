@@ -1,4 +1,4 @@
-// Side by side: the strip, the heads and the matrix of what stands beside the view, and the bar above both sides.
+// Side by side: the panels of the second view (tokens, heads, matrix), and the bar above both views.
 
 import { element } from '../core/dom.js';
 import { startEffects } from '../core/effects.js';

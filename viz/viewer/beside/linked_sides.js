@@ -1,4 +1,4 @@
-// Two sides of the page, each with a state of its own: what the person chooses on one is chosen on the other.
+// Links the states of two views: a choice in one is made in the other too.
 
 import { counterparts, hasHead, oppositeOf } from '../core/instruments/comparison.js';
 import { axes } from '../core/payload.js';

@@ -5,7 +5,7 @@ import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './modes.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
-import { isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
+import { SUBJECTS, isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
 import {
@@ -102,23 +102,9 @@ export async function askCell(server) {
 
 // The open questions are asked again when what they are about changes, but not for every row that the pointer crosses. The
 // person's own links are drawn with the pointer, so they are asked about at once.
-const OF_QUESTIONS = [
-  'questions',
-  'panel',
-  'record',
-  'kind',
-  'layer',
-  'head',
-  'selection',
-  'pin',
-  'step',
-  'other',
-  'gold',
-];
-
 function followQuestions(server, state, before) {
   const isPassing = state.hover && !sameSpot(state.hover, state.pin) && state.gold === before.gold;
-  if (isPassing || !differs(state, before, ['hover', ...OF_QUESTIONS])) return;
+  if (isPassing || !differs(state, before, ['hover', 'panel', ...SUBJECTS])) return;
   for (const name of openQuestions(state)) {
     const question = questionOf(state, name);
     const isDue = question && !isAnswered(state, name, question) && !isRequested(server, name, question);

@@ -1,5 +1,5 @@
-// Learn: a guided path in chapters beside the live page. A chapter is opened by a link, so that a teacher can send it,
-// and its tasks are checked against the state of the viewer.
+// Learn: a course in chapters beside the live page. Its exercises are checked against the state of the viewer. The link
+// names the chapter, so that a teacher can send it.
 
 import { createButton, element } from '../core/dom.js';
 import { addressOf } from '../core/permalink.js';

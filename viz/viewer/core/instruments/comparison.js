@@ -1,6 +1,5 @@
-// What the view is compared with: other heads, the person's own translation, or what stands beside the view. The view on
-// screen is A, and what stands beside it is B: the same sentence through another model or at another step of the training,
-// or another sentence.
+// The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
+// through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
 import { matchInOrder } from '../math.js';
 import { axes, taskOf } from '../payload.js';

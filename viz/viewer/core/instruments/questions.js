@@ -3,6 +3,9 @@
 import { targetIds } from '../payload.js';
 import { aboutModel, pinnedCell, sourceView } from '../store.js';
 
+// The parts of the state that a question may be about, and which questions are open.
+export const SUBJECTS = ['questions', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other', 'gold'];
+
 // By name, which is that of the request too: the panel that shows the answer (null: every panel), and what is asked about
 // a state; null if the state has nothing that it could be about.
 const ASKED = {

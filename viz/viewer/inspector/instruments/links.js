@@ -1,4 +1,4 @@
-// The word links of the sentence: ways to find them, their error against the person's own, and what nobody translated.
+// Word links in the inspector: how they were found, their error against your own links, and untranslated words.
 
 import { createButton, element, visible } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';

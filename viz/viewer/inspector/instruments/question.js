@@ -2,28 +2,13 @@
 
 import { createButton, element } from '../../core/dom.js';
 import { askQuestion } from '../../core/effects.js';
-import { isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
+import { SUBJECTS, isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
 import { whyNot } from '../../core/requests.js';
 import { differs } from '../../core/store.js';
 import { note } from '../../core/widgets.js';
 import { say } from '../../locales/language.js';
 
-const INPUTS = [
-  'record',
-  'questions',
-  'answers',
-  'busy',
-  'kind',
-  'layer',
-  'head',
-  'selection',
-  'pin',
-  'step',
-  'other',
-  'gold',
-  'linkedBy',
-  'drawing',
-];
+const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing'];
 
 // `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
 // elements of an answer. `controls`, { node, draw(state) }, are what the person can

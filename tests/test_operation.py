@@ -163,7 +163,8 @@ def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals, 
         assert page.readline()
         visitor.join("translate", LONG, "de-en", 8, 1.0, [])
         with visitor.stream() as messages:
-            assert any(each["msg"] == "process_starts" for each in messages)
+            while not visitor.ask("/healthz")[1]["running"]:
+                time.sleep(0.01)
             started = time.monotonic()
             server.process.send_signal(number)
             assert completed(messages)[0]["translation"]

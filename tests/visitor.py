@@ -150,7 +150,8 @@ def _wait(server: Server) -> None:
         try:
             server.visitor.ask("/healthz")
             return
-        except OSError:
+        # A connection to a free port may come from that port, and then it reads its own request.
+        except (OSError, http.client.HTTPException):
             assert server.process.poll() is None, (server.end(), server.errors)
             assert time.monotonic() < deadline, "the server does not start"
             time.sleep(0.1)

@@ -90,6 +90,7 @@ class Service:
             "status": status,
             "models": self._models,
             "seconds": round(time.monotonic() - self._started, 1),
+            **self.scheduler.load(),
         }
         return JSONResponse(report, 200 if status == "ok" else 503, {"Cache-Control": "no-store"})
 

@@ -269,6 +269,14 @@ class Scheduler:
         turn = queue.waiting.get(key)
         return queue.order().index(turn) + 1 if turn else self.progress.get(key)
 
+    def load(self) -> dict[str, int]:
+        """Return how many pieces of work a worker has, and how many wait for one."""
+        queues = self.quick_queue, self.slow_queue
+        return {
+            "running": sum(len(queue.running) for queue in queues),
+            "waiting": sum(len(queue.waiting) for queue in queues),
+        }
+
     def is_stuck(self) -> bool:
         """Whether a worker seems to hang."""
         return self.quick_queue.is_stuck() or self.slow_queue.is_stuck()

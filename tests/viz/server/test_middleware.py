@@ -340,6 +340,7 @@ def test_the_health_endpoint_reports_the_status(client: TestClient, service: Ser
     assert well.json()["status"] == "ok"
     assert well.json()["models"] == ["tiny"]
     assert well.json()["seconds"] >= 0
+    assert (well.json()["running"], well.json()["waiting"]) == (0, 0)
     service.workload.stopping = True
     try:
         leaving = client.get("/healthz")

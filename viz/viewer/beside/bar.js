@@ -80,12 +80,15 @@ async function chooseStep(server, value, choose) {
 
 function renderBar(parts, state, before) {
   const { model, step, sentence, difference, apart, servers } = parts;
-  if (state.beside === null || state.record === null) return;
+  if (state.beside === null) return;
+  // Only a choice replaces the sentence: an answer that arrives must not throw away what is being typed.
+  const text = sentenceOf(state);
+  if (before.beside === null || text !== sentenceOf(before)) sentence.value = text;
+  if (state.record === null) return;
   const opened = before.beside === null || before.record === null;
   if (opened || differs(state, before, ['beside', 'record', 'trainings'])) {
     drawModels(parts, state);
     drawSteps(parts, state);
-    sentence.value = state.beside.by === 'sentence' ? state.beside.with : '';
     sentence.disabled = whyNot(servers[0], 'beside') !== null;
     model.disabled = sentence.disabled || model.options.length === 1;
     step.disabled = sentence.disabled || step.options.length === 1;
@@ -98,6 +101,10 @@ function renderBar(parts, state, before) {
   apart.setAttribute('aria-pressed', record !== null && !isSubtracted(state));
   writeNotice(parts, state);
   if (opened || state.record !== before.record) readTraining(servers[0], state);
+}
+
+function sentenceOf({ beside }) {
+  return beside.by === 'sentence' ? beside.with : '';
 }
 
 function drawModels({ otherModels, model }, { record, beside }) {

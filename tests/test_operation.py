@@ -66,6 +66,7 @@ def failed_start(*arguments: str, **settings: str) -> str:
     return run.stderr
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_one_sentence():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -125,7 +126,7 @@ def test_a_call_to_another_machine_is_noticed(call: str, tmp_path: Path):
     assert "REFUSED" in run.stderr
 
 
-@pytest.mark.parametrize("cage", ["full-disk", "read-only"])
+@pytest.mark.parametrize("cage", ["full-disk", pytest.param("read-only", marks=pytest.mark.slow)])
 def test_without_a_writable_disk_the_page_translates(cage: str):
     with serving("-m", "tests.cage", cage) as server:
         assert server.visitor.ask("/")[0] == 200
@@ -156,7 +157,7 @@ def test_a_client_that_disconnects_is_one_line_of_the_log_and_others_are_served(
     assert {line["level"] for line in lines} == {"INFO"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals, server: Server):
     visitor = server.visitor
     with visitor.open("/gradio_api/heartbeat/visitor") as page:  # open as long as the page is

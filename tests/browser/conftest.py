@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 import app
 from model.results import Translation
@@ -21,6 +23,7 @@ from viz.viewer import head
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+Scheme = Literal["light", "dark"]
 TRANSLATORS = {
     "de-en": FakeTranslator("de-en", "German → English · 9.4 M · BLEU 41.2"),
     "reverse": FakeTranslator("reverse", "Reversed words · 0.8 M", layers=2, heads=4, language="word"),
@@ -58,29 +61,98 @@ def address() -> Iterator[str]:
     service.stop()
 
 
+class Tabs:
+    """Pages that many tests use: a new page starts two processes of the browser and loads all scripts anew.
+
+    `first_visit` takes back what the test before has changed. A test that adds scripts to every document, or
+    needs a page beside the first one, opens its own.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.pages: dict[tuple[str, int], Page] = {}  # by the language of the browser, and a number
+        self.trouble: list[str] = []  # scripts that fail, and requests to elsewhere
+        self.answer: Callable[[dict[str, Any]], Any] = dict  # what answers the viewer of `show`
+
+    def first_visit(
+        self, url: str, width: int, height: int, scheme: Scheme, locale: str, took_tour: bool, number: int
+    ) -> Page:
+        page = self.pages.get((locale, number))
+        if page is None or page.is_closed():
+            page = self.pages[locale, number] = self.browser.new_page(locale=locale)
+            page.expose_function("askBackend", self._answer)
+            page.on("pageerror", lambda error: self.trouble.append(str(error)))
+            page.on("request", lambda one: self.trouble.append(one.url) if is_outside(one.url) else None)
+        page.unroute_all(behavior="ignoreErrors")
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion="no-preference")
+        page.set_default_timeout(10_000)
+        page.mouse.move(0, 0)
+        page.goto(urljoin(url, "healthz") if url.startswith("http") else url.split("#")[0])
+        page.evaluate("localStorage.clear()")
+        if took_tour:
+            page.evaluate("localStorage.setItem('headlight.tour', 'done')")
+        if not url.startswith("http"):
+            page.goto("about:blank")  # else only the fragment changes
+        page.goto(url)
+        return page
+
+    def _answer(self, request: dict[str, Any]) -> Any:
+        return self.answer(request)
+
+
 @pytest.fixture(scope="session")
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """One for many tests, because a context keeps the scripts that it has loaded."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
-    yield context
-    context.close()
+def tabs(browser: Browser) -> Tabs:
+    return Tabs(browser)
+
+
+class Visit(Protocol):
+    """Opens an address as a person does who was never there, or took the tour, and waits for the heads.
+
+    Pages of other numbers stay open beside it.
+    """
+
+    def __call__(
+        self,
+        url: str,
+        width: int = 1440,
+        height: int = 900,
+        scheme: Scheme = "light",
+        locale: str = "en-US",
+        took_tour: bool = True,
+        waits: bool = True,
+        number: int = 0,
+    ) -> Page: ...
 
 
 @pytest.fixture
-def opened(context: BrowserContext, address: str) -> Iterator[Page]:
-    """The page with its first example drawn; the test fails if a script fails or loads from elsewhere."""
-    page = context.new_page()
-    page.goto(f"{address}healthz")
-    page.evaluate("localStorage.clear()")  # what the test before has left
-    trouble: list[str] = []
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
-    page.set_default_timeout(10_000)
-    page.goto(address)
-    page.locator(".hl-thumbnail").first.wait_for()
-    yield page
-    page.close()
-    assert not trouble
+def visit(tabs: Tabs) -> Iterator[Visit]:
+    """The test fails if a script fails or loads from elsewhere."""
+
+    def visited(
+        url: str,
+        width: int = 1440,
+        height: int = 900,
+        scheme: Scheme = "light",
+        locale: str = "en-US",
+        took_tour: bool = True,
+        waits: bool = True,
+        number: int = 0,
+    ) -> Page:
+        page = tabs.first_visit(url, width, height, scheme, locale, took_tour, number)
+        if waits:
+            page.locator(".hl-thumbnail").first.wait_for()
+        return page
+
+    tabs.trouble.clear()
+    yield visited
+    assert not tabs.trouble
+
+
+@pytest.fixture
+def opened(visit: Visit, address: str) -> Page:
+    """The page with its first example drawn, as on a first visit."""
+    return visit(address, took_tour=False)
 
 
 BARE = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
@@ -93,7 +165,7 @@ const ask = async (request) => {
   return answer;
 };
 window.refuse = (names) => { ask.refuses = names; };
-const { about } = window;
+const about = ABOUT;
 window.viewer = Headlight.mount(document.querySelector('.headlight'), { address: true, ask, about });
 </script>"""
 Show = Callable[..., Page]
@@ -106,17 +178,13 @@ def asked() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Iterator[Show]:
+def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) -> Show:
     """A function that shows a translation in the viewer alone, with a backend but without Gradio.
 
-    The test fails if a script fails or loads from elsewhere. `address` is what follows the # of the link,
-    `about` what is known of the models.
+    `address` is what follows the # of the link, `about` what is known of the models.
     """
-    trouble: list[str] = []
-    pages: list[Page] = []
     backend = Backend(TRANSLATORS)
-    file = tmp_path / "viewer.html"
-    file.write_text(BARE.replace("<body", head("viewer.css", "panels.css") + "<body", 1), "utf-8")
+    numbers = count()
 
     def answer(request: dict[str, Any]) -> Any:
         asked.append(request)
@@ -127,25 +195,20 @@ def show(browser: Browser, tmp_path: Path, asked: list[dict[str, Any]]) -> Itera
         model: str = "de-en",
         address: str = "",
         width: int = 1440,
-        scheme: Literal["light", "dark"] = "light",
+        scheme: Scheme = "light",
         about: Mapping[str, Any] | None = None,
     ) -> Page:
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        pages.append(page)
-        page.set_default_timeout(10_000)
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
-        page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
-        page.add_init_script(f"window.about = {json.dumps(about or {})}")
-        page.expose_function("askBackend", answer)
-        page.goto(f"{file.as_uri()}#{address}")
+        known = json.dumps(about or {}).replace("<", "\\u003c")
+        text = BARE.replace("<body", head("viewer.css", "panels.css") + "<body", 1)
+        number = next(numbers)
+        file = tmp_path / f"viewer-{number}.html"
+        file.write_text(text.replace("ABOUT", known), "utf-8")
+        page = visit(f"{file.as_uri()}#{address}", width, scheme=scheme, waits=False, number=number)
         draw(page, translation, model)
         return page
 
-    yield shown
-    for page in pages:
-        page.close()
-    assert not trouble
+    tabs.answer = answer
+    return shown
 
 
 def draw(page: Page, translation: Translation, model: str = "de-en") -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import Visit
 from tests.browser.screen import cell
 
 pytestmark = pytest.mark.browser
@@ -80,26 +81,15 @@ STATES = {
     "side by side": show_two_sides,
 }
 # A colour in transition is neither that of the state before nor that of the state after.
-STILL = """addEventListener('DOMContentLoaded', () => document.head.insertAdjacentHTML(
-  'beforeend', '<style>*, ::before, ::after { transition: none !important }</style>'))"""
+STILL = "*, ::before, ::after { transition: none !important }"
 LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844)}
 
 
-@pytest.fixture(params=["light", "dark", pytest.param("phone", marks=pytest.mark.slow)])
-def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
-    width, height = LOOKS[request.param]
-    scheme = "dark" if request.param == "dark" else "light"
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
-    page.add_init_script(STILL)
-    yield page
-    page.close()
-
-
-def test_no_serious_violation_in_any_state(page: Page, address: str):
+@pytest.mark.parametrize("look", ["light", "dark", pytest.param("phone", marks=pytest.mark.slow)])
+def test_no_serious_violation_in_any_state(visit: Visit, address: str, look: str):
     found = []
-    page.goto(address)
-    page.locator(".hl-thumbnail").first.wait_for()
+    page = visit(address, *LOOKS[look], "dark" if look == "dark" else "light")
+    page.add_style_tag(content=STILL)
     for name, reach in STATES.items():
         reach(page)
         for violation in Axe().run(page).response["violations"]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import app
 from model.instruments import survey
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import HOLD, RELEASE, TEXT, number, open_panel, tiny
 from tests.browser.screen import choose
 
@@ -72,13 +72,11 @@ def test_one_line_is_a_text_of_sentences(page: Page, asked: list):
     assert asked[-1]["sentences"] == ["Ein Hund läuft.", "Wo ist er?", "Im Wald!"]
 
 
-def test_a_hit_opens_its_sentence_with_the_cell_pinned(browser: Browser):
+def test_a_hit_opens_its_sentence_with_the_cell_pinned(visit: Visit):
     service = app.create({"tiny": tiny()})
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
     # This model has no examples, so that the page translates nothing before it is given a sentence.
     view = f"kind=cross&layer={LAYER + 1}&head={HEAD + 1}&panel=examples"
-    page.goto(f"{service.launch()}#{urlencode({'text': TEXT})}&{view}")
+    page = visit(f"{service.launch()}#{urlencode({'text': TEXT})}&{view}", waits=False)
     page.get_by_label("Your text").fill("\n".join(SENTENCES[:5]))
     page.get_by_role("button", name="Read them").click()
     hit = survey(tiny(), SENTENCES[:5]).kinds["cross"].heads[LAYER][HEAD].hits[0]
@@ -89,5 +87,4 @@ def test_a_hit_opens_its_sentence_with_the_cell_pinned(browser: Browser):
     expect(page.locator(".hl-value")).to_have_text(number(hit.weight))
     assert page.evaluate("Headlight.viewer.state().pin") == {"row": hit.row, "column": hit.column}
     expect(page.get_by_label("Strongest cells")).to_be_visible()
-    page.close()
     service.stop()

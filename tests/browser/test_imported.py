@@ -18,7 +18,7 @@ from model import Translator
 from model.decoding.progress import WorkCancelled, report
 from model.marian.importer import import_model
 from model.storage.checkpoint import CARD, CONFIG
-from tests.browser.conftest import TRANSLATORS, is_outside
+from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST
 from tests.browser.static_site import Visitor, expect_translation, served, write
 from tests.model.marian.checkpoints import write_checkpoint
@@ -74,19 +74,9 @@ def address(models: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def page(visit: Visit, address: str) -> Page:
     """The page with the imported model's translation of TEXT into the first language of its list."""
-    view = browser.new_page(viewport={"width": 1440, "height": 900})
-    trouble: list[str] = []
-    view.on("pageerror", lambda error: trouble.append(str(error)))
-    view.on("request", lambda request: trouble.append(request.url) if is_outside(request.url) else None)
-    view.add_init_script("localStorage.setItem('headlight.tour', 'done')")
-    view.set_default_timeout(10_000)
-    view.goto(f"{address}#model={NAME}&text={TEXT}")
-    view.locator(".hl-thumbnail").first.wait_for()
-    yield view
-    view.close()
-    assert not trouble
+    return visit(f"{address}#model={NAME}&text={TEXT}")
 
 
 def first_chip(page: Page) -> str:

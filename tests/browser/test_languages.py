@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -110,24 +109,6 @@ STATES: dict[str, Callable[[Page], None]] = {
 }
 
 
-@contextmanager
-def visit(
-    browser: Browser, url: str, size: tuple[int, int] = SIZES[0], locale: str = "de-AT", script: str = ""
-) -> Iterator[Page]:
-    """The page with its first example drawn, as a browser of this locale shows it."""
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, locale=locale)
-    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
-    if script:
-        page.add_init_script(script)
-    page.set_default_timeout(10_000)
-    page.goto(url)
-    page.locator(".hl-thumbnail").first.wait_for()
-    try:
-        yield page
-    finally:
-        page.close()
-
-
 def pseudo() -> dict[str, object]:
     """A catalogue in which every text is in brackets, and longer."""
     _, counted = script_texts()
@@ -145,69 +126,89 @@ def test_no_text_is_left_out_of_the_catalogues(browser: Browser, address: str):
           used = {{ ...found, useLanguages }};
         }},
       }});"""
+    page = browser.new_page(viewport={"width": 1440, "height": 900}, locale="de-AT")
+    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
+    page.add_init_script(use)
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
     found = []
-    with visit(browser, address, script=use) as page:
-        for name, reach in STATES.items():
-            reach(page)
-            found += [f"{name}: {text}" for text in page.evaluate(WHOLE_TEXTS)]
+    for name, reach in STATES.items():
+        reach(page)
+        found += [f"{name}: {text}" for text in page.evaluate(WHOLE_TEXTS)]
+    page.close()
     assert not found, "\n".join(dict.fromkeys(found))
 
 
-def test_a_browser_in_german_gets_german_with_its_numbers(browser: Browser, address: str):
-    with visit(browser, address) as page:
-        assert page.locator("html").get_attribute("lang") == "de"
-        expect(page.get_by_role("button", name="Übersetzen")).to_be_visible()
-        expect(page.locator(".hl-result-facts")).to_have_text(re.compile(r"log p −\d+,\d\d"))
-        page.mouse.move(*cell(page, 1, 1))
-        expect(page.locator(".hl-readout .hl-value")).to_contain_text("0,")
-        assert "lang=" not in page.url
+def test_a_browser_in_german_gets_german_with_its_numbers(visit: Visit, address: str):
+    page = visit(address, locale="de-AT")
+    assert page.locator("html").get_attribute("lang") == "de"
+    expect(page.get_by_role("button", name="Übersetzen")).to_be_visible()
+    expect(page.locator(".hl-result-facts")).to_have_text(re.compile(r"log p −\d+,\d\d"))
+    page.mouse.move(*cell(page, 1, 1))
+    expect(page.locator(".hl-readout .hl-value")).to_contain_text("0,")
+    assert "lang=" not in page.url
 
 
-def test_the_server_s_errors_are_in_german(browser: Browser, address: str):
-    with visit(browser, address) as page:
-        box = page.get_by_label("Satz", exact=True)
-        box.fill(" ")
-        box.press("Enter")
-        alert = page.locator("#hl-message [role=alert]")
-        expect(alert).to_have_text(GERMAN["There is nothing to translate; type a sentence."])
+def test_the_server_s_errors_are_in_german(visit: Visit, address: str):
+    page = visit(address, locale="de-AT")
+    box = page.get_by_label("Satz", exact=True)
+    box.fill(" ")
+    box.press("Enter")
+    alert = page.locator("#hl-message [role=alert]")
+    expect(alert).to_have_text(GERMAN["There is nothing to translate; type a sentence."])
 
 
-def test_the_chosen_language_stays_with_the_view_and_the_link(browser: Browser, address: str):
-    with visit(browser, address, locale="en-US") as page:
-        page.keyboard.press("m")
-        expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
-        heading = page.locator(".hl-centre h2")
-        assert heading.inner_text().startswith("Cross · layer")
-        page.get_by_label("Language", exact=True).select_option("Français")
-        expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
-        expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
-        assert heading.inner_text().startswith("Croisée · couche")
-        assert "lang=fr" in page.url
-        page.evaluate("location.hash = location.hash.replace('lang=fr', 'lang=it')")
-        expect(page.get_by_label("Lingua", exact=True)).to_have_value("it")
-        page.goto(f"{address}healthz")
-        page.goto(address)  # remembered
-        expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
+def test_the_chosen_language_stays_with_the_view_and_the_link(visit: Visit, address: str):
+    page = visit(address)
+    page.keyboard.press("m")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    heading = page.locator(".hl-centre h2")
+    assert heading.inner_text().startswith("Cross · layer")
+    page.get_by_label("Language", exact=True).select_option("Français")
+    expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    assert heading.inner_text().startswith("Croisée · couche")
+    assert "lang=fr" in page.url
+    page.evaluate("location.hash = location.hash.replace('lang=fr', 'lang=it')")
+    expect(page.get_by_label("Lingua", exact=True)).to_have_value("it")
+    page.goto(f"{address}healthz")
+    page.goto(address)  # remembered
+    expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
 
 
-def test_a_link_in_german_opens_in_german(browser: Browser, address: str):
-    with visit(browser, f"{address}#lang=de", locale="en-US") as page:
-        expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
-        assert page.evaluate("localStorage.getItem('headlight.language')") is None
-        page.keyboard.press("1")
-        page.wait_for_url("**lang=de**")
+def test_a_sentence_that_is_not_translated_yet_survives_the_choice_of_a_language(visit: Visit, address: str):
+    page = visit(address)
+    page.keyboard.press("m")
+    page.get_by_label("Sentence", exact=True).fill("Eben erst getippt.")
+    page.get_by_label("Language", exact=True).select_option("Français")
+    expect(page.get_by_label("Phrase", exact=True)).to_have_value("Eben erst getippt.")
+    page.wait_for_url("**text=Eben+erst+getippt.**")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_label("Phrase", exact=True)).to_have_value("Eben erst getippt.")
 
 
-def test_an_unknown_language_is_english(browser: Browser, address: str):
-    with visit(browser, f"{address}#lang=xx", locale="ja-JP") as page:
-        assert page.locator("html").get_attribute("lang") == "en"
-        assert "lang=" not in page.url
+def test_a_link_in_german_opens_in_german(visit: Visit, address: str):
+    page = visit(f"{address}#lang=de")
+    expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
+    assert page.evaluate("localStorage.getItem('headlight.language')") is None
+    page.keyboard.press("1")
+    page.wait_for_url("**lang=de**")
 
 
-BOXES = """() => ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector', '.hl-keys'].map((name) => {
-  const { left, top, width } = document.querySelector(name).getBoundingClientRect();
-  return [name, Math.round(left), Math.round(top), Math.round(width)];
-})"""
+def test_an_unknown_language_is_english(visit: Visit, address: str):
+    page = visit(f"{address}#lang=xx", locale="ja-JP")
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert "lang=" not in page.url
+
+
+BOXES = """async () => {
+  for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+  return ['.hl-strip', '.hl-heads', '.hl-centre', '.hl-inspector', '.hl-keys'].map((name) => {
+    const { left, top, width } = document.querySelector(name).getBoundingClientRect();
+    return [name, Math.round(left), Math.round(top), Math.round(width)];
+  });
+}"""
 CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-top, .hl-panel-tabs')]
   .filter((node) => node.checkVisibility({ visibilityProperty: true }))
   .filter((node) => node.scrollWidth > node.clientWidth + 1 && !node.closest('.hl-scroll, #hl-examples'))
@@ -215,14 +216,16 @@ CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-
   .map((node) => `${node.id || node.className}: ${node.textContent.slice(0, 60)}`)"""
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("locale", ["de-DE", pytest.param("fr-FR", marks=pytest.mark.slow)])
-def test_longer_words_move_no_panel_and_are_not_cut(
-    browser: Browser, address: str, size: tuple[int, int], locale: str
-):
-    with visit(browser, address, size, "en-US") as page:
-        expected = page.evaluate(BOXES)
-    with visit(browser, address, size, locale) as page:
+def test_longer_words_move_no_panel_and_are_not_cut(visit: Visit, address: str, locale: str):
+    def look(size: tuple[int, int]) -> list[object]:
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        return page.evaluate(BOXES)
+
+    page = visit(address)
+    expected = [look(size) for size in SIZES]
+    page = visit(address, locale=locale)
+    for size, found in zip(SIZES, expected, strict=True):
+        assert look(size) == found
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert page.evaluate(BOXES) == expected
         assert page.evaluate(CUT) == []

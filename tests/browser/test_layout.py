@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TRANSLATORS
+from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST, submit, translate
 
 pytestmark = pytest.mark.browser
@@ -21,8 +21,8 @@ PANELS = [
     *(".hl-inspector", ".hl-panel-tabs", ".hl-status", ".hl-panel-body:not([hidden])"),
     ".hl-keys",
 ]
-SLOW = [pytest.param(1280, 720, marks=pytest.mark.slow), pytest.param(1920, 1080, marks=pytest.mark.slow)]
-WINDOWS = [(1440, 900), (390, 844), *SLOW]
+SLOW = [(390, 844), (1280, 720), (1920, 1080)]
+WINDOWS = [(1440, 900), *(pytest.param(*size, marks=pytest.mark.slow) for size in SLOW)]
 SENTENCES = ["Ja!", FIRST, " ".join(f"Wort{number}" for number in range(45))]
 
 # Two fonts of different widths and heights. Letter spacing and metrics make them differ on a machine that has
@@ -77,11 +77,8 @@ VIEWS = [*TABS, PIN, LAYER, SPECIALS, COMPARE, TABLE, TABLE, WEIGHT, SPECIALS, P
 
 
 @pytest.mark.parametrize(("width", "height"), WINDOWS)
-def test_no_result_view_or_font_moves_a_panel(browser: Browser, address: str, width: int, height: int):
-    page = browser.new_page(viewport={"width": width, "height": height})
-    page.add_init_script("localStorage.setItem('headlight.tour', 'done')")
-    page.set_default_timeout(10_000)
-    before = empty(page, address)
+def test_no_result_view_or_font_moves_a_panel(visit: Visit, address: str, width: int, height: int):
+    page, before = empty(visit, address, width, height)
     widths = set()
     for name, css in FONTS.items():
         widths.add(page.evaluate(SET_FONT, css))
@@ -93,11 +90,11 @@ def test_no_result_view_or_font_moves_a_panel(browser: Browser, address: str, wi
         expect(page.get_by_role("alert").filter(visible=True)).to_have_count(1)
         assert look(page)[0]["boxes"] == before, (name, "error")
     assert len(widths) == len(FONTS), "the fonts have the same width, so they test nothing"
-    page.close()
 
 
-def empty(page: Page, address: str) -> dict[str, list[float]]:
+def empty(visit: Visit, address: str, width: int, height: int) -> tuple[Page, dict[str, list[float]]]:
     """Open the page; return its boxes before the first result, which is held back until then."""
+    page = visit(f"{address}healthz", width, height, waits=False)
     page.route("**/component_server**", lambda _: None)
     with page.expect_request("**/component_server**"):
         page.goto(address)
@@ -105,7 +102,7 @@ def empty(page: Page, address: str) -> dict[str, list[float]]:
     before = look(page)[0]["boxes"]
     page.unroute("**/component_server**")  # the request that waits is sent
     page.locator(".hl-thumbnail").first.wait_for()
-    return before
+    return page, before
 
 
 def look(page: Page, steps: Sequence[str | None] = (None,)) -> list[dict[str, Any]]:
@@ -114,11 +111,9 @@ def look(page: Page, steps: Sequence[str | None] = (None,)) -> list[dict[str, An
 
 
 @pytest.mark.parametrize("model", ["large", "smallest"])
-def test_no_size_of_model_moves_a_panel(browser: Browser, address: str, model: str):
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    before = empty(page, address)
+def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
+    page, before = empty(visit, address, 1440, 900)
     page.get_by_label("Model").select_option(label=TRANSLATORS[model].title)
     page.wait_for_function("name => Headlight.viewer.state().record.model.name === name", arg=model)
     seen = look(page)[0]
     assert (seen["boxes"], seen["outside"]) == (before, [])
-    page.close()

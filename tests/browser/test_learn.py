@@ -5,9 +5,9 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import TRANSLATORS
+from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST, cell, choose, submit
 
 pytestmark = pytest.mark.browser
@@ -73,13 +73,11 @@ def test_the_list_and_the_buttons_lead_to_every_chapter(page: Page):
     expect(learn(page).get_by_role("heading", level=2)).to_have_text(TITLES[1])
 
 
-def test_a_teacher_sends_a_link_to_a_chapter_with_a_sentence(browser: Browser, address: str):
+def test_a_teacher_sends_a_link_to_a_chapter_with_a_sentence(visit: Visit, address: str):
     text = "Ein Hund läuft."
-    view = browser.new_page()
-    view.goto(f"{address}#v=2&model=de-en&text={quote(text)}&learn=5")
+    view = visit(f"{address}#v=2&model=de-en&text={quote(text)}&learn=5")
     expect(learn(view).get_by_role("heading", name=TITLES[4])).to_be_visible()
     expect(view.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(text).text)
-    view.close()
 
 
 @pytest.mark.parametrize("value", ["0", "7", "1.5", "<b>"])
@@ -160,12 +158,10 @@ def test_every_head_is_in_its_place_and_can_be_chosen(page: Page):
     expect(picture).to_contain_text(FIRST.split()[2])
 
 
-def test_on_a_phone_the_chapter_leaves_room_for_the_page(browser: Browser, address: str):
-    view = browser.new_page(viewport={"width": 390, "height": 844})
-    view.goto(f"{address}#learn=3")
+def test_on_a_phone_the_chapter_leaves_room_for_the_page(visit: Visit, address: str):
+    view = visit(f"{address}#learn=3", 390, 844)
     expect(learn(view).get_by_role("heading", name=TITLES[2])).to_be_visible()
     box = learn(view).bounding_box()
     assert box is not None
     assert box["height"] < 0.5 * 844
     assert view.evaluate("document.documentElement.scrollWidth") <= 390
-    view.close()

@@ -19,7 +19,7 @@ import app
 import viz
 from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from tests.browser.conftest import ARTIFACTS, TRANSLATORS
+from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
 from tests.browser.screen import FIRST, cell, choose, readout, submit, translate
 from viz.payload import decode
 from viz.server.backend import UNEXPECTED
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.browser
 
 NO_MODEL = "This file has no model. The line at its top says how to do this in Headlight."
 LONG = " ".join(f"Wort{number}" for number in range(59))
+SHORTER = [("sentence", FIRST), ("word", "Ja")]
 
 
 def test_the_first_page_shows_a_translated_example(opened: Page):
@@ -141,16 +142,9 @@ def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     expect(shown).to_have_count(0)
 
 
-def visit(browser: Browser, address: str, hash_: str) -> Page:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.goto(f"{address}#{hash_}")
-    page.locator(".hl-thumbnail").first.wait_for()
-    return page
-
-
-def test_a_link_opens_its_model_sentence_and_options(browser: Browser, address: str):
+def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str):
     words = urlencode({"model": "reverse", "text": "Guten Tag, <b>Welt</b>!", "beam": 3, "alpha": 0.5})
-    page = visit(browser, address, f"{words}&kind=decoder&layer=2&head=3")
+    page = visit(f"{address}#{words}&kind=decoder&layer=2&head=3")
     expect(page.locator(".hl-translation")).to_have_text(
         TRANSLATORS["reverse"].translate("Guten Tag, <b>Welt</b>!").text
     )
@@ -163,8 +157,8 @@ def test_a_link_opens_its_model_sentence_and_options(browser: Browser, address: 
     page.close()
 
 
-def test_a_model_in_a_link_brings_its_examples(browser: Browser, address: str):
-    page = visit(browser, address, "model=reverse")
+def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):
+    page = visit(f"{address}#model=reverse")
     first, second = app.EXAMPLES["reverse"][:2]
     expect(page.get_by_label("Sentence")).to_have_value(first)
     expect(page.get_by_role("button", name=second, exact=True)).to_be_visible()
@@ -175,15 +169,13 @@ def test_a_model_in_a_link_brings_its_examples(browser: Browser, address: str):
     "hash_",
     [
         "model=nobody&beam=1000000&alpha=-1",
-        "model=__proto__&beam=NaN&alpha=1e9",
-        "model=../../etc&beam=1.5&alpha=x&text=" + "x" * 5000,
+        pytest.param("model=__proto__&beam=NaN&alpha=1e9", marks=pytest.mark.slow),
+        pytest.param("model=../../etc&beam=1.5&alpha=x&text=" + "x" * 5000, marks=pytest.mark.slow),
         "%%%&&&=&model",
     ],
 )
-def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(
-    browser: Browser, address: str, hash_: str
-):
-    page = visit(browser, address, hash_)
+def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(visit: Visit, address: str, hash_: str):
+    page = visit(f"{address}#{hash_}")
     expect(page.get_by_label("Sentence")).to_have_value(FIRST)
     record = page.evaluate("Headlight.viewer.state().record")
     assert record["model"]["name"] == "de-en"
@@ -192,8 +184,8 @@ def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(
     page.close()
 
 
-def test_another_link_in_the_same_page_translates_anew(browser: Browser, address: str):
-    page = visit(browser, address, "text=Hallo")
+def test_another_link_in_the_same_page_translates_anew(visit: Visit, address: str):
+    page = visit(f"{address}#text=Hallo")
     page.evaluate("location.hash = 'text=Guten+Morgen'")
     expect(page.locator(".hl-translation")).to_have_text("gUTEN mORGEN")
     page.close()
@@ -324,39 +316,32 @@ def test_the_call_of_the_menu_gives_the_record(address: str):
     assert "gUTEN tAG" in events
 
 
-def test_without_a_model_the_page_says_how_to_train_one(browser: Browser):
+def test_without_a_model_the_page_says_how_to_train_one(visit: Visit):
     service = app.create({}, ["broken is left out: its weights are cut short."])
-    url = service.launch()
-    view = browser.new_page()
-    view.goto(url)
+    view = visit(service.launch(), waits=False)
     expect(view.get_by_role("alert").filter(visible=True)).to_contain_text("python -m training train")
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
-    view.close()
     service.stop()
 
 
-def test_a_broken_model_stays_named_after_another_one_translates(browser: Browser):
+def test_a_broken_model_stays_named_after_another_one_translates(visit: Visit):
     service = app.create(TRANSLATORS, ["broken is left out: its weights are cut short."])
-    url = service.launch()
-    view = browser.new_page()
-    view.goto(url)
-    view.locator(".hl-thumbnail").first.wait_for()
+    view = visit(service.launch())
     expect(view.locator("#hl-problems")).to_contain_text("broken is left out")
-    view.close()
     service.stop()
 
 
 @pytest.mark.parametrize(
-    ("theme", "width", "height"), [("light", 1440, 900), ("dark", 1440, 900), ("light", 380, 800)]
+    ("theme", "width", "height"),
+    [("dark", 1440, 900), ("light", 380, 800), pytest.param("light", 1440, 900, marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize(("name", "text"), [("sentence", FIRST), ("long", LONG), ("word", "Ja")])
-def test_screens(browser: Browser, address: str, theme: str, width: int, height: int, name: str, text: str):
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
-    page.goto(address)
-    page.locator(".hl-thumbnail").first.wait_for()
+@pytest.mark.parametrize(
+    ("name", "text"), [("long", LONG), *(pytest.param(*each, marks=pytest.mark.slow) for each in SHORTER)]
+)
+def test_screens(visit: Visit, address: str, theme: Scheme, width: int, height: int, name: str, text: str):
+    page = visit(address, width, height, theme)
     translate(page, text)
     page.locator(".hl-chip").nth(1).click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page must not scroll sideways"
     ARTIFACTS.mkdir(exist_ok=True)
     page.screenshot(path=ARTIFACTS / f"{name}-{theme}-{width}.png", full_page=width < 400)
-    page.close()

@@ -138,7 +138,10 @@ def test_nothing_moves_when_a_longer_result_arrives(page: Page):
 
 
 # The median is printed and the fastest quarter is held to the limit: a busy machine must not fail the test.
-@pytest.mark.parametrize(("layers", "heads"), [(4, 8), (6, 8), (12, 16)])
+@pytest.mark.parametrize(
+    ("layers", "heads"),
+    [pytest.param(4, 8, marks=pytest.mark.slow), (6, 8), pytest.param(12, 16, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(("name", "limit"), [("hover", 16), ("head", 50)])
 def test_hover_and_head_change_are_quick_at_64_tokens(
     show: Show, record_property, name: str, limit: int, layers: int, heads: int

@@ -9,7 +9,8 @@ import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
 import { reproducibleView } from './core/store.js';
 import { save } from './matrix/save_menu.js';
-import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, tell, translatePage } from './locales/language.js';
+import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
+import { tell, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
@@ -138,12 +139,13 @@ export function readAddress(known) {
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;
+  const typed = takeTyped(task.text);
   [chosen, linked] = [model, location.hash];
   const code = targetOfAddress(location.hash);
   chooseTarget(code);
   refused = refusalOf(task.model, isLoaded, code);
   const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
-  return [task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
+  return [typed ?? task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
 }
 
 // What a link asks for in vain, in one sentence; empty if nothing.

@@ -179,7 +179,7 @@ def test_a_free_translation_may_become_longer_than_the_original(joint):
 
 
 @pytest.mark.parametrize("use_kernels", [False, True])
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_search_behind_what_is_certain_finds_what_a_whole_search_finds(seed: int, use_kernels: bool):
     translator = Translator(tiny_checkpoint(seed=seed), use_kernels=use_kernels)
     config, original = translator.checkpoint.model.config, translator.translate(TEXT)

@@ -237,10 +237,13 @@ def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
     return killed
 
 
-def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tmp_path, data, reference):
+@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(
+    tmp_path, data, reference, times
+):
     output, moments, whole = tmp_path / "killed", random.Random(4), reference(UNSAVED)
-    kills = sum(kill_and_check(data, output, moments) for _ in range(3))
-    assert kills >= 2
+    kills = sum(kill_and_check(data, output, moments) for _ in range(times))
+    assert kills >= times - 1
     run(UNSAVED, data, output, resume=True)
     assert_same_run(output, whole)
     assert state_of(output)[1]["best"] == state_of(whole)[1]["best"]
@@ -252,7 +255,9 @@ def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tm
         assert max(Counter(logged(output, name)).values()) == 1
 
 
-@pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "request_to_end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_run_asked_to_stop_saves_and_says_so(tmp_path, data, request_to_end):
     output = tmp_path / "run"
     with start("endless", data, output) as process:
@@ -271,7 +276,7 @@ READ_ONLY = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 els
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv of util-linux to take root's powers away")
-@pytest.mark.parametrize("fault", ["full", "read-only"])
+@pytest.mark.parametrize("fault", ["full", pytest.param("read-only", marks=pytest.mark.slow)])
 def test_a_full_or_read_only_disk_ends_in_a_sentence_and_the_old_checkpoint_stays(
     tmp_path, data, reference, fault
 ):

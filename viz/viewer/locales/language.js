@@ -117,7 +117,8 @@ function languageOf(address) {
   return new URLSearchParams(address.slice(1)).get('lang');
 }
 
-// Fills a list with the languages by their own names. A choice opens the page again with the same link.
+// Fills a list with the languages by their own names. A choice opens the page again with the same link
+// and sentence.
 export function offerLanguages(list) {
   const nameOf = (code) => {
     const name = new Intl.DisplayNames([code], { type: 'language' }).of(code);
@@ -132,8 +133,18 @@ function takeLanguage({ target: { value } }) {
   useStorage((storage) => storage.setItem(STORED, value));
   const parameters = new URLSearchParams(location.hash.slice(1));
   parameters.set('lang', value);
-  history.replaceState(history.state, '', `#${parameters}`);
+  const typed = document.querySelector('#hl-sentence :is(textarea, input)')?.value.trim();
+  history.replaceState(typed ? { typed } : null, '', `#${parameters}`);
   location.reload();
+}
+
+// The sentence that had been typed but not translated when another language was chosen, once; otherwise null. The view of
+// the link is of `linked`, another sentence, and is left out then.
+export function takeTyped(linked) {
+  const { typed = linked } = history.state ?? {};
+  const address = typed === linked ? location.href : `${location.pathname}${location.search}`;
+  history.replaceState(null, '', address);
+  return typed === linked ? null : typed;
 }
 
 // Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer

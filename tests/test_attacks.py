@@ -17,6 +17,7 @@ def shared() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.slow
 def test_results_that_nobody_reads_are_not_kept(shared: Server):
     run(attack.unread_results(shared, calls=100))  # what any work takes the first time
     found = run(attack.unread_results(shared, calls=100))

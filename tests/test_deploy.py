@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -101,12 +101,19 @@ def test_space_gets_what_the_pages_show_and_nothing_that_only_developers_need(en
     assert not [name for name in listed if name.startswith("assets/screenshots/") and name not in links]
 
 
-def test_a_static_space_gets_the_page_without_a_server(environment: Path) -> None:
+@pytest.fixture
+def static_space(environment: Path) -> Sequence[str]:
+    """The settings of a static Space, whose page a real Python writes."""
     python = environment / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    settings = ("SPACE=ada/headlight", "KIND=static", "MODELS=reverse")
-    run = make_space(environment, *settings)
+    return ("SPACE=ada/headlight", "KIND=static", "MODELS=reverse")
+
+
+def test_a_static_space_gets_the_page_without_a_server(
+    environment: Path, static_space: Sequence[str]
+) -> None:
+    run = make_space(environment, *static_space)
     assert run.returncode == 0, run.stderr
     assert "Nothing was sent" in run.stdout
     assert not (environment / "bin" / "asked").exists()
@@ -120,7 +127,13 @@ def test_a_static_space_gets_the_page_without_a_server(environment: Path) -> Non
         "viewer.deflate",
         *(f"locales/{code}.deflate" for code in catalogues()),
     }
-    assert make_space(environment, *settings, "UPLOAD=1").returncode == 0
+
+
+@pytest.mark.slow
+def test_an_uploaded_static_space_says_what_it_is(environment: Path, static_space: Sequence[str]) -> None:
+    listed = sizes(make_space(environment, *static_space).stdout)
+    listed.pop("total")
+    assert make_space(environment, *static_space, "UPLOAD=1").returncode == 0
     assert files(environment / "bin" / "sent") == listed
     card = RepoCard.load(environment / "bin" / "sent" / "README.md").data.to_dict()
     assert (card["sdk"], card["app_file"]) == ("static", "index.html")

@@ -77,6 +77,7 @@ def test_a_port_in_use_is_one_sentence():
     assert "--port" in sentence
 
 
+@pytest.mark.slow
 def test_an_invalid_port_in_the_environment_is_one_sentence():
     """Gradio would crash on it when it is imported."""
     assert "from 1 to 65535" in failed_start(GRADIO_SERVER_PORT="eight")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -21,9 +22,15 @@ TEXT = "Ein kleiner Hund läuft durch den Schnee."
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port that no program listens on, and that the system gives to no client.
+
+    A client that waits for a server there could otherwise get that port itself, and connect to itself.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 class Visitor:
@@ -150,8 +157,7 @@ def _wait(server: Server) -> None:
         try:
             server.visitor.ask("/healthz")
             return
-        # A connection to a free port may come from that port, and then it reads its own request.
-        except (OSError, http.client.HTTPException):
+        except OSError:
             assert server.process.poll() is None, (server.end(), server.errors)
             assert time.monotonic() < deadline, "the server does not start"
             time.sleep(0.1)

@@ -24,6 +24,7 @@ from viz.viewer import head
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 Scheme = Literal["light", "dark"]
+EMPTY = Path(__file__).parent / "empty.html"  # a file, whose storage is that of all files
 TRANSLATORS = {
     "de-en": FakeTranslator("de-en", "German → English · 9.4 M · BLEU 41.2"),
     "reverse": FakeTranslator("reverse", "Reversed words · 0.8 M", layers=2, heads=4, language="word"),
@@ -88,12 +89,10 @@ class Tabs:
         page.emulate_media(color_scheme=scheme, reduced_motion="no-preference")
         page.set_default_timeout(10_000)
         page.mouse.move(0, 0)
-        page.goto(urljoin(url, "healthz") if url.startswith("http") else url.split("#")[0])
+        page.goto(urljoin(url, "healthz") if url.startswith("http") else EMPTY.as_uri())
         page.evaluate("localStorage.clear()")
         if took_tour:
             page.evaluate("localStorage.setItem('headlight.tour', 'done')")
-        if not url.startswith("http"):
-            page.goto("about:blank")  # else only the fragment changes
         page.goto(url)
         return page
 

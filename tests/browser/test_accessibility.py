@@ -85,7 +85,9 @@ STILL = "*, ::before, ::after { transition: none !important }"
 LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844)}
 
 
-@pytest.mark.parametrize("look", ["light", "dark", pytest.param("phone", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "look", ["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone"))]
+)
 def test_no_serious_violation_in_any_state(visit: Visit, address: str, look: str):
     found = []
     page = visit(address, *LOOKS[look], "dark" if look == "dark" else "light")

@@ -138,6 +138,7 @@ def launched(tmp_path_factory):
     return directory
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_loss_curve_of_one(tmp_path, launched):
     run(SHARED, launched / "data", tmp_path / "one")
     one, two = metrics(tmp_path / "one"), metrics(launched / "run")
@@ -159,6 +160,7 @@ def samples(output: Path) -> list[dict]:
     return [row for row in rows if row["step"] == SHARED.validate_every]
 
 
+@pytest.mark.slow
 def test_two_processes_translate_and_score_as_one(tmp_path, launched):
     run(replace(SHARED, max_steps=SHARED.validate_every), launched / "data", tmp_path / "one")
     one, two = (metrics(output)[0] for output in (tmp_path / "one", launched / "run"))

@@ -7,6 +7,7 @@ request contains everything that its response depends on, so a response says not
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import hashlib
 import json
 import os
@@ -320,6 +321,8 @@ class Scheduler:
             self.progress.pop(key, None)
             if self.running.get(key) is asyncio.current_task():  # else the same request was started again
                 del self.running[key]
+        if queue is self.slow_queue and not queue.running:
+            queue.workers.submit(_return_memory)
         if done is None:
             return None
         response, is_answer = done
@@ -341,6 +344,13 @@ def _prepare_worker(torch_threads: int, niceness: int) -> None:
     torch.set_num_threads(torch_threads)
     if sys.platform == "linux":  # elsewhere a thread has no priority of its own
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+def _return_memory() -> None:
+    """Give the system the memory that costly work has freed. The C library of Linux keeps it otherwise."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def key_of(request: object) -> str:

@@ -76,6 +76,7 @@ test('the longest text and every head fit into a link', () => {
 });
 
 test('the name of a model is only looked up', () => {
+  globalThis.history = { state: null, replaceState: () => {} };
   const examples = JSON.parse('{"de-en": ["Hallo"], "<b>\\"": ["Hund"]}');
   const languages = JSON.parse('{"de-en": "de", "<b>\\"": "de"}');
   const site = { examples, first: 'de-en', most: [8, 2], buttons: 0, captions: {}, languages };

@@ -270,7 +270,7 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
 }
 
 
-# The rows of issue 21 that need no attack: D2, D6 to D8 and D10 to D12.
+# What was attacked without a running server, by the names of its tests: D2, D6 to D8 and D10 to D12.
 OTHERS = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned or same_folder"
 OTHERS += " or foreign or missing_fields or policy"
 

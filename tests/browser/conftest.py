@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import app
 from model.results import Translation
+from tests.browser.inspector import tiny
 from tests.viz.fakes import FakeTranslator
 from viz.payload import encode, to_json
 from viz.server.backend import Backend
@@ -208,6 +209,12 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
 
     tabs.answer = answer
     return shown
+
+
+@pytest.fixture
+def with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adds a small model, which answers what the other translators do not know."""
+    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 def draw(page: Page, translation: Translation, model: str = "de-en") -> None:

@@ -9,21 +9,16 @@ from playwright.sync_api import Page, expect
 
 import app
 from model.instruments import survey
-from tests.browser.conftest import TRANSLATORS, Show, Visit
+from tests.browser.conftest import Show, Visit
 from tests.browser.inspector import HOLD, RELEASE, TEXT, number, open_panel, tiny
 from tests.browser.screen import choose
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().translate(TEXT)
 WORDS = ("Hund", "Katze", "Haus", "Tisch", "Wald")
 SENTENCES = [f"Ein {word} läuft {number}." for number in range(9) for word in WORDS]  # three requests
 LAYER, HEAD = 1, 2
-
-
-@pytest.fixture(autouse=True)
-def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from model.instruments import intervene, mean_baseline, sentence_baseline
 from model.results import Head
-from tests.browser.conftest import TRANSLATORS, Show, draw
+from tests.browser.conftest import Show, draw
 from tests.browser.inspector import (
     DIFFERENT,
     FAIL,
@@ -24,14 +24,9 @@ from tests.browser.inspector import (
 )
 from tests.browser.screen import choose
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().translate(TEXT)
-
-
-@pytest.fixture(autouse=True)
-def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 @pytest.fixture
@@ -129,7 +124,7 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(RESULT.ids) + 1)
 
 
-def test_given_tokens_stay_in_force_when_a_head_is_muted(page: Page, asked: list):
+def test_forced_tokens_stay_when_a_head_is_muted(page: Page):
     head = Head("cross", 0, 0)
     choose(page, "Cross", 1, 1)
     step = open_panel(page, "Step")
@@ -149,14 +144,19 @@ def test_given_tokens_stay_in_force_when_a_head_is_muted(page: Page, asked: list
     expect(page.locator(".hl-given")).to_have_text("first token forced")
     panel.get_by_role("button", name="Show it without muting").click()
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(forced.ids) + 1)
-    open_panel(page, "Step").locator(".hl-hypotheses .hl-choice").first.click()
+
+
+def test_an_own_translation_stays_when_a_head_is_muted(page: Page, asked: list):
+    choose(page, "Cross", 1, 1)
+    step = open_panel(page, "Step")
     page.get_by_label("Your own translation").fill("door")
-    open_panel(page, "Step").get_by_role("button", name="Score it").click()
-    page.get_by_role("button", name="Show its attention").click()
-    own = tiny().score(TEXT, "door")
+    step.get_by_role("button", name="Score it").click()
+    step.get_by_role("button", name="Show its attention").click()
+    expect(status(page)).to_contain_text("your own translation")
     page.keyboard.press("m")
+    expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
     expect(open_panel(page, "What if").locator(".hl-outcome")).to_contain_text("All tokens are given")
-    assert asked[-1]["prefix"] == list(own.ids)
+    assert asked[-1]["prefix"] == list(tiny().score(TEXT, "door").ids)
 
 
 def test_a_mute_that_fails_is_undone(page: Page):

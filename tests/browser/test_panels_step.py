@@ -9,15 +9,10 @@ from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import DIFFERENT, KEEP, TEXT, chips, number, open_panel, status, tiny
 from tests.browser.screen import FIRST, choose, point
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().translate(TEXT)
 TREE = tiny().translate(TEXT, beam_size=4, n_best=4, tree=True)
-
-
-@pytest.fixture(autouse=True)
-def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 @pytest.fixture

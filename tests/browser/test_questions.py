@@ -7,21 +7,16 @@ import math
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import Show
 from tests.browser.inspector import FAIL, HOLD, RELEASE, TEXT, ask, number, open_panel, signed, status, tiny
 from tests.browser.screen import choose
 from viz.instruments import contribution_values, lens_values, removal_values
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().translate(TEXT)
 STEP = 1
 LENS, WHY = "What would it say after each layer?", "Why this word?"
-
-
-@pytest.fixture(autouse=True)
-def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 @pytest.fixture

@@ -5,19 +5,14 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import Show
 from tests.browser.inspector import TEXT, number, status, tiny
 from viz.instruments import link_values
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().score(TEXT, "A small dog runs.")  # several words; the model itself says a single one
 GOLD = "0-0 1p1 2-1"
-
-
-@pytest.fixture(autouse=True)
-def _with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TRANSLATORS, "tiny", tiny())
 
 
 @pytest.fixture

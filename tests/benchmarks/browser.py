@@ -15,7 +15,7 @@ from app import MODELS
 from model import Translator
 from tests.benchmarks.onnx_web import step_times
 from tests.browser.conftest import FLAGS, chromium
-from tests.browser.static_site import SEEN, served, write
+from tests.browser.static_site import SEEN, await_viewer, served, write
 
 SENTENCE = "Der kleine Hund schläft heute unter dem alten Tisch im Garten."  # 15 tokens in English
 SHORT = "Der kleine Hund schläft heute unter dem alten Tisch."  # 12 tokens in English
@@ -82,6 +82,7 @@ def opened(browser: Browser, url: str, before: str = "") -> Page:
     page.add_init_script(SEEN)
     page.goto(url)
     page.set_default_timeout(60_000)
+    await_viewer(page)
     page.evaluate(ASK, [REQUEST, 3])
     return page
 

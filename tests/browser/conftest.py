@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urljoin
 
 import pytest
@@ -66,7 +66,7 @@ def address() -> Iterator[str]:
 class Tabs:
     """Pages that many tests use: a new page starts two processes of the browser and loads all scripts anew.
 
-    `first_visit` takes back what the test before has changed. A test that adds scripts to every document, or
+    `visit` takes back what the test before has changed. A test that adds scripts to every document, or
     needs a page beside the first one, opens its own.
     """
 
@@ -76,9 +76,21 @@ class Tabs:
         self.trouble: list[str] = []  # scripts that fail, and requests to elsewhere
         self.answer: Callable[[dict[str, Any]], Any] = dict  # what answers the viewer of `show`
 
-    def first_visit(
-        self, url: str, width: int, height: int, scheme: Scheme, locale: str, took_tour: bool, number: int
+    def visit(
+        self,
+        url: str,
+        width: int = 1440,
+        height: int = 900,
+        scheme: Scheme = "light",
+        locale: str = "en-US",
+        took_tour: bool = True,
+        waits: bool = True,
+        number: int = 0,
     ) -> Page:
+        """Open an address as a person does who was never there, or took the tour, and wait for the heads.
+
+        Pages of other numbers stay open beside it.
+        """
         page = self.pages.get((locale, number))
         if page is None or page.is_closed():
             page = self.pages[locale, number] = self.browser.new_page(locale=locale)
@@ -95,6 +107,8 @@ class Tabs:
         if took_tour:
             page.evaluate("localStorage.setItem('headlight.tour', 'done')")
         page.goto(url)
+        if waits:
+            page.locator(".hl-thumbnail").first.wait_for()
         return page
 
     def _answer(self, request: dict[str, Any]) -> Any:
@@ -106,46 +120,14 @@ def tabs(browser: Browser) -> Tabs:
     return Tabs(browser)
 
 
-class Visit(Protocol):
-    """Opens an address as a person does who was never there, or took the tour, and waits for the heads.
-
-    Pages of other numbers stay open beside it.
-    """
-
-    def __call__(
-        self,
-        url: str,
-        width: int = 1440,
-        height: int = 900,
-        scheme: Scheme = "light",
-        locale: str = "en-US",
-        took_tour: bool = True,
-        waits: bool = True,
-        number: int = 0,
-    ) -> Page: ...
+Visit = Callable[..., Page]
 
 
 @pytest.fixture
 def visit(tabs: Tabs) -> Iterator[Visit]:
     """The test fails if a script fails or loads from elsewhere."""
-
-    def visited(
-        url: str,
-        width: int = 1440,
-        height: int = 900,
-        scheme: Scheme = "light",
-        locale: str = "en-US",
-        took_tour: bool = True,
-        waits: bool = True,
-        number: int = 0,
-    ) -> Page:
-        page = tabs.first_visit(url, width, height, scheme, locale, took_tour, number)
-        if waits:
-            page.locator(".hl-thumbnail").first.wait_for()
-        return page
-
     tabs.trouble.clear()
-    yield visited
+    yield tabs.visit
     assert not tabs.trouble
 
 

@@ -84,9 +84,14 @@ ASK = """async (requests) => {
 }"""
 
 
+def await_viewer(page: Page) -> None:
+    """Wait for the viewer, which the page fetches."""
+    page.wait_for_function("() => typeof Headlight !== 'undefined' && Headlight.viewer")
+
+
 def ask_page(page: Page, requests: list[dict[str, Any]]) -> list[Any]:
     """The replies of the engine in the page's Worker, some at a time: Playwright has no room for hundreds."""
-    page.wait_for_function("() => typeof Headlight !== 'undefined' && Headlight.viewer")
+    await_viewer(page)
     parts = [requests[start : start + 20] for start in range(0, len(requests), 20)]
     return [reply for part in parts for reply in json.loads(page.evaluate(ASK, part))]
 

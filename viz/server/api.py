@@ -7,11 +7,11 @@ which each request would pass, wait for Python's lock while models compute.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-import time
 import uuid
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from model.errors import UserError, quote_untrusted, said
-from viz.server.scheduler import BUSY, RefusedError, Scheduler
+from viz.server.scheduler import BUSY, NOBODY, RefusedError, Scheduler, asking
 
 MAX_UNREAD = 64  # calls that no client reads yet; a further one replaces the oldest
 UNREAD_SECONDS = 20
@@ -130,7 +130,7 @@ class Call:
     compute: Callable[[], Awaitable[Any]]
     session: str | None = None  # None for a call that is read on its own
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    since: float = field(default_factory=time.monotonic)
+    address: str = field(default_factory=lambda: asking.get(NOBODY).address)
 
 
 class Calls:
@@ -140,7 +140,7 @@ class Calls:
         self.endpoints = {endpoint.__name__: endpoint for endpoint in api.endpoints}
         self.viewer = {function.__name__: function for function in viewer_functions(api.scheduler)}
         self.functions = functions  # the numbers under which Gradio's clients know the endpoints
-        self.unread: OrderedDict[str, Call] = OrderedDict()
+        self.unread: dict[str, Call] = {}  # by its number, the oldest first
         self.reading: dict[str, list[Call]] = {}  # by session: its further calls
 
     def routes(self) -> list[Route]:
@@ -231,16 +231,16 @@ class Calls:
                 raise HTTPException(503, BUSY)
             self.reading[session].append(call)
         else:
-            self.unread[call.id] = call
-            self._drop_unread()
+            self._keep_unread(call)
         return JSONResponse({"event_id": call.id})
 
-    def _drop_unread(self) -> None:
-        def is_due(call: Call) -> bool:
-            return len(self.unread) > MAX_UNREAD or time.monotonic() - call.since > UNREAD_SECONDS
-
-        while self.unread and is_due(next(iter(self.unread.values()))):
-            self.unread.popitem(last=False)
+    def _keep_unread(self, call: Call) -> None:
+        """Keep a call for a while. One too many displaces the oldest of the address with the most."""
+        self.unread[call.id] = call
+        asyncio.get_running_loop().call_later(UNREAD_SECONDS, self.unread.pop, call.id, None)
+        if len(self.unread) > MAX_UNREAD:
+            ((most, _),) = Counter(each.address for each in self.unread.values()).most_common(1)
+            del self.unread[next(each.id for each in self.unread.values() if each.address == most)]
 
 
 def _bind(endpoint: Callable[..., Awaitable[Any]], given: object) -> Callable[[], Awaitable[Any]]:

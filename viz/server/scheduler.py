@@ -177,10 +177,10 @@ class WorkQueue:
         self.waiting.clear()
 
     def _refuse_excess(self) -> None:
-        """Refuse those who would wait longest, until all others fit."""
+        """Refuse those who would wait longest, until all others fit. The next one may take any time."""
         excess = sum(turn.seconds for turn in self.waiting.values()) - MAX_WAITING * self.at_once
         keys = {turn: key for key, turn in self.waiting.items()} if excess > 0 else {}
-        for turn in reversed(self.order() if excess > 0 else []):
+        for turn in reversed(self.order()[1:] if excess > 0 else []):
             if excess <= 0:
                 return
             excess -= turn.seconds

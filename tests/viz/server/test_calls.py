@@ -31,7 +31,7 @@ def test_a_call_is_computed_when_it_is_read(service: Service, client: TestClient
     assert client.get(f"{CALL}/translate/{numbers[1]}").status_code == 404  # it has been read
 
 
-def test_calls_that_nobody_reads_are_dropped(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+def test_calls_that_nobody_reads_are_dropped(client: TestClient):
     def start(session: str | None = None) -> str:
         body = {"data": ["Hund", "tiny"], "session_hash": session}
         return client.post(f"{CALL}/translate", json=body).json()["event_id"]
@@ -39,6 +39,21 @@ def test_calls_that_nobody_reads_are_dropped(client: TestClient, monkeypatch: py
     first, *others = (start("one session") for _ in range(MAX_UNREAD + 1))
     assert client.get(f"{CALL}/translate/{first}").status_code == 404
     assert "hUND" in client.get(f"{CALL}/translate/{others[0]}").text
-    monkeypatch.setattr("viz.server.api.UNREAD_SECONDS", -1)
-    start()
-    assert client.get(f"{CALL}/translate/{others[1]}").status_code == 404
+
+
+def test_a_call_that_nobody_reads_for_a_while_is_dropped(service: Service, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("viz.server.api.UNREAD_SECONDS", 0)
+    with TestClient(service.app()) as client:  # with one event loop for all requests
+        call = client.post(f"{CALL}/translate", json={"data": ["Hund", "tiny"]}).json()["event_id"]
+        assert client.get(f"{CALL}/translate/{call}").status_code == 404
+
+
+def test_calls_of_one_address_do_not_drop_those_of_another(service: Service):
+    def start(address: str) -> tuple[TestClient, str]:
+        client = TestClient(service.app(), client=(address, 50_000))
+        return client, client.post(f"{CALL}/translate", json={"data": ["Hund", "tiny"]}).json()["event_id"]
+
+    person, call = start("192.0.2.1")
+    for _ in range(MAX_UNREAD):
+        start("192.0.2.2")
+    assert "hUND" in person.get(f"{CALL}/translate/{call}").text

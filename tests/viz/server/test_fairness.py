@@ -107,6 +107,11 @@ def test_no_request_alone_costs_more_than_may_wait(do: str):
     assert 0 < estimate_seconds({"do": do, **fields}) <= MAX_WAITING
 
 
+def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
+    found = run(WorkQueue(1, 1).run("key", Client(), 10 * MAX_WAITING, lambda: (b"done", True)))
+    assert found == (b"done", True)
+
+
 @pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("intervene", "sample")])
 def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
     request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}

@@ -3,7 +3,7 @@
 
 import { element, nameInvisible } from './core/dom.js';
 import { aboutModel } from './core/store.js';
-import { note } from './core/widgets.js';
+import { note, openDialog } from './core/widgets.js';
 import { say, localNumber } from './locales/language.js';
 
 // Returns { dialog, open }.
@@ -22,7 +22,7 @@ export function createAbout(store) {
     const lines = linesOf(about);
     origin.replaceChildren(...(about.origin ? [note(importedFrom(about.origin))] : []));
     body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, say('This model came without a card.'))]));
-    dialog.showModal();
+    openDialog(dialog);
   };
   return { dialog, open };
 }

@@ -1,6 +1,7 @@
 // Creates the viewer: one store, the panels, the keyboard, the address, the theme and the announcements.
 
 import { element } from './core/dom.js';
+import { openDialog } from './core/widgets.js';
 import { decode } from './core/payload.js';
 import { currentTheme, watchTheme } from './core/colormap.js';
 import { EMPTY, createStore, isElsewhere, showRecord } from './core/store.js';
@@ -50,7 +51,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     problem,
     strips,
     columns,
-    createKeyHints(() => help.showModal(), learn?.button),
+    createKeyHints(() => openDialog(help), learn?.button),
     help,
     about.dialog,
     live,
@@ -59,7 +60,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   watchTheme(() => store.change({ theme: currentTheme() }));
   store.change({ theme: currentTheme() });
   listenToKeys(server, {
-    openHelp: () => help.showModal(),
+    openHelp: () => openDialog(help),
     openExport: () => (page ? page.openExport() : openMenu(menu)),
   });
   store.subscribe((state, before) => {

@@ -104,3 +104,9 @@ export function addRovingFocus(entries, next) {
     });
   });
 }
+
+// Opens a dialog at its beginning: the browser scrolls to its first control, which may be at its end.
+export function openDialog(dialog) {
+  dialog.showModal();
+  dialog.scrollTo(0, 0);
+}

@@ -27,7 +27,7 @@ export const CHAPTERS = [
     ],
     tasks: [
       {
-        text: () => say('Pin a cell with a weight above 0.5: click a dark cell.'),
+        text: () => say('Pin a cell with a weight above 0.5: choose a dark cell.'),
         isDone: (state) => weightOfPin(state) > CLEAR,
       },
       {

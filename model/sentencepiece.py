@@ -287,7 +287,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 def check_scores(scores: Mapping[Any, Any], path: Path) -> None:
     """Raise UserError unless these are pieces of bounded length with finite scores."""
-    _check_pieces(list(scores), path)
+    check_pieces(list(scores), path)
     for piece, score in scores.items():
         if type(score) not in (int, float) or not abs(score) < 1e30:
             raise UserError(
@@ -300,10 +300,11 @@ def _check_vocabulary(vocabulary: Sequence[Any], path: Path) -> None:
     """Raise UserError unless the entries are text, the special tokens first."""
     if tuple(vocabulary[: len(SPECIALS)]) != SPECIALS:
         raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")
-    _check_pieces(vocabulary, path)
+    check_pieces(vocabulary, path)
 
 
-def _check_pieces(pieces: Sequence[Any], path: Path) -> None:
+def check_pieces(pieces: Sequence[Any], path: Path) -> None:
+    """Raise UserError unless these entries of a vocabulary are text, and not too much of it."""
     if len(pieces) > MAX_ENTRIES:
         raise UserError(f"{path} has {len(pieces):,} entries; at most {MAX_ENTRIES:,} are read.")
     for piece in pieces:

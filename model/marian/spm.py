@@ -31,15 +31,20 @@ def read_spm(path: Path) -> SentencePiece:
         denormalizer = _message(_last(message, DENORMALIZER, b""))
         pieces = [_piece(_message(data)) for data in message.get(PIECES, ())]
         charsmap = Charsmap(bytes(_last(normalizer, TABLE, b"")))
+        algorithm = ALGORITHMS.get(_last(trainer, MODEL_TYPE, 1))
+        space_is_suffix = _last(trainer, SPACE_IS_SUFFIX, 0)
+        escapes_spaces = _last(normalizer, ESCAPE_SPACES, 1)
+        changes_decoded = _last(denormalizer, TABLE, b"")
+        add_space, merge_spaces = (bool(_last(normalizer, name, 1)) for name in (ADD_SPACE, MERGE_SPACES))
+        byte_fallback = bool(_last(trainer, BYTE_FALLBACK, 0))
     except (ValueError, IndexError, struct.error) as error:
         raise UserError(f"{path} is not a SentencePiece model, or it is cut short; copy it again.") from error
-    algorithm = ALGORITHMS.get(_last(trainer, MODEL_TYPE, 1))
     types = {piece.type for piece in pieces}
     for found, what in (
         (algorithm is None, "is of words or characters"),
-        (_last(trainer, SPACE_IS_SUFFIX, 0), "marks spaces at the end of a piece"),
-        (not _last(normalizer, ESCAPE_SPACES, 1), "does not mark spaces"),
-        (_last(denormalizer, TABLE, b""), "changes the text that it decodes"),
+        (space_is_suffix, "marks spaces at the end of a piece"),
+        (not escapes_spaces, "does not mark spaces"),
+        (changes_decoded, "changes the text that it decodes"),
         (USER_DEFINED in types, "has pieces that its user defined"),
         (UNUSED in types, "has pieces that are not used"),
     ):
@@ -53,9 +58,9 @@ def read_spm(path: Path) -> SentencePiece:
         algorithm or "unigram",
         scores,
         charsmap,
-        add_space=bool(_last(normalizer, ADD_SPACE, 1)),
-        merge_spaces=bool(_last(normalizer, MERGE_SPACES, 1)),
-        byte_fallback=bool(_last(trainer, BYTE_FALLBACK, 0)),
+        add_space=add_space,
+        merge_spaces=merge_spaces,
+        byte_fallback=byte_fallback,
     )
 
 

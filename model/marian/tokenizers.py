@@ -12,7 +12,7 @@ from torch import Tensor
 from model.errors import UserError
 from model.files import read_json
 from model.marian.spm import read_spm
-from model.sentencepiece import SentencePieceTokenizer
+from model.sentencepiece import SentencePieceTokenizer, check_pieces
 from model.tokenizer import EOS, PAD, SPECIALS, UNK
 
 CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"
@@ -74,6 +74,7 @@ def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
             f"{path} has {len(ids):,} entries where {CONFIG} says {size:,}, or leaves out ids; copy both "
             "from the same checkpoint."
         )
+    check_pieces(list(ids), path)
     for entry in (PAD, UNK, EOS):
         if entry not in ids:
             raise UserError(f"{path} has no entry {entry}; copy it again.")

@@ -50,7 +50,11 @@ class Weights:
     def take_any(self, name: str) -> Tensor | None:
         """A weight of any shape, if there is one of this name."""
         tensor = self._tensors.pop(name, None)
-        if tensor is not None and (tensor.layout != torch.strided or not tensor.is_floating_point()):
+        if tensor is None:
+            return None
+        if tensor.is_meta:
+            raise UserError(f"{name} in {self.path} has no values; copy the whole checkpoint.")
+        if tensor.layout != torch.strided or not tensor.is_floating_point():
             raise UserError(
                 f"{name} in {self.path} is {quote_untrusted(str(tensor.dtype))}; only weights as floating-"
                 "point numbers can be imported."
@@ -66,7 +70,10 @@ class Weights:
         """Raise UserError if one of these weights is there and differs."""
         for name in names:
             tensor = self.take_any(name)
-            if tensor is not None and not torch.equal(tensor.to(torch.float32), wanted):
+            if tensor is None:
+                continue
+            # A few bytes in a file can describe a tensor of any size, so its shape comes first.
+            if tensor.shape != wanted.shape or not torch.equal(tensor.to(torch.float32), wanted):
                 raise UserError(
                     f"{name} in {self.path} differs from the embedding that config.json says it shares, "
                     "which Headlight cannot do."

@@ -80,6 +80,33 @@ def pickled(value: object, **options: Any) -> Change:
     return change
 
 
+def unpickled(edit: Callable[[dict[str, torch.Tensor]], object]) -> Change:
+    def change(directory: Path) -> None:
+        tensors = load_file(directory / WEIGHTS)
+        edit(tensors)
+        pickled(tensors)(directory)
+
+    return change
+
+
+def untied(embedding: torch.Tensor) -> Change:
+    """An output matrix of its own, and this embedding of the decoder."""
+
+    def change(directory: Path) -> None:
+        setting(tie_word_embeddings=False)(directory)
+        names = ("lm_head.weight", "model.decoder.embed_tokens.weight")
+        unpickled(lambda t: t.update(zip(names, (t["model.shared.weight"].clone(), embedding), strict=True)))(
+            directory
+        )
+
+    return change
+
+
+def rename(entry: str) -> Callable[[dict[str, Any]], object]:
+    """Gives the last entry of a vocabulary another text."""
+    return lambda ids: ids.update({entry: ids.pop(max(ids, key=ids.__getitem__))})
+
+
 def refused(directory: Path, output: Path) -> str:
     with pytest.raises(UserError) as caught:
         import_model(str(directory), output)
@@ -141,6 +168,9 @@ def test_another_architecture_is_refused_by_name(
         setting(encoder_layers=3),
         setting(encoder_layers=1),
         setting(vocab_size=100),
+        lambda d: (d / "source.spm").write_bytes((d / "source.spm").read_bytes() + b"\x12\x02\x1a\x00"),
+        entries(rename("")),
+        entries(rename("\ud800x")),
         entries(lambda ids: ids.pop("<unk>")),
         entries(lambda ids: ids.update({"<unk>": 7})),
         entries(lambda ids: ids.update({"x": -5})),
@@ -154,6 +184,9 @@ def test_another_architecture_is_refused_by_name(
         weights(lambda t: t.update({"model.encoder.embed_positions.weight": torch.randn(512, 32)})),
         lambda d: (d / WEIGHTS).write_bytes((d / WEIGHTS).read_bytes()[:-100]),
         lambda d: (d / WEIGHTS).write_bytes(b"\xff" * 8 + b"{}"),
+        untied(torch.ones(1, dtype=torch.half).expand(10**6, 10**6)),
+        untied(torch.empty(3, device="meta")),
+        unpickled(lambda t: t.update({"final_logits_bias": t["final_logits_bias"].to("meta")})),
         pickled([torch.ones(3)]),
         pickled({"model.shared.weight": "text"}),
         pickled({7: torch.ones(3)}),

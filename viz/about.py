@@ -129,7 +129,7 @@ def about_models(translators: Mapping[str, Translator], assets: Path | None) -> 
         about = {
             "study": _findings(assets / "study" / f"{name}.json", info.title) if assets else None,
             "trained": None if info.origin else ranges.get(name),
-            "card": _card(translator.directory),
+            "card": read_card(translator.directory),
             "everyday": sentences[name][:MAX_SAMPLE],
             "origin": info.origin,
         }
@@ -180,8 +180,8 @@ def _read_table(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
 
 
-def _card(directory: Path | None) -> list[tuple[str, str]]:
-    """The names and the values of the tables before the first section of a model's card."""
+def read_card(directory: Path | None) -> list[tuple[str, str]]:
+    """Return the names and the values of the tables before the first section of a model's card."""
     if directory is None or not (directory / CARD).is_file():
         return []
     head = (directory / CARD).read_text("utf-8", errors="replace").split("\n## ")[0]

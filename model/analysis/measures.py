@@ -152,7 +152,7 @@ ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
         "reads special tokens and final punctuation", "M8 1v8M1 5h4.5M3.5 3l2 2-2 2", "sinks", SINK
     ),
     "aligned": RoleDefinition(
-        "reads the source word that is being translated", "M1 1h2v2h2v2h2v2h2v2", "focus", ALIGNED
+        "most source tokens have a row that mainly reads them", "M1 1h2v2h2v2h2v2h2v2", "focus", ALIGNED
     ),
     "rare word": RoleDefinition("reads the rarest word of the sentence", "M5 1l4 4-4 4-4-4z", "rare", RARE),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.conftest import Show, Visit, draw
+from tests.browser.inspector import TEXT, tiny
 from tests.browser.screen import cell
 from tests.viz.texts import all_texts, script_texts
 from viz.viewer import catalogues
@@ -18,7 +20,7 @@ GERMAN = catalogues()["de"]
 SIZES = [(1440, 900), (1280, 720), (390, 844)]
 WHOLE_TEXTS = r"""() => {
   const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
-    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], .hl-about, .hl-caption, '
+    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], [lang=en], h2:has(~ .hl-about), '
     + 'footer:not(.hl-keys)';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
@@ -50,7 +52,7 @@ WHOLE_TEXTS = r"""() => {
   }
   for (const name of ['title', 'aria-label', 'placeholder'])
     for (const node of document.querySelectorAll(`[${name}]`))
-      if (!node.closest('iframe, .cm-editor') && isShown(node) && isLeftOut(node.getAttribute(name)))
+      if (!node.closest('iframe, .cm-editor, .hl-translation') && isShown(node) && isLeftOut(node.getAttribute(name)))
         found.push(`${name}: ${node.getAttribute(name)}`);
   return found;
 }"""
@@ -64,6 +66,41 @@ def explain_a_cell(page: Page) -> None:
     page.mouse.click(*cell(page, 2, 2))
     open_tab(1)(page)
     page.locator(".hl-vectors").wait_for()
+
+
+def ask_all(place: int) -> Callable[[Page], None]:
+    """Open every question of a tab and wait for the answers."""
+
+    def reach(page: Page) -> None:
+        open_tab(place)(page)
+        questions = page.locator(".hl-panel-body:not([hidden]) .hl-question")
+        for question in questions.all():
+            question.locator("summary").first.click()
+            expect(question.locator(".hl-answer:not(.hl-stale) > :not(p)").first).to_be_visible()
+
+    return reach
+
+
+def draw_the_beam_tree(page: Page) -> None:
+    page.locator(".hl-hypotheses ~ div .hl-act").click()
+    page.locator(".hl-tree").wait_for()
+
+
+def compare_a_head(page: Page) -> None:
+    page.locator("[data-mode=difference]").click()
+    expect(page.locator(".hl-facts")).not_to_be_empty()
+
+
+def open_beside(page: Page) -> None:
+    page.keyboard.press("Escape")
+    page.locator(".hl-beside-tab").click()
+    page.locator(".hl-beside-bar").wait_for()
+
+
+def open_about(page: Page) -> None:
+    page.keyboard.press("Escape")
+    page.locator("#hl-about").click()
+    page.locator(".hl-about").wait_for()
 
 
 def mute_a_head(page: Page) -> None:
@@ -98,6 +135,8 @@ STATES: dict[str, Callable[[Page], None]] = {
     "decoder": lambda page: page.locator("[data-kind=decoder]").click(),
     "cell": explain_a_cell,
     "step": open_tab(2),
+    "beam tree": draw_the_beam_tree,
+    "compare": compare_a_head,
     "mute": mute_a_head,
     "training": open_tab(4),
     "examples": open_tab(5),
@@ -106,6 +145,8 @@ STATES: dict[str, Callable[[Page], None]] = {
     "error": show_an_error,
     "export": lambda page: page.locator("#hl-export").click(),
     "help": open_help,
+    "about": open_about,
+    "side by side": open_beside,
 }
 
 
@@ -136,6 +177,26 @@ def test_no_text_is_left_out_of_the_catalogues(browser: Browser, address: str):
         reach(page)
         found += [f"{name}: {text}" for text in page.evaluate(WHOLE_TEXTS)]
     page.close()
+    assert not found, "\n".join(dict.fromkeys(found))
+
+
+@pytest.mark.usefixtures("with_tiny")
+def test_no_answer_of_an_instrument_is_left_out_of_the_catalogues(show: Show):
+    result = tiny().translate(TEXT)
+    page = show(result, model="tiny")
+    page.evaluate(
+        """(texts) => {
+          Headlight.speak('de', texts);
+          window.viewer = Headlight.mount(document.querySelector('.headlight'), { ask, about });
+        }""",
+        pseudo(),
+    )
+    draw(page, result, "tiny")
+    page.locator(".hl-thumbnail").first.wait_for()
+    found = []
+    for reach in (explain_a_cell, ask_all(1), ask_all(2), ask_all(0)):
+        reach(page)
+        found += page.evaluate(WHOLE_TEXTS)
     assert not found, "\n".join(dict.fromkeys(found))
 
 

@@ -61,6 +61,29 @@ def test_the_first_chapters_bring_their_own_word(page: Page):
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
 
 
+def test_closing_gives_the_visitors_sentence_back(page: Page):
+    submit(page, "Ein Hund läuft.")
+    own = TRANSLATORS["de-en"].translate("Ein Hund läuft.").text
+    expect(page.locator(".hl-translation")).to_have_text(own)
+    page.get_by_role("button", name="Learn", exact=True).click()
+    submit(page, "window")
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("window").text)
+    learn(page).get_by_role("button", name="Close").click()
+    expect(page.locator(".hl-translation")).to_have_text(own)
+    expect(page.get_by_label("Sentence")).to_have_value("Ein Hund läuft.")
+    expect(learn(page)).to_be_hidden()
+
+
+def test_closing_keeps_a_sentence_of_ones_own(page: Page):
+    open_chapter(page, 3)
+    submit(page, "Ein Hund läuft.")
+    own = TRANSLATORS["de-en"].translate("Ein Hund läuft.").text
+    expect(page.locator(".hl-translation")).to_have_text(own)
+    learn(page).get_by_role("button", name="Close").click()
+    expect(learn(page)).to_be_hidden()
+    expect(page.locator(".hl-translation")).to_have_text(own)
+
+
 def test_the_list_and_the_buttons_lead_to_every_chapter(page: Page):
     open_chapter(page, 1)
     for number, title in enumerate(TITLES[1:], 2):

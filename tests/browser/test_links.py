@@ -146,7 +146,7 @@ def test_a_link_holds_forced_tokens_and_what_is_muted_then(show: Show):
     expect(status(page)).to_contain_text("forced “perhaps” at step 1, with 1 head muted")
     again = reopened(page, show)
     again.get_by_role("button", name="Show it without muting").first.click()
-    expect(again.locator(".hl-given")).to_have_text("first token forced")
+    expect(again.locator(".hl-given")).to_have_text("first token given")
     again.get_by_role("button", name="Back to the model’s translation").click()
     expect(again.locator(".hl-translation")).to_have_text(RESULT.text)
     expect(again.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")

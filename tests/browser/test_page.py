@@ -123,10 +123,19 @@ def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
     expect(menu).to_be_hidden()
 
 
+def caption_text(caption: dict) -> str:
+    def write(said: list) -> str:
+        template, values = said
+        known = {name: write(one) if isinstance(one, list) else one for name, one in values.items()}
+        return template.format(**known)
+
+    return write(caption["text"])
+
+
 def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     caption = app.CAPTIONS["de-en"][FIRST]
     shown = opened.locator(".hl-caption")
-    expect(shown).to_have_text(f"Over 300 sentences: {caption['text']}")  # the page opens on that head
+    expect(shown).to_have_text(f"Over 300 sentences: {caption_text(caption)}")  # the page opens on that head
     role = opened.locator(".hl-panel-head .hl-part").first
     expect(role).to_contain_text("Role in this sentence")
     study = Study.load(app.ASSETS / "study" / "de-en.json").heads

@@ -141,7 +141,7 @@ def test_forced_tokens_stay_when_a_head_is_muted(page: Page):
     expect(panel.locator(".hl-outcome")).to_contain_text("1 forced token stays.")
     panel.get_by_role("button", name="Show its attention").click()
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(expected.ablated.ids) + 1)
-    expect(page.locator(".hl-given")).to_have_text("first token forced")
+    expect(page.locator(".hl-given")).to_have_text("first token given")
     panel.get_by_role("button", name="Show it without muting").click()
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(forced.ids) + 1)
 
@@ -256,7 +256,7 @@ def test_a_head_gives_its_mean_instead(with_sample: Page, asked: list):
     panel.get_by_label("What they give").select_option("zero")
     zero = sum(tiny().mute(TEXT, [Head("cross", 0, 1)]).differences)
     expect(outcome.locator("strong")).to_have_text(signed(zero))
-    expect(outcome).to_contain_text("Baseline: nothing, in all rows.")
+    expect(outcome).to_contain_text("The heads give nothing, in all rows.")
 
 
 def test_a_head_gives_what_it_gives_for_another_sentence_in_one_row(with_sample: Page):

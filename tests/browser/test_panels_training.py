@@ -93,7 +93,7 @@ def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(pag
         expect(page.locator(".hl-value")).to_have_text(f"{weight:.4f}")
     expect(panel.locator("figcaption").first).to_contain_text("step 1: not yet measured")
     title = TRANSLATORS["de-en"].title
-    expect(page.locator(".hl-analysed")).to_have_text(f"training, step 1 · {title} · “{SENTENCES[0]}”")
+    expect(page.locator(".hl-analysed")).to_have_text(f"“{SENTENCES[0]}” · training, step 1 · {title}")
     assert page.evaluate("document.body.classList.contains('hl-elsewhere')")
     assert [each["step"] for each in asked[1:]] == [1, 100], "a step that was shown is not asked for again"
     page.mouse.move(0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import mean
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -108,6 +109,41 @@ def test_a_question_follows_the_step_but_not_the_pointer(page: Page, asked: list
     assert [one["step"] for one in asked] == [0, 1, 2]
 
 
+def verdict(curves: list[dict]) -> str:
+    """What the page says of these curves, from a twentieth of the word's own probability on."""
+    values = {curve["name"]: curve["probabilities"] for curve in curves}
+    start = values["weight"][0]
+    everything = [value for one in values.values() for value in one]
+    if max(everything) - min(everything) < start / 20:
+        return f"stays between {number(min(everything))} and {number(max(everything))}"
+    weight, random = (mean(values[name][1:]) for name in ("weight", "random"))
+    tells = "tell the truth" if random - weight >= start / 20 else "say little"
+    return (
+        f"The weights {tells} here: without the strongest cells by weight the word has {number(weight)} "
+        f"on average, without as many cells at random {number(random)}."
+    )
+
+
+@pytest.mark.parametrize(("weight", "random"), [(0.2, 0.6), (0.6, 0.5), (0.79, 0.8)])
+def test_the_verdict_follows_the_curves(page: Page, weight: float, random: float):
+    ends = {"weight": weight, "norm": weight, "random": random}
+    found = [{"name": name, "order": [], "probabilities": [0.8, end]} for name, end in ends.items()]
+    page.evaluate(
+        """(curves) => {
+          const backend = window.askBackend;
+          window.askBackend = async (request) => {
+            const reply = await backend(request);
+            return request.do === 'removal' ? { answer: { ...reply.answer, curves } } : reply;
+          };
+        }""",
+        found,
+    )
+    choose(page, "Cross", 2, 3)
+    page.locator(".hl-row-label").nth(1).click()
+    chart = ask(page, "Head", "Do the weights tell the truth?")
+    expect(chart.locator(".hl-verdict")).to_contain_text(verdict(found))
+
+
 @pytest.mark.parametrize("kind", ["Cross", "Encoder"])
 def test_the_curves_of_removed_cells(page: Page, kind: str):
     choose(page, kind, 2, 3)
@@ -116,6 +152,7 @@ def test_the_curves_of_removed_cells(page: Page, kind: str):
     step = 0 if kind == "Encoder" else 1
     found = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 2, 1, step)["curves"]
     key = chart.locator(".hl-chart-key .hl-number")
+    expect(chart.locator(".hl-verdict")).to_contain_text(verdict(found))
     expect(chart.locator("figcaption")).to_contain_text("1 removed")
     expect(key).to_have_text([number(curve["probabilities"][1]) for curve in found])
     box = chart.locator(".hl-chart").bounding_box()

@@ -134,7 +134,7 @@ def test_a_choice_on_either_side_is_one_for_both(page: Page) -> None:
 def test_each_side_is_named(page: Page) -> None:
     for panel, side, text in ((first(page, "Tokens"), "A", TEXT), (second(page, "Tokens"), "B", OTHER)):
         title = "de-en" if side == "A" else TRANSLATORS["de-en"].title
-        expect(panel.locator(".hl-analysed")).to_have_text(f"{side} · {title} · “{text}”")
+        expect(panel.locator(".hl-analysed")).to_have_text(f"{side} · “{text}” · {title}")
     expect(first(page, "Heads").locator("h2")).to_have_text("Heads A")
     expect(second(page, "Heads").locator("h2")).to_have_text("Heads B")
 

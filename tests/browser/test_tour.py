@@ -39,7 +39,7 @@ def test_five_steps_and_everything_is_restored(page: Page):
         expect(page.locator(".hl-toured")).to_have_count(1)
         seen.append(page.locator(".hl-toured").get_attribute("aria-label"))
         expect(page.locator(".hl-translation")).to_have_text(word.text)
-        expect(page.locator(".hl-analysed")).to_contain_text("the tour · Reversed words · 0.8 M · “umbrella”")
+        expect(page.locator(".hl-analysed")).to_contain_text("“umbrella” · the tour · Reversed words · 0.8 M")
         button = card.get_by_role("button", name="Next" if step < 5 else "Done")
         expect(button).to_be_focused()
         if step == 3:

@@ -22,7 +22,7 @@ def test_forced_tokens_are_labelled(show: Show):
     page = show(TRANSLATORS["de-en"].translate(FIRST, prefix=ids))
     expect(page.locator(".hl-forced")).to_have_text(["dER", "KLEINE"])
     expect(page.get_by_role("button", name="KLEINE, forced")).to_be_visible()
-    expect(page.locator(".hl-given")).to_have_text("first 2 tokens forced")
+    expect(page.locator(".hl-given")).to_have_text("first 2 tokens given")
 
 
 def lefts(page: Page, side: str) -> list[float]:

@@ -75,7 +75,7 @@ def test_compare_shows_the_difference_between_two_heads(show: Show):
     assert value(page) == weight, "with nothing to compare with, there are weights and no zeros"
     page.mouse.move(5, 5)
     assert readout(page).startswith("Now choose the second head")
-    expect(page.locator(".hl-facts")).to_have_text("comparing with Cross · layer 2 · head 3")
+    expect(page.locator(".hl-facts")).to_have_text("choose a second head to compare")
     choose(page, "Cross", 4, 1)
     point(page, 4, 3)
     difference = (RECORD.cross[3, 0, 4, 3] - RECORD.cross[1, 2, 4, 3]).item()

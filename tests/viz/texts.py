@@ -11,15 +11,17 @@ import app
 from model.analysis.faithfulness import RANDOM
 from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
 from tests.file_list import ROOT
+from viz.about import read_card
 from viz.export import OPEN_PAGE, START_PAGE
 from viz.server.scheduler import Scheduler
 from viz.static.document import DOCUMENT
+from viz.study.page import EVIDENCE
 from viz.viewer import HERE
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
 COUNTED = re.compile(rf"(?<!\w)(?<!\w\.)sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s*{LITERAL}|(.))")
-PLACE = re.compile(r"\{(\w+(?::,)?)\}")
+PLACE = re.compile(r"\{(\w+(?::(?:,|\.\df))?)\}")
 PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them
 RANKINGS = ("weight", "norm", "rollout", "value zeroing", RANDOM)  # of model/analysis/faithfulness.py
 LANGUAGES = ("German", "English", "French", "Italian", "Spanish", "lower-case letters")  # that a model reads
@@ -77,10 +79,23 @@ def sentences() -> set[str]:
 
 
 def data_texts() -> set[str]:
-    """Texts that come with the data: measures, roles, parts, rankings and languages."""
+    """Texts that come with the data: measures, roles, parts, rankings, languages, and names in cards."""
     measures = {text for one in MEASURES for text in (one.label, one.definition, one.unit)}
     roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition)}
-    return measures - {""} | roles | set(PARTS) | set(RANKINGS) | set(LANGUAGES)
+    return (
+        measures - {""}
+        | roles
+        | set(PARTS)
+        | set(RANKINGS)
+        | set(LANGUAGES)
+        | set(EVIDENCE.values())
+        | _card_names()
+    )
+
+
+def _card_names() -> set[str]:
+    """The names of what the cards of the shipped models say, for the dialog about a model."""
+    return {name for path in (ROOT / "assets" / "models").iterdir() for name, _ in read_card(path)}
 
 
 class _Texts(HTMLParser):

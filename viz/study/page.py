@@ -9,18 +9,24 @@ from typing import NamedTuple
 
 from model.analysis.measures import ALIGNED, POSITIONAL, RARE, ROLES, SINK, Role
 from model.analysis.study import THRESHOLDS, HeadFindings, Study
+from model.errors import Sentence, said
 from model.files import write_atomically, write_json
 from model.results import KINDS
 from viz.study.charts import figures
 
 # The measure that a role is decided by.
 EVIDENCE: dict[Role, str] = {
-    "previous token": "{:.0%} of its rows look most at the previous token",
-    "next token": "{:.0%} of its rows look most at the next token",
-    "same token": "{:.0%} of its rows look most at their own token",
-    "separator sink": "{:.0%} of its weight is on special tokens and the final mark",
-    "rare word": "{:.0%} of its rows look most at the rarest word",
-    "aligned": "a source token gets {:.0%} of the weight in its best row, on average",
+    "previous token": "{share} % of its rows look most at the previous token",
+    "next token": "{share} % of its rows look most at the next token",
+    "same token": "{share} % of its rows look most at their own token",
+    "separator sink": "{share} % of its weight is on special tokens and the final mark",
+    "rare word": "{share} % of its rows look most at the rarest word",
+    "aligned": "a source token gets {share} % of the weight in its best row, on average",
+}
+PLACES = {
+    "encoder": Sentence("the encoder's self-attention"),
+    "decoder": Sentence("the decoder's self-attention"),
+    "cross": Sentence("cross-attention"),
 }
 # As `make bench-alignment` prints it for even lines: each target word's choice, and grow-diag.
 EFLOMAL = "29.7 % (28.6 % by grow-diag)"
@@ -49,13 +55,14 @@ class Finding(NamedTuple):
     """What one head does, and the number that shows it."""
 
     head: HeadFindings
-    what: str
-    value: str
+    what: Sentence
+    value: Sentence
 
-    def caption(self) -> str:
+    def caption(self) -> Sentence:
         """The finding as a sentence."""
-        place = "cross-attention" if self.head.kind == "cross" else f"the {self.head.kind}'s self-attention"
-        return f"Head {self.head.layer + 1}.{self.head.head + 1} of {place} {self.what}: {self.value}."
+        layer, head = self.head.layer + 1, self.head.head + 1
+        parts = {"place": PLACES[self.head.kind], "what": self.what, "value": self.value}
+        return Sentence("Head {layer}.{head} of {place} {what}: {value}.", layer=layer, head=head, **parts)
 
 
 def write_page(studies: Sequence[Study], directory: Path) -> None:
@@ -72,7 +79,7 @@ def write_captions(studies: Sequence[Study], examples: Mapping[str, Sequence[str
     captions = {
         study.model: {
             sentence: {
-                "text": found.caption(),
+                "text": said(found.caption()),
                 "kind": found.head.kind,
                 "layer": found.head.layer,
                 "head": found.head.head,
@@ -88,25 +95,34 @@ def findings(study: Study) -> list[Finding]:
     """The heads to look at first, the most important first."""
     most = max(study.heads, key=lambda head: head.cost)
     least = min(study.heads, key=lambda head: head.cost)
-    effect = f"gains {-least.cost:.2f}" if least.cost < -0.005 else f"loses {max(least.cost, 0):.2f}"
     return [
-        Finding(most, "matters most", f"without it, a reference loses {most.cost:.2f} nats"),
+        Finding(most, Sentence("matters most"), _effect(most.cost)),
         *_best_aligner(study),
         *_clearest_by_role(study),
-        Finding(least, "matters least", f"without it, a reference {effect} nats"),
+        Finding(least, Sentence("matters least"), _effect(least.cost)),
     ]
+
+
+def _effect(cost: float) -> Sentence:
+    nats = round(abs(cost), 2)
+    if cost < 0 < nats:
+        return Sentence("without it, a reference gains {nats:.2f} nats", nats=nats)
+    return Sentence("without it, a reference loses {nats:.2f} nats", nats=nats)
 
 
 def _best_aligner(study: Study) -> Iterator[Finding]:
     if study.aligners:
         best = min(study.aligners, key=lambda aligner: aligner.grown)
-        row = "reads" if best.shifted else "predicts"
-        value = (
-            f"the row that {row} a word has {_percent(best.each_target)} alignment error, "
-            f"{_percent(best.grown)} by grow-diag"
+        errors = {"each": round(100 * best.each_target, 1), "grown": round(100 * best.grown, 1)}
+        reads = Sentence(
+            "the row that reads a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag", **errors
         )
-        how = "was taught to align and aligns words best" if best.taught else "aligns words best"
-        yield Finding(study.heads[best.head], how, value)
+        predicts = Sentence(
+            "the row that predicts a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag", **errors
+        )
+        taught = Sentence("was taught to align and aligns words best")
+        how = taught if best.taught else Sentence("aligns words best")
+        yield Finding(study.heads[best.head], how, reads if best.shifted else predicts)
 
 
 def _clearest_by_role(study: Study) -> Iterator[Finding]:
@@ -114,16 +130,19 @@ def _clearest_by_role(study: Study) -> Iterator[Finding]:
     for role in EVIDENCE:
         heads = [head for head in study.heads if head.role == role]
         if heads:
-            yield _role_finding(max(heads, key=lambda head: head.evidence), "has the role")
+            best = max(heads, key=lambda head: head.evidence)
+            what = Sentence("has the role “{role}”", role=Sentence(best.role))
+            yield Finding(best, what, _evidence(best))
     selves = [head for head in study.heads if head.kind != "cross"]
     if {head.role for head in study.heads} <= {"aligned", "mixed"} and selves:
         best = max(selves, key=lambda head: head.evidence / THRESHOLDS[head.nearest_role])
-        yield _role_finding(best, "comes nearest in self-attention to the role")
+        nearest = Sentence(best.nearest_role)
+        what = Sentence("comes nearest in self-attention to the role “{role}”", role=nearest)
+        yield Finding(best, what, _evidence(best))
 
 
-def _role_finding(head: HeadFindings, what: str) -> Finding:
-    value = EVIDENCE[head.nearest_role].format(head.evidence).replace("%", " %")
-    return Finding(head, f"{what} “{head.nearest_role}”", value)
+def _evidence(head: HeadFindings) -> Sentence:
+    return Sentence(EVIDENCE[head.nearest_role], share=round(100 * head.evidence))
 
 
 def page(studies: Sequence[Study]) -> str:

@@ -4,7 +4,7 @@
 import { element, nameInvisible } from './core/dom.js';
 import { aboutModel } from './core/store.js';
 import { note, openDialog } from './core/widgets.js';
-import { say, localNumber } from './locales/language.js';
+import { localNumber, say, spokenLanguage, tell } from './locales/language.js';
 
 // Returns { dialog, open }.
 export function createAbout(store) {
@@ -20,7 +20,10 @@ export function createAbout(store) {
     title.textContent = state.record.model.title;
     const about = aboutModel(state);
     const lines = linesOf(about);
-    origin.replaceChildren(...(about.origin ? [note(importedFrom(about.origin))] : []));
+    origin.replaceChildren(
+      ...(about.origin ? [note(importedFrom(about.origin))] : []),
+      ...(about.card && spokenLanguage() !== 'en' ? [note(say('The card of the model is in English.'))] : []),
+    );
     body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, say('This model came without a card.'))]));
     openDialog(dialog);
   };
@@ -34,7 +37,7 @@ function importedFrom(origin) {
 }
 
 function linesOf({ card = [], trained, study }) {
-  const lines = [...card];
+  const lines = card.map(([name, value]) => [tell(name), value, 'en']);
   if (trained)
     lines.push([
       say('training sentences'),
@@ -45,8 +48,8 @@ function linesOf({ card = [], trained, study }) {
     ]);
   if (study)
     lines.push([say('study of the heads'), say('measured over {count} sentences', { count: study.sentences })]);
-  return lines.flatMap(([name, value]) => [
+  return lines.flatMap(([name, value, lang = null]) => [
     element('dt', {}, nameInvisible(name)),
-    element('dd', {}, nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'))),
+    element('dd', { lang }, nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'))),
   ]);
 }

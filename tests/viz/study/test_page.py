@@ -120,7 +120,9 @@ def test_captions_belong_to_examples(tmp_path):
     assert list(captions["tiny"]) == ["Eins.", "Zwei."]
     caption = captions["tiny"]["Eins."]
     assert (caption["kind"], caption["layer"], caption["head"]) == ("cross", 0, 0)
-    assert caption["text"].startswith("Head 1.1 of cross-attention")
+    template, values = caption["text"]
+    assert template == "Head {layer}.{head} of {place} {what}: {value}."
+    assert (values["layer"], values["head"], values["place"]) == (1, 1, ["cross-attention", {}])
 
 
 def test_the_command_writes_page_figures_and_captions(tmp_path, monkeypatch):

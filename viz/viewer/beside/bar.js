@@ -154,7 +154,7 @@ function remarkOf([server, { store: second }], state) {
   if (refusal) return refusal;
   const { beside } = state;
   if (!beside?.by)
-    return say('Choose what to show beside this translation: B will stand next to it, and both sides move together.');
+    return say('Choose a second view, B: another model, another step of the training, or another sentence.');
   if (beside.by === 'step' && besideQuestion(state) === null)
     return say('A shows no step of the training any more. Choose a step again, or something else.');
   const record = oppositeOf(state);

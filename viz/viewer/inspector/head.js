@@ -57,7 +57,7 @@ function captionOf(store, state) {
       { class: 'hl-caption' },
       studied(state),
       ' ',
-      caption.text,
+      tell(caption.text),
       ' ',
       isShown ? null : actionButton(say('Open this head'), go),
     ),

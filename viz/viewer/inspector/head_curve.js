@@ -47,16 +47,21 @@ function curveOf(state, one, { steps, found }) {
   const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
   const axis = { first: steps[0], last: steps.at(-1), marked: trainingStep(state)?.step ?? steps.at(-1) };
   return [
-    note(sinceWhen(role, least, steps[roles.indexOf(role)])),
+    note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
     drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),
   ];
 }
 
-function sinceWhen(role, least, first) {
+function sinceWhen(role, least, first, stays) {
   const values = { role: tell(role), least: fixed(100 * least, 0), step: first };
-  return first === undefined
-    ? say('At no saved step does the head count as “{role}”, which takes at least {least} %.', values)
-    : say('At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time.', values);
+  if (first === undefined)
+    return say('At no saved step does the head count as “{role}”, which takes at least {least} %.', values);
+  return stays
+    ? say('At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time.', values)
+    : say(
+        'At step {step} the head counts as “{role}”, which takes at least {least} %, for the first time; at the last step it does not.',
+        values,
+      );
 }
 
 function labelOf(record, name) {

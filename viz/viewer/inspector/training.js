@@ -83,8 +83,12 @@ function createControls(server) {
     player.stop();
     showTrainingStep(server, trainingOf(state).steps[slider.value], sentenceShown(state));
   });
-  const hint = note(say('Move the slider to see the attention for this sentence at that step of the training.'));
-  const node = element('section', { class: 'hl-part' }, label, choice, slider, actions(player.node), hint);
+  const hint = note(
+    say(
+      'Attention was saved during the training for these sentences only. Move the slider to see one of them at that step.',
+    ),
+  );
+  const node = element('section', { class: 'hl-part' }, label, hint, choice, slider, actions(player.node));
   return {
     node,
     draw(state, before) {

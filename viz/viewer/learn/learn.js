@@ -2,7 +2,7 @@
 // names the chapter, so that a teacher can send it.
 
 import { createButton, element } from '../core/dom.js';
-import { addressOf } from '../core/permalink.js';
+import { addressOf, asksFor, toAddress } from '../core/permalink.js';
 import { useStorage } from '../core/storage.js';
 import { actionButton, actions } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
@@ -13,7 +13,7 @@ const STORED = 'headlight.learned'; // in the browser: the tasks that were done,
 
 // Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
 export function createLearn(store) {
-  const learn = { store, panel: createPanel(), network: createNetwork(store), done: new Set(stored()) };
+  const learn = { store, panel: createPanel(), network: createNetwork(store), done: new Set(stored()), former: null };
   learn.tasks = element('ol', { class: 'hl-tasks' });
   store.subscribe((state, before) => {
     if (!state.record) return;
@@ -46,21 +46,29 @@ function nameOf(number, task) {
 }
 
 // The address changes, and the page follows it as it follows every link.
-function openChapter({ store }, number) {
-  const { about, home, kind, layer } = store.get();
+function openChapter(learn, number) {
+  const { store } = learn;
+  const { about, home, kind, layer, learn: current } = store.get();
   const { begin, view } = CHAPTERS[number - 1];
   const keeps = begin.own && home.record.model.name !== BACKWARDS.model;
   if (!keeps && !Object.hasOwn(about, begin.model)) {
     store.change({ error: say('This chapter needs the model “{model}”, which is not here.', { model: begin.model }) });
     return;
   }
+  if (current === null) learn.former = toAddress(store.get());
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
   scrollTo(0, 0);
   location.hash = addressOf(record, { ...(keeps ? { kind, layer: layer + 1, ...view } : {}), learn: number });
 }
 
-function close({ store }) {
-  store.change({ learn: null });
+// A sentence that Learn brought gives way to the one that was on screen before.
+function close({ store, former }) {
+  const { record } = store.get().home;
+  const isOfLearn = CHAPTERS.some(
+    ({ begin: { model, text, own } }) => record.model.name === model && (!own || record.source_text === text),
+  );
+  if (former === null || !isOfLearn || asksFor(former, record)) store.change({ learn: null });
+  else location.hash = former;
 }
 
 // Drawing

@@ -8,18 +8,20 @@ const STORED = 'headlight.language'; // in the browser: the language that the pe
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
 const UNTRANSLATED =
   '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, .cm-editor, script, style';
-const PLACE = /\{(\w+)(:,)?\}/; // of a value in a text; with a comma, a whole number whose thousands are grouped
+// The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
+// decimals.
+const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
 let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
-let spoken = null; // { code, texts, plurals, mark, wholes } of the page's language
+let spoken = null; // { code, texts, plurals, mark } of the page's language
 speak(ENGLISH, {});
 
 // Takes a language and its catalogue: English texts with their translations, which are { one, other } for a count.
 export function speak(code, texts) {
   const mark = new Intl.NumberFormat(code).formatToParts(0.5).find(({ type }) => type === 'decimal').value;
   const own = Object.assign(Object.create(null), texts); // so that no text is a name of Object
-  spoken = { code, texts: own, mark, plurals: new Intl.PluralRules(code), wholes: new Intl.NumberFormat(code) };
+  spoken = { code, texts: own, mark, plurals: new Intl.PluralRules(code) };
   if (typeof document !== 'undefined') document.documentElement.lang = code;
 }
 
@@ -64,25 +66,22 @@ export function fault(text, values = {}) {
 }
 
 export function inEnglish([text, values]) {
-  const write = (name, isGrouped) =>
-    Array.isArray(values[name])
-      ? inEnglish(values[name])
-      : isGrouped
-        ? values[name].toLocaleString('en')
-        : values[name];
-  return text.replaceAll(new RegExp(PLACE, 'g'), (_, name, isGrouped) => write(name, isGrouped));
+  const write = (value, format) => (Array.isArray(value) ? inEnglish(value) : formatted(value, format, ENGLISH));
+  return text.replaceAll(new RegExp(PLACE, 'g'), (_, name, format) => write(values[name], format));
 }
 
 function fill(text, values) {
-  const write = (name, isGrouped) => {
-    const value = values[name];
-    if (Array.isArray(value)) return tell(value);
-    return isGrouped ? spoken.wholes.format(value) : value;
-  };
+  const write = (value, format) => (Array.isArray(value) ? tell(value) : formatted(value, format, spoken.code));
   return text.split(PLACE).flatMap((piece, place, pieces) => {
     if (place % 3 === 2) return [];
-    return [place % 3 === 1 ? write(piece, pieces[place + 1]) : piece];
+    return [place % 3 === 1 ? write(values[piece], pieces[place + 1]) : piece];
   });
+}
+
+function formatted(value, format, code) {
+  if (!format) return value;
+  const digits = format === ',' ? 0 : Number(format[1]);
+  return value.toLocaleString(code, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 // A number written with a point, with the decimal mark of the language.

@@ -32,7 +32,7 @@ function hintOf(state, { mode }) {
 export function describeView(state) {
   const { hidden, mode } = shownGrid(state);
   const facts = [];
-  if (awaitsSecondHead(state)) facts.push(say('comparing with {view}', { view: state.reference.label }));
+  if (awaitsSecondHead(state)) facts.push(say('choose a second head to compare'));
   if (mode === 'difference') facts.push(say('minus {view}', { view: referenceOf(state).label }));
   const { length } = state.selection;
   if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)

@@ -116,7 +116,7 @@ function nameOfShown(state) {
   const { shown, record } = state;
   const side = sideOf(state);
   if (side === '' && !isElsewhere(state)) return shown?.label ?? '';
-  const named = [side, shown?.label, record.model.title, `“${readable(record.source_text)}”`];
+  const named = [side, `“${readable(record.source_text)}”`, shown?.label, record.model.title];
   return named.filter(Boolean).join(' · ');
 }
 
@@ -175,6 +175,8 @@ function noticesOf({ notices, said = notices }) {
 
 function factsOf(record) {
   const facts = [say('log p {value}', { value: fixed(sum(record.log_probabilities), 2) })];
+  const { beam_size: beam = 1 } = record.options ?? {};
+  if (beam > 1) facts.push(say('beam {size}', { size: beam }));
   const time = sum(Object.values(record.timings));
   if (time > 0) facts.push(say('{time} ms', { time: time.toFixed(0) }));
   const forced = record.n_prefix ?? 0;
@@ -182,7 +184,7 @@ function factsOf(record) {
   const given =
     forced === record.tokens.predicted.length
       ? say('all tokens given')
-      : sayCount(forced, 'first token forced', 'first {count} tokens forced');
+      : sayCount(forced, 'first token given', 'first {count} tokens given');
   return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 

@@ -9,7 +9,7 @@ import { say, sayCount } from '../../locales/language.js';
 export function createBaseline(server) {
   const { store } = server;
   const change = (changes) => store.change({ instead: { ...store.get().instead, ...changes } });
-  const choice = element('select', { class: 'hl-box', 'aria-label': say('What they give') });
+  const choice = element('select', { class: 'hl-box', 'aria-label': say('What muted heads give') });
   choice.addEventListener('change', () => change({ baseline: choice.value }));
   const texts = { placeholder: say('Another sentence, then Enter'), 'aria-label': say('Text to patch from') };
   const box = element('input', { class: 'hl-box', dir: 'auto', ...texts });
@@ -17,7 +17,7 @@ export function createBaseline(server) {
     if (event.key === 'Enter' && !event.isComposing) change({ sentence: box.value.trim() });
   });
   const only = element('div');
-  const label = element('label', { class: 'hl-asked-word' }, say('They give'), choice);
+  const label = element('label', { class: 'hl-asked-word' }, say('Muted heads give'), choice);
   return {
     node: element('div', {}, label, box, only),
     draw(state, before) {
@@ -70,12 +70,12 @@ export function baselineOf(record, { baseline = { name: 'zero' }, instead, heads
   const where = instead.row === null ? say('in all rows') : say('only in row {row}', { row: instead.row + 1 });
   const { name, sentences, translation, rows } = baseline;
   if (name === 'zero')
-    return say('Baseline: nothing, {where}. This also takes away what a head always gives.', { where });
+    return say('The heads give nothing, {where}. This also takes away what a head always gives.', { where });
   if (name === 'mean')
     return sayCount(
       sentences,
-      'Baseline: the mean of each head over {count} sentence of the project and their translations, {where}.',
-      'Baseline: the mean of each head over {count} sentences of the project and their translations, {where}.',
+      'Each head gives its mean over {count} sentence of the project and its translation, {where}.',
+      'Each head gives its mean over {count} sentences of the project and their translations, {where}.',
       { where },
     );
   const kinds = [...new Set(heads.map(([kind]) => kind))];
@@ -86,5 +86,5 @@ export function baselineOf(record, { baseline = { name: 'zero' }, instead, heads
       ? ` ${say('It has only {rows} rows; the others keep their own output.', { rows: Math.min(...short.map((kind) => rows[kind])) })}`
       : '';
   const texts = { sentence: readable(instead.sentence), translation: readable(translation), where };
-  return `${say('Baseline: “{sentence}” (“{translation}”), row by row, {where}.', texts)}${rest}`;
+  return `${say('Each head gives what it gives for “{sentence}” (“{translation}”), row by row, {where}.', texts)}${rest}`;
 }

@@ -1,12 +1,15 @@
 // Whether the weights tell the truth: how a word fares while the strongest cells of a row are removed.
 
-import { visible } from '../../core/dom.js';
+import { element, visible } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';
+import { sum } from '../../core/math.js';
 import { axes } from '../../core/payload.js';
 import { note } from '../../core/widgets.js';
 import { drawChart } from '../line_chart.js';
 import { createQuestion } from './question.js';
 import { say, tell } from '../../locales/language.js';
+
+const CLEAR = 0.05; // of the word's own probability: less is no change worth a word
 
 export function createRemoval(server) {
   return createQuestion(server, 'removal', say('Do the weights tell the truth?'), {
@@ -18,6 +21,7 @@ export function createRemoval(server) {
       const { rows, columns } = axes(record, kind);
       const lines = curves.map(({ name, order, probabilities }) => ({
         name: tell(name),
+        ranking: name,
         order,
         points: probabilities.map((value, count) => [count, value]),
       }));
@@ -44,11 +48,44 @@ export function createRemoval(server) {
                 about,
               ),
         ),
+        element('p', { class: 'hl-verdict' }, verdictOf(lines)),
         drawChart(say('Probability'), lines, { ...axis, key }),
-        note(say('A ranking tells the truth if its curve falls sooner than the others, and sooner than at random.')),
+        note(
+          say('A ranking tells the truth if its curve falls sooner than the others, and sooner than at random.'),
+          ' ',
+          say('Value zeroing ranks cells by how far the layer’s output turns when the value of the cell is zero.'),
+        ),
       ];
     },
   });
+}
+
+// What the curves say about the weights, by the means over all counts of removed cells.
+function verdictOf(lines) {
+  const [[, start]] = lines[0].points;
+  const after = ({ points }) => points.slice(1).map(([, value]) => value);
+  const all = lines.flatMap(after);
+  const [low, high] = [Math.min(start, ...all), Math.max(start, ...all)];
+  const clear = CLEAR * start;
+  if (high - low < clear)
+    return say('The word hardly depends on these cells: its probability stays between {low} and {high}.', {
+      low: fixed(low),
+      high: fixed(high),
+    });
+  const [weight, random] = ['weight', 'random'].map((name) => {
+    const values = after(lines.find(({ ranking }) => ranking === name));
+    return sum(values) / values.length;
+  });
+  const means = { weight: fixed(weight), random: fixed(random) };
+  return random - weight >= clear
+    ? say(
+        'The weights tell the truth here: without the strongest cells by weight the word has {weight} on average, without as many cells at random {random}.',
+        means,
+      )
+    : say(
+        'The weights say little here: without the strongest cells by weight the word has {weight} on average, without as many cells at random {random}.',
+        means,
+      );
 }
 
 // The column that was removed last; random is a mean of orders.

@@ -28,7 +28,6 @@ const hintsOf = () => [
   [[say('Shift'), say('+ arrows')], say('cell')],
   [[say('Enter')], say('pin')],
   [[say('Esc')], say('clear')],
-  [['?'], say('help')],
 ];
 const readingOf = () => [
   say(
@@ -124,7 +123,7 @@ function clear({ drawing, pin, selection }) {
 
 export function createKeyHints(openHelp, learn = null) {
   const hints = hintsOf().map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
-  const button = createButton('hl-tab', openHelp, {}, say('How to read this'));
+  const button = createButton('hl-tab', openHelp, {}, say('How to read this'), ' ', element('kbd', {}, '?'));
   return element(
     'footer',
     { class: 'hl-keys hl-soft' },

@@ -26,7 +26,7 @@ export function createBar(servers, otherModels) {
   const model = createList(say('Another model'), (name) =>
     choose({ by: 'model', ...modelOf(otherModels, store, name) }),
   );
-  const step = createList(say('Another step of its training'), (value) => chooseStep(server, value, choose));
+  const step = createList(say('Another training step'), (value) => chooseStep(server, value, choose));
   const sentence = createSentence((text) => choose({ by: 'sentence', with: text }));
   const set = (apart) => store.change({ beside: { ...store.get().beside, apart } });
   const difference = createButton('hl-tab', () => set(false), { title: say('A minus B') }, say('Difference'));
@@ -120,7 +120,7 @@ function drawModels({ otherModels, model }, { record, beside }) {
 
 function drawSteps({ step }, { record, trainings, beside }) {
   const steps = trainings[record.model.name]?.steps ?? [];
-  const title = steps.length > 0 ? say('Another step of its training …') : say('No saved steps of its training');
+  const title = steps.length > 0 ? say('Another training step …') : say('No saved training steps');
   fillList(
     step,
     title,

@@ -112,10 +112,13 @@ function drawStatus(store, status, state) {
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
   if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, say('Cancel'), busy.cancel);
   else if (error) draw(error, say('Close'), () => store.change({ error: null }));
-  else if (shown) draw(shown.label, backLabel(shown), () => store.change(closeView(store.get())));
+  else if (shown) drawView(store, status, shown);
   else draw(record ? say('the model’s own translation') : '');
 }
 
-function backLabel({ source }) {
-  return source ? say('Show it without muting') : say('Back to the model’s translation');
+// The button is short, so that the name of the view has room.
+function drawView(store, status, { label, source }) {
+  const title = source ? say('Back to the view without muting') : say('Back to the model’s translation');
+  const back = actionButton(say('Back'), () => store.change(closeView(store.get())), { 'aria-label': title, title });
+  status.replaceChildren(element('span', { title: label }, label), back);
 }

@@ -4,11 +4,13 @@ import { element, sizeCanvas } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { PALED, SHOWN, UNMATCHED, hasValue, shares, shownGrid } from '../core/grid.js';
 import { drawScale } from '../heads/thumbnails.js';
+import { fixed } from '../core/labels.js';
 import { say, localNumber } from '../locales/language.js';
 
 const CELL = { width: [16, 96], height: [18, 60] };
 const LEAST = 4; // pixels of a cell when the whole matrix is shown
 const READABLE = 14; // pixels that a name needs; in smaller cells only some names are shown, and the lens the others
+const DIGIT = 6.8; // pixels of a character of 11 px
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into cells of at least this size
 const STEEP = 26; // below this width of a cell, column names are steeper
 
@@ -85,13 +87,13 @@ function drawCell(context, { status, value, share, box, colours, patterns }) {
   context.globalAlpha = 1;
   if (status !== SHOWN || Math.abs(value) < WRITTEN.from || width < WRITTEN.width || height < WRITTEN.height) return;
   context.fillStyle = colours.ink[step];
-  context.fillText(shortValue(value), left + (width - 1) / 2, top + height / 2);
+  context.fillText(shortValue(value, width), left + (width - 1) / 2, top + height / 2);
 }
 
-// Two digits without the leading zero: .98, −.12, 1.00.
-export function shortValue(value) {
-  const text = value.toFixed(2).replace(/^(-?)0\./, '$1.');
-  return localNumber(text.replace('-', '−'));
+// Two decimals: 0.98, −0.12; without the leading zero where that is too wide.
+export function shortValue(value, width) {
+  const text = fixed(value, 2);
+  return text.length * DIGIT < width ? text : text.replace(/^(−?)0/, '$1');
 }
 
 // Thin diagonal lines, so that a cell that the mask forbids does not look like a weight of 0.

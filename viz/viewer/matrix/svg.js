@@ -96,7 +96,7 @@ function cellsOf(grid, state) {
       );
       if (status !== SHOWN || Math.abs(value) < 0.05) return;
       const place = { 'text-anchor': 'middle', 'font-size': 11, fill: ink[step] };
-      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, shortValue(value), place));
+      drawn.push(words(x + CELL.width / 2, y + CELL.height / 2 + 4, shortValue(value, CELL.width), place));
     });
   }
   return drawn;

@@ -102,7 +102,7 @@ export function createThreshold(store) {
     output.textContent = say('{share} %', { share: percent });
   });
   const title = say('show the largest cells of each row up to this share of its sum; the others are pale');
-  return element('label', { class: 'hl-threshold hl-soft', title }, say('Share shown'), input, output);
+  return element('label', { class: 'hl-threshold hl-soft', title }, say('Shown'), input, output);
 }
 
 function renderToolbar({ server, modes, toggles }, state) {

@@ -51,16 +51,13 @@ export function isSubtracted(state) {
 export function whyApart(state, other) {
   const lack = lackOf('B', state, other);
   if (lack !== '') return lack;
-  if (state.mode !== 'weight')
-    return say('The matrices are next to each other: the difference of A and B is for weights.');
+  if (state.mode !== 'weight') return say('Next to each other: a difference of A and B is for weights.');
   const [own, others] = [axes(state.record, state.kind), axes(other, state.kind)];
   const isShared = ['rows', 'columns'].every((side) => {
     const places = counterparts(own[side], others[side]).filter((_, place) => own[side][place].word !== null);
     return places.length > 0 && places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
   });
-  return isShared
-    ? ''
-    : say('The matrices are next to each other: A and B have too few tokens in common for a difference.');
+  return isShared ? '' : say('Next to each other: A and B share too few tokens for a difference.');
 }
 
 // Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.

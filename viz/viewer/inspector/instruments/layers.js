@@ -41,8 +41,8 @@ function rowsOf({ record, step: current }, answer, place, open) {
   const head = element(
     'tr',
     {},
-    element('th', { scope: 'col' }, say('step')),
-    ...layers.map((layer) => element('th', { scope: 'col' }, say('layer {layer}', { layer: layer + 1 }))),
+    element('th', { scope: 'col' }, say('layer')),
+    ...layers.map((layer) => element('th', { scope: 'col' }, String(layer + 1))),
   );
   const lines = record.tokens.predicted.flatMap((token, step) => {
     const cells = layers.map((layer) => element('td', {}, cellOf(answer, layer, step, place, open)));

@@ -52,7 +52,8 @@ WHOLE_TEXTS = r"""() => {
   }
   for (const name of ['title', 'aria-label', 'placeholder'])
     for (const node of document.querySelectorAll(`[${name}]`))
-      if (!node.closest('iframe, .cm-editor, .hl-translation') && isShown(node) && isLeftOut(node.getAttribute(name)))
+      if (!node.closest('iframe, .cm-editor, .hl-translation') && isShown(node)
+          && isLeftOut(node.getAttribute(name)))
         found.push(`${name}: ${node.getAttribute(name)}`);
   return found;
 }"""

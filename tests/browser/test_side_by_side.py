@@ -14,8 +14,16 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import FAIL, number, open_panel, signed
-from tests.browser.test_panels_training import STEPS, answer_with, recorded, training, training_step
+from tests.browser.test_panels_training import (
+    SENTENCES,
+    STEPS,
+    answer_with,
+    recorded,
+    training,
+    training_step,
+)
 
+OF_TRAINING = f"“{SENTENCES[0]}” · training, step"
 pytestmark = pytest.mark.browser
 
 TEXT = "Der Hund schläft heute hier."
@@ -79,7 +87,7 @@ def test_nothing_is_there_until_it_is_asked_for(show: Show, asked: list) -> None
     for hidden in (".hl-beside-bar", ".hl-strip:nth-child(2)", ".hl-heads ~ .hl-heads"):
         expect(page.locator(hidden)).to_have_count(0)
     bar = open_bar(page)
-    expect(bar).to_contain_text("Choose what to show beside this translation")
+    expect(bar).to_contain_text("Choose a second view, B")
     assert [one["do"] for one in asked if one["do"] != "training"] == []
     bar.get_by_role("button", name="Close").click()
     expect(bar).to_have_count(0)
@@ -141,7 +149,7 @@ def test_each_side_is_named(page: Page) -> None:
 
 def test_sentences_with_little_in_common_stand_next_to_each_other(page: Page) -> None:
     beside_sentence(page, FAR)
-    expect(page.locator(".hl-beside-notice")).to_contain_text("too few tokens in common")
+    expect(page.locator(".hl-beside-notice")).to_contain_text("too few tokens")
     expect(second(page, "Matrix")).to_be_visible()
     expect(page.get_by_role("button", name="Difference")).to_be_disabled()
 
@@ -220,19 +228,21 @@ def test_two_steps_of_the_training(show: Show, monkeypatch: pytest.MonkeyPatch) 
     page = show(RESULT)
     open_bar(page)
     page.get_by_label("Another training step").select_option("10")
-    expect(first(page, "Tokens").locator(".hl-analysed")).to_contain_text(f"A · training, step {STEPS[-1]}")
-    expect(second(page, "Tokens").locator(".hl-analysed")).to_contain_text("B · training, step 10 ·")
+    expect(first(page, "Tokens").locator(".hl-analysed")).to_contain_text(f"A · {OF_TRAINING} {STEPS[-1]}")
+    expect(second(page, "Tokens").locator(".hl-analysed")).to_contain_text(f"B · {OF_TRAINING} 10 ·")
     choose_head(page, 2, 3)
     point(first(page, "Matrix"), 1, 0)
     difference = value(recorded(1000, 0), (2, 3), 1, 0) - value(recorded(10, 0), (2, 3), 1, 0)
     expect(first(page, "Matrix").locator(".hl-readout .hl-value")).to_contain_text(number(difference))
     page.get_by_label("Saved step of the training").fill("1")
-    expect(first(page, "Tokens").locator(".hl-analysed")).to_contain_text(f"A · training, step {STEPS[1]}")
+    expect(first(page, "Tokens").locator(".hl-analysed")).to_contain_text(f"A · {OF_TRAINING} {STEPS[1]}")
     open_panel(page, "Training").get_by_label("Sentence", exact=True).select_option("1")
     expect(second(page, "Tokens").locator(".hl-translation")).to_have_text("GUTEN TAG IHR ALLE")
     address = page.evaluate("location.hash")
     again = show(RESULT, address=address[1:])
-    expect(second(again, "Tokens").locator(".hl-analysed")).to_contain_text("B · training, step 10 ·")
+    expect(second(again, "Tokens").locator(".hl-analysed")).to_contain_text(
+        f"B · “{SENTENCES[1]}” · training, step 10 ·"
+    )
     assert again.evaluate("location.hash") == address
     again.get_by_role("button", name="Back to the model’s translation").click()
     expect(second(again, "Tokens")).to_have_count(0)
@@ -282,7 +292,7 @@ def test_two_models_of_different_sizes(whole: Page) -> None:
     assert names[-1] == "reverse"  # it reads another language
     models.select_option("large")
     expect(second(whole, "Tokens").locator(".hl-analysed")).to_have_text(
-        f"B · 12 layers, 16 heads · “{TEXT}”"
+        f"B · “{TEXT}” · 12 layers, 16 heads"
     )
     choose_head(whole, 2, 3)
     large = TRANSLATORS["large"].translate(TEXT)

@@ -125,7 +125,7 @@ def test_on_a_phone_the_help_lists_the_keys(show: Show):
     page = show(RESULT, width=380)
     expect(page.locator(".hl-hint").first).to_be_hidden()
     page.get_by_role("button", name="How to read this").click()
-    expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(13)
+    expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
     page.get_by_role("button", name="Close").click()
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("button", name="How to read this").click()

@@ -118,7 +118,8 @@ def _best_aligner(study: Study) -> Iterator[Finding]:
             "the row that reads a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag", **errors
         )
         predicts = Sentence(
-            "the row that predicts a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag", **errors
+            "the row that predicts a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag",
+            **errors,
         )
         taught = Sentence("was taught to align and aligns words best")
         how = taught if best.taught else Sentence("aligns words best")

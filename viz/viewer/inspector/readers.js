@@ -20,8 +20,8 @@ export function readersOf(store, record, { kind, row, column }, shown) {
     note(
       sayCount(
         ranked.length,
-        'Of all {count} head of {kind}, in this sentence.',
-        'Of all {count} heads of {kind}, in this sentence.',
+        'Of all {count} head of {kind}, in this sentence; other kinds have other cells.',
+        'Of all {count} heads of {kind}, in this sentence; other kinds have other cells.',
         { kind: kindName(kind) },
       ),
       place < 0 ? '' : ` ${say('The head on screen is number {number}.', { number: place + 1 })}`,

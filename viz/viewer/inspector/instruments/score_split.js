@@ -25,6 +25,7 @@ export function createScoreSplit(server) {
         ...smallMatrix({ label: say('Parts of the score'), rows: names(rows), columns: names(columns), values }),
         fact(say('score, the sum of all cells'), fixed(score)),
         element('h4', {}, say('The strongest pairs, query × key')),
+        note(say('Here each head counts by itself; above, the heads of a layer are one line.')),
         strongestPairs(queries, keys, matrix),
       ];
     },

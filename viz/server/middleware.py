@@ -10,6 +10,7 @@ import os
 import re
 import time
 import traceback
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
@@ -21,6 +22,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import UserError, quote_untrusted
+from viz.server.connections import client_address
 from viz.server.handlers import find_handler
 from viz.server.scheduler import Client, asking
 
@@ -92,7 +94,7 @@ class Workload:
     def __init__(self) -> None:
         self.running = 0
         self.stopping = False
-        self._unsent: dict[asyncio.Timeout, int] = {}  # bytes that clients have yet to read
+        self._unsent: dict[asyncio.Timeout, tuple[str, int]] = {}  # addresses, and bytes yet to be read
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -104,20 +106,30 @@ class Workload:
             self.running -= 1
 
     @asynccontextmanager
-    async def sending(self, size: int) -> AsyncIterator[None]:
-        """Count the bytes of a response. When there are too many, the oldest responses are broken off."""
+    async def sending(self, address: str, size: int) -> AsyncIterator[None]:
+        """Count the bytes of a response.
+
+        When there are too many, the oldest responses to the address that has most of them are broken off.
+        """
         try:
             async with asyncio.timeout(None) as limit:
-                self._unsent[limit] = size
-                while sum(self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
-                    oldest = next(iter(self._unsent))
-                    del self._unsent[oldest]
-                    oldest.reschedule(asyncio.get_running_loop().time())
+                self._unsent[limit] = address, size
+                while sum(size for _, size in self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
+                    self._break_off()
                 yield
         except TimeoutError as error:
             raise ClientDisconnect from error
         finally:
             self._unsent.pop(limit, None)
+
+    def _break_off(self) -> None:
+        totals: Counter[str] = Counter()
+        for address, size in self._unsent.values():
+            totals[address] += size
+        ((most, _),) = totals.most_common(1)
+        oldest = next(limit for limit, (address, _) in self._unsent.items() if address == most)
+        del self._unsent[oldest]
+        oldest.reschedule(asyncio.get_running_loop().time())
 
 
 class RequestFilter:
@@ -171,7 +183,7 @@ class RequestContext:
         self.route = _route(scope)
         self.is_work = self.route in WORK_ROUTES
         # uvicorn has put in the address that a trusted proxy has forwarded.
-        self.client = Client((scope.get("client") or ("",))[0], _session_in_query(scope))
+        self.client = Client(client_address((scope.get("client") or ("",))[0]), _session_in_query(scope))
         self._scope, self._receive, self._send = scope, receive, send
         self._workload, self._headers = workload, headers
         self._started = time.monotonic()
@@ -197,7 +209,9 @@ class RequestContext:
             await self._send(message)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        async with self._workload.sending(len(body)):  # in pieces: each waits until the last one is taken
+        async with self._workload.sending(
+            self.client.address, len(body)
+        ):  # in pieces: each waits until the last one is taken
             for start in range(0, len(body) or 1, PIECE):
                 last = start + PIECE >= len(body)
                 piece = {"body": body[start : start + PIECE], "more_body": more or not last}

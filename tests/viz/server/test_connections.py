@@ -108,6 +108,21 @@ def test_the_connection_that_is_idle_longest_makes_room(
     assert [bool(ask(each)) for each in opened] == [False, False, False, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"),
+        ("2001:db8:0:1::", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),  # IPv4, as a server sees it that listens on ::
+        ("", ""),
+    ],
+)
+def test_one_home_is_one_address(host: str, address: str):
+    assert connections.client_address(host) == address
+
+
 def test_a_flood_of_closed_connections_is_ten_lines_a_minute():
     limit = RateLimit()
     record = logging.makeLogRecord({"name": "headlight.connections", "msg": "A connection was closed: %s."})

@@ -44,10 +44,6 @@ PAGE_ROUTES = (
     "GET /gradio_api/app_id",
     "GET /gradio_api/info",
     "GET /gradio_api/openapi.json",
-    "GET /gradio_api/heartbeat/*",
-    "GET /gradio_api/queue/status",
-    "POST /gradio_api/cancel",
-    "POST /gradio_api/reset",
 )
 VIEWER_ROUTE = "POST /gradio_api/component_server"  # requests of the viewer
 WORK_ROUTES = (
@@ -69,6 +65,7 @@ def _regex(route: str) -> re.Pattern[str]:
 ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
 MAX_BODY = 1 << 17  # a sentence with every head and token named needs less than half
 MAX_DEPTH = 32
+MAX_REQUESTS = 300  # in progress for one address; fewer than the connections of a proxy in front of it
 MAX_UNSENT = 64 * 2**20  # bytes of responses that clients have yet to read
 PIECE = 1 << 16
 BODY_SECONDS = 20
@@ -83,6 +80,7 @@ POLICY = (
 )
 
 NOT_FOUND = "There is nothing here; the page is at /."
+TOO_MANY = "Too many requests from your address are in progress; try again in a moment."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 
 logger = logging.getLogger("headlight.requests")
@@ -94,6 +92,7 @@ class Workload:
     def __init__(self) -> None:
         self.running = 0
         self.stopping = False
+        self._addresses: Counter[str] = Counter()  # the requests in progress of each
         self._unsent: dict[asyncio.Timeout, tuple[str, int]] = {}  # addresses, and bytes yet to be read
 
     @contextmanager
@@ -104,6 +103,18 @@ class Workload:
             yield
         finally:
             self.running -= 1
+
+    @contextmanager
+    def admitted(self, address: str) -> Iterator[None]:
+        """Hold one of the requests that an address may have in progress. Raises HTTPException."""
+        if self._addresses[address] >= MAX_REQUESTS:
+            raise HTTPException(429, TOO_MANY)
+        self._addresses[address] += 1
+        try:
+            yield
+        finally:
+            self._addresses[address] -= 1
+            self._addresses += Counter()  # drops those without any
 
     @asynccontextmanager
     async def sending(self, address: str, size: int) -> AsyncIterator[None]:
@@ -147,11 +158,12 @@ class RequestFilter:
             return
         context = RequestContext(scope, receive, send, self.workload, self.headers)
         try:
-            await self._check(context)
-            asking.set(context.client)
-            with self.workload.counted() if context.is_work else nullcontext():
-                work = self.app(scope, context.receive, context.send)
-                await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
+            with self.workload.admitted(context.client.address):
+                await self._check(context)
+                asking.set(context.client)
+                with self.workload.counted() if context.is_work else nullcontext():
+                    work = self.app(scope, context.receive, context.send)
+                    await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
         except ClientDisconnect:
             pass
         except HTTPException as refusal:

@@ -152,9 +152,44 @@ def test_work_is_counted_while_it_runs():
         await answer(*asgi)
 
     ask([body(b"{}")], handle=handle, workload=workload)
-    ask([body(b"")], "/gradio_api/heartbeat/abc", handle, "GET", workload)  # open as long as its page
+    ask([body(b"")], "/", handle, "GET", workload)
     assert seen == [1, 0]
     assert workload.running == 0
+
+
+def test_an_address_has_only_so_many_requests_in_progress(monkeypatch: pytest.MonkeyPatch):
+    """Whatever the connections are that they come through: a proxy's visitors share its connections."""
+    monkeypatch.setattr(middleware, "MAX_REQUESTS", 2)
+    finish = asyncio.Event()
+
+    async def wait(scope: Any, receive: Any, send: Any) -> None:
+        await finish.wait()
+        await answer(scope, receive, send)
+
+    passing = RequestFilter(wait, Workload())
+
+    async def status(address: str) -> int:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": (address, 1)}
+
+        async def receive() -> Any:
+            return body(b"")
+
+        await passing(scope, receive, send)
+        return int(sent[0]["status"])
+
+    async def crowd() -> list[int]:
+        addresses = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.7"]
+        asked = [asyncio.create_task(status(address)) for address in addresses]
+        await asyncio.wait(asked, timeout=0.01)
+        finish.set()
+        return [*await asyncio.gather(*asked), await status("2001:db8::3")]
+
+    assert run(crowd()) == [200, 200, 429, 200, 200]
 
 
 # The log
@@ -269,6 +304,10 @@ def test_the_stream_of_an_unknown_session_is_no_error_of_ours(client: TestClient
         ("POST", "/gradio_api/vibe-edit"),
         ("POST", "/gradio_api/run-history/connect"),
         ("POST", "/login"),
+        ("GET", "/gradio_api/heartbeat/a"),  # a stream that would never end
+        ("GET", "/gradio_api/queue/status"),  # of Gradio's own queue, which has no work
+        ("POST", "/gradio_api/cancel"),
+        ("POST", "/gradio_api/reset"),
         ("GET", "/monitoring"),
         ("GET", "/monitoring/summary"),
         ("PUT", "/"),

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from model.errors import UserError, quote_untrusted
 from viz.server.connections import client_address
 from viz.server.handlers import find_handler
+from viz.server.logs import REQUESTS
 from viz.server.scheduler import Client, asking
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
@@ -83,7 +84,7 @@ NOT_FOUND = "There is nothing here; the page is at /."
 TOO_MANY = "Too many requests from your address are in progress; try again in a moment."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 
-logger = logging.getLogger("headlight.requests")
+logger = logging.getLogger(REQUESTS)
 
 
 class Workload:

@@ -27,7 +27,7 @@ from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
 from viz.server.handlers import HANDLERS
-from viz.server.handlers.training import BROKEN_TRAINING, MAX_POINTS, _curves
+from viz.server.handlers.training import BROKEN_TRAINING, MAX_CURVES, MAX_POINTS, _curves
 
 BACKEND = Backend({"tiny": TRANSLATOR})
 
@@ -394,3 +394,14 @@ def test_long_curves_are_thinned_and_read_once(tmp_path, monkeypatch):
     assert steps[-1] == 4999
     assert {later - earlier for earlier, later in pairwise(steps)} == {5}
     assert rows[100] in curves
+
+
+def test_a_log_of_countless_curves_is_cut(tmp_path):
+    """The log of a stranger's model may give each row a curve of its own."""
+    rows = [{"step": step, f"train/{step}": 1.0, "train/loss": 1.0} for step in range(5000)]
+    (tmp_path / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    curves, _ = _curves(tmp_path, 2)
+    names = {name for row in curves for name in row} - {"step"}
+    assert "train/loss" in names
+    assert len(names) == MAX_CURVES
+    assert len(curves) <= MAX_POINTS + MAX_CURVES

@@ -134,3 +134,20 @@ def test_a_client_that_takes_nothing_is_closed(
     while "does not read" not in caplog.text:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_the_start_does_not_wait_for_an_answer_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    """Gradio's launch asks its page, and ends with a traceback if the answer takes more than 3 s."""
+
+    def refuse(*_: object) -> None:
+        raise TimeoutError
+
+    service = app.create({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
+    with monkeypatch.context() as loaded:
+        loaded.setattr(socket.socket, "connect", refuse)
+        port = int(urlsplit(service.launch()).port or 0)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            assert ask(connection) == b"HTTP/1.1 200 OK"
+    finally:
+        service.stop()

@@ -240,3 +240,22 @@ def test_the_lock_has_every_pin_and_a_hash_for_each_package() -> None:
     pins = {re.match(r"[\w.-]+==[\w.+]+", package)[0].replace("_", "-") for package in locked}  # type: ignore[index]
     assert {pin.replace("_", "-") for pin in requirements("requirements.txt")} <= pins
     assert all("--hash=sha256:" in package for package in locked)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_installs_the_versions_of_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pip").touch()
+    versions = tmp_path / "locked-versions.txt"
+    command = ["make", f"VENV={tmp_path}"]
+    subprocess.run([*command, str(versions)], cwd=ROOT, check=True)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    wanted = [line.removesuffix(" \\") for line in lock.splitlines() if re.match("[A-Za-z0-9]", line)]
+    assert versions.read_text(encoding="utf-8").splitlines() == wanted
+
+    def installs(target: str) -> list[str]:
+        run = subprocess.run([*command, "-n", target], cwd=ROOT, check=True, capture_output=True, text=True)
+        return [line for line in run.stdout.splitlines() if " install " in line]
+
+    assert [f"--constraint {versions}" in line for line in installs("lint")] == [True, True]
+    assert [f"--constraint {versions}" in line for line in installs("lock")] == [False]  # it may contradict

@@ -31,6 +31,7 @@ from tests.visitor import ROOT, Server, Visitor, serving
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
 SHORT = "Der Hund schläft."
 COMPLETE = [183] * 255
+SETTLE_SECONDS = 12  # after the start: the kernels are loaded meanwhile, which takes memory
 NEIGHBOUR = "127.0.0.2"  # on Linux the whole of 127.0.0.0/8 is this machine
 
 
@@ -274,6 +275,7 @@ def attacked(root: Path = ROOT) -> Iterator[tuple[str, Figures]]:
     """Yield the figures of every attack on the release in this folder."""
     yield "D3 idle sockets, 64 files", idle_sockets(root)
     with serving(root=root) as server:
+        time.sleep(SETTLE_SECONDS)
         for name, attack in ATTACKS.items():
             yield name, asyncio.run(attack(server))  # type: ignore[arg-type]
 

@@ -115,7 +115,8 @@ class Workload:
             yield
         finally:
             self._addresses[address] -= 1
-            self._addresses += Counter()  # drops those without any
+            if not self._addresses[address]:
+                del self._addresses[address]
 
     @asynccontextmanager
     async def sending(self, address: str, size: int) -> AsyncIterator[None]:

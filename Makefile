@@ -5,6 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --disable-pip-version-check $(if $(CI),--quiet --progress-bar off)
 APP_INSTALLED := $(VENV)/.app-installed$(if $(LOCKED),-locked)
+LOCKED_VERSIONS := $(VENV)/locked-versions.txt
 TESTS_INSTALLED := $(VENV)/.tests-installed
 BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
 # The previous release, which benchmarks measure beside the present code.
@@ -18,7 +19,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="..." passes more arguments on; PYTHON_BIN=python3.12 chooses the Python for .venv.'
 
-app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860; LOCKED=1 installs the files of requirements.lock alone
+app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860; LOCKED=1 checks the hashes of requirements.lock
 	$(PYTHON) app.py $(ARGS)
 
 test: lint ## lint, types and all tests but the slow ones, with a real browser; ARGS="tests/viz" runs a part
@@ -75,7 +76,7 @@ load: $(TESTS_INSTALLED) ## a hundred people at the page for five minutes, then 
 attack: $(TESTS_INSTALLED) ## attack a server of its own on 127.0.0.1, and print what that does to others
 	OMP_NUM_THREADS=1 $(PYTHON) -m tests.benchmarks.attack --previous $(PREVIOUS) $(ARGS)
 
-lock: $(TESTS_INSTALLED) ## write requirements.lock: every package, with the hashes of its files for every machine
+lock: | $(VENV)/bin/uv ## write requirements.lock: every package, with the hashes of its files for every machine
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command "make lock" requirements.txt --output-file requirements.lock $(ARGS)
 
@@ -138,13 +139,21 @@ $(VENV)/bin/pip:
 	  "(on Debian and Ubuntu: apt-get install python3-venv), then run make again." >&2; exit 1; }
 	$(PYTHON_BIN) -m venv $(VENV)
 
-$(APP_INSTALLED): $(if $(LOCKED),requirements.lock,requirements.txt) | $(VENV)/bin/pip
+$(APP_INSTALLED): $(if $(LOCKED),requirements.lock,requirements.txt) $(LOCKED_VERSIONS)
 	@echo "Installing what Headlight needs into $(VENV); the first time takes some minutes."
-	@$(PIP_INSTALL) $(if $(LOCKED),--require-hashes) -r $<
+	@$(PIP_INSTALL) $(if $(LOCKED),--require-hashes,--constraint $(LOCKED_VERSIONS)) -r $<
 	@touch $@
 
-$(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED)
-	@$(PIP_INSTALL) -r tests/requirements.txt
+# Alone, because the other packages cannot be installed while a new pin contradicts the lock.
+$(VENV)/bin/uv: | $(VENV)/bin/pip
+	@$(PIP_INSTALL) "$$(grep '^uv==' tests/requirements.txt)"
+
+# The lock without its hashes, which a torch from another index does not have.
+$(LOCKED_VERSIONS): requirements.lock | $(VENV)/bin/pip
+	@sed -nE 's/^([A-Za-z0-9_.-]+==[^ ]+)( ;.*)? \\$$/\1\2/p' $< > $@
+
+$(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED) $(LOCKED_VERSIONS)
+	@$(PIP_INSTALL) --constraint $(LOCKED_VERSIONS) -r tests/requirements.txt
 	@touch $@
 
 $(BENCHMARKS_INSTALLED): tests/benchmarks/requirements.txt $(APP_INSTALLED)

@@ -187,13 +187,31 @@ def test_assets_are_small() -> None:
     assert size <= 48 * MEGABYTE
 
 
-def test_the_model_package_reads_files_only_through_its_checks() -> None:
+# What else reads files, with their own text: our own code and assets, and what the person who runs a command
+# names or has written. A stranger's model is not among it.
+READERS = {
+    "app.py": "assets",
+    "model/decoding/compilation.py": "its own code",
+    "model/files.py": "the checks",
+    "training/__main__.py": "assets",
+    "training/corpus/links.py": "a corpus",
+    "training/corpus/sources.py": "a corpus",
+    "training/evaluation/evaluate.py": "a test set",
+    "training/hardware.py": "the kernel's tables",
+    "training/run/card.py": "a run's card",
+    "training/run/directory.py": "a run",
+    "training/run/resume.py": "a run, with its checksum",
+    "viz/__main__.py": "assets and a corpus",
+    "viz/viewer/__init__.py": "its own code",
+}
+
+
+def test_files_of_models_are_read_only_through_the_checks() -> None:
     """A file of a stranger's model can be a pipe or a device; model/files.py refuses it unread."""
     reads = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|\bsafe_open\(|(?<!def )\bopen\(.*\"r")
-    found = [
-        relative(path) for path in (ROOT / "model").rglob("*.py") if reads.search(path.read_text("utf-8"))
-    ]
-    assert sorted(found) == ["model/decoding/compilation.py", "model/files.py"]  # it reads its own code
+    sources = [ROOT / "app.py", *(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))]
+    found = {relative(path) for path in sources if reads.search(path.read_text("utf-8"))}
+    assert found == READERS.keys()
 
 
 def test_no_pickles() -> None:
@@ -222,3 +240,22 @@ def test_the_lock_has_every_pin_and_a_hash_for_each_package() -> None:
     pins = {re.match(r"[\w.-]+==[\w.+]+", package)[0].replace("_", "-") for package in locked}  # type: ignore[index]
     assert {pin.replace("_", "-") for pin in requirements("requirements.txt")} <= pins
     assert all("--hash=sha256:" in package for package in locked)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_installs_the_versions_of_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pip").touch()
+    versions = tmp_path / "locked-versions.txt"
+    command = ["make", f"VENV={tmp_path}"]
+    subprocess.run([*command, str(versions)], cwd=ROOT, check=True)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    wanted = [line.removesuffix(" \\") for line in lock.splitlines() if re.match("[A-Za-z0-9]", line)]
+    assert versions.read_text(encoding="utf-8").splitlines() == wanted
+
+    def installs(target: str) -> list[str]:
+        run = subprocess.run([*command, "-n", target], cwd=ROOT, check=True, capture_output=True, text=True)
+        return [line for line in run.stdout.splitlines() if " install " in line]
+
+    assert [f"--constraint {versions}" in line for line in installs("lint")] == [True, True]
+    assert [f"--constraint {versions}" in line for line in installs("lock")] == [False]  # it may contradict

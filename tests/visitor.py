@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -57,6 +57,13 @@ class Visitor:
             yield connection.getresponse()
         finally:
             connection.close()
+
+    def headers(self, path: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers of the response to a GET with these headers, in lower case."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, 60)
+        with closing(connection):
+            connection.request("GET", path, headers=dict(headers))
+            return {name.lower(): text for name, text in connection.getresponse().getheaders()}
 
     def join(self, name: str, *data: object) -> None:
         """Queue the callback or endpoint of this name."""

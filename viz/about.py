@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,20 +13,23 @@ from model import Translator
 from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import Sentence, UserError
-from model.files import write_json
+from model.files import check_file, read_bytes, read_json, read_text, write_json
 from model.inputs import language
 from model.instruments import MAX_SAMPLE
 from model.languages import language_name
 from model.results import KINDS, Token
-from model.storage.checkpoint import CONFIG, JOINT, SOURCE, TARGET, WEIGHTS
+from model.storage.checkpoint import CONFIG, JOINT, MAX_WEIGHTS_BYTES, SOURCE, TARGET, WEIGHTS
+from model.storage.probes import MAX_BYTES as MAX_PROBES_BYTES
 from model.storage.probes import PROBES
+from model.storage.training_log import MAX_BYTES as MAX_LOG_BYTES
 from model.storage.training_log import METRICS
 from model.tokenizer import Tokenizer
 
 CARD = "README.md"
 Choices = list[tuple[str, str]]  # (value, text) each
 NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
-OF_TRAINING = (PROBES, METRICS)  # for the panel Training
+# The most bytes of each file of a model that the page without a server needs.
+LIMITS = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {PROBES: MAX_PROBES_BYTES, METRICS: MAX_LOG_BYTES}
 NO_TRAINING = Sentence("This model came without a record of its training.")
 NOT_TRAINED_HERE = Sentence(
     "This model was imported: this project did not train it and has no record of its training."
@@ -71,11 +73,27 @@ def page_values(
 
 
 def model_files(translator: Translator) -> list[Path]:
-    """Return the files of a model that the page without a server reads. Raises UserError if it has none."""
+    """Return the files of a model that the page without a server reads. Raises UserError if it has none.
+
+    What is too large, or not a file of the model's directory, is left out.
+    """
     directory = translator.directory
     if directory is None:
         raise UserError(f"The model {translator.name} was not read from files; save it first.")
-    return [path for name in (*NEEDED, *OF_TRAINING) if (path := directory / name).is_file()]
+    return [path for name in LIMITS if _is_readable(path := directory / name)]
+
+
+def read_model_file(path: Path) -> bytes:
+    """Return the content of one of the `model_files`. Raises UserError as `model.files.check_file` does."""
+    return read_bytes(path, LIMITS[path.name])
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        check_file(path, LIMITS[path.name])
+    except UserError:
+        return False
+    return True
 
 
 def _size(translator: Translator) -> int:
@@ -177,14 +195,18 @@ def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:
 
 
 def _read_table(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
+    return dict(read_json(path)) if path.exists() else {}
 
 
 def read_card(directory: Path | None) -> list[tuple[str, str]]:
     """Return the names and the values of the tables before the first section of a model's card."""
-    if directory is None or not (directory / CARD).is_file():
+    if directory is None:
         return []
-    head = (directory / CARD).read_text("utf-8", errors="replace").split("\n## ")[0]
+    try:
+        text = read_text(directory / CARD)
+    except UserError:
+        return []
+    head = text.split("\n## ")[0]
     return [(name, value[:LONGEST_CELL]) for name, value in _ROW.findall(head)[:MOST_ROWS] if name.strip()]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from model.files import read_bytes
 
 METRICS = "metrics.jsonl"
-MAX_BYTES = 64 << 20  # a run of 100,000 steps writes half a MB
+MAX_BYTES = 4 << 20  # a run of 100,000 steps writes half a MB
 
 Row = dict[str, int | float | str]
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 import signal
 import socket
 import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, suppress
+from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -26,14 +24,15 @@ import httpx
 import psutil
 import tyro
 
+from tests.benchmarks.hostile import ON_THEIR_OWN, Figures, foreign_site, missing_fields
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, Visitor, serving
 
 LONG = " ".join(["Der kleine Hund läuft mit einem großen Ball durch den tiefen Schnee,"] * 8)  # 104 tokens
 SHORT = "Der Hund schläft."
 COMPLETE = [183] * 255
+SETTLE_SECONDS = 12  # after the start: the kernels are loaded meanwhile, which takes memory
 NEIGHBOUR = "127.0.0.2"  # on Linux the whole of 127.0.0.0/8 is this machine
-Figures = dict[str, float]
 
 
 def client_of(server: Server) -> httpx.AsyncClient:
@@ -266,26 +265,23 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,
     "D5 a crowd with long questions": crowd,
+    "D11 a call without its fields": missing_fields,
+    "D12 a foreign site": foreign_site,
     "D9 stopped while questions wait": stop,
 }
 
 
-# What was attacked without a running server, by the names of its tests: D2, D6 to D8 and D10 to D12.
-OTHERS = "pipe or device or link or entry_that_is_too_long or long_run or flipped or thinned or same_folder"
-OTHERS += " or foreign or missing_fields or policy"
-
-
-def attacked(root: Path = ROOT) -> dict[str, Figures]:
-    """Return the figures of every attack on the release in this folder."""
-    found = {"D3 idle sockets, 64 files": idle_sockets(root)}
+def attacked(root: Path = ROOT) -> Iterator[tuple[str, Figures]]:
+    """Yield the figures of every attack on the release in this folder."""
+    yield "D3 idle sockets, 64 files", idle_sockets(root)
     with serving(root=root) as server:
+        time.sleep(SETTLE_SECONDS)
         for name, attack in ATTACKS.items():
-            found[name] = asyncio.run(attack(server))  # type: ignore[arg-type]
-    return found
+            yield name, asyncio.run(attack(server))  # type: ignore[arg-type]
 
 
 def main(previous: str = "") -> None:
-    """Run every attack and print its figures, then run the tests of the rest.
+    """Run every attack and print its figures.
 
     Args:
         previous: Commit of the previous release, which is attacked first.
@@ -293,14 +289,13 @@ def main(previous: str = "") -> None:
     before: dict[str, Figures] = {}
     with ExitStack() as stack:
         if previous and (folder := stack.enter_context(release(previous))) is not None:
-            before = attacked(folder)
-    for name, figures in attacked().items():
-        print(f"{name:50}" + f"{'before':>10}{'now':>10}" * bool(before))
+            before = dict(attacked(folder))
+    own = ((name, attack()) for name, attack in ON_THEIR_OWN.items())
+    for name, figures in chain(own, attacked()):
+        then = before.get(name, {})
+        print(f"{name:50}" + f"{'before':>10}{'now':>10}" * bool(then))
         for what, value in figures.items():
-            print(f"  {what:48}" + (f"{before[name][what]:10.1f}" if before else "") + f"{value:10.1f}")
-    command = ["-m", "pytest", "-q", "-k", OTHERS, "tests/model", "tests/training", "tests/viz"]
-    settings = os.environ | {"OMP_NUM_THREADS": "1"}
-    sys.exit(subprocess.run([sys.executable, *command], check=False, env=settings).returncode)
+            print(f"  {what:48}" + (f"{then[what]:10.1f}" if then else "") + f"{value:10.1f}", flush=True)
 
 
 if __name__ == "__main__":

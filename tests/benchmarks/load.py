@@ -30,7 +30,7 @@ import psutil
 import tyro
 from playwright.async_api import async_playwright
 
-from tests.benchmarks.attack import start_hostile_neighbour
+from tests.benchmarks.attack import NEIGHBOUR, start_hostile_neighbour
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
 
@@ -305,7 +305,7 @@ async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float
         await asyncio.sleep(1)
     waits = sorted(wait for person in everybody for each in person.waits.values() for wait in each)
     median, late = statistics.median(waits), waits[int(0.95 * (len(waits) - 1))]
-    print(f"{people} people beside a hostile neighbour, {seconds:.0f} s, {len(waits):,} answers")
+    print(f"{people} people beside a hostile client at {NEIGHBOUR}, {seconds:.0f} s, {len(waits):,} answers")
     fairness(everybody)
     print(f"wait: median {median:.2f} s, 95 % {late:.2f} s")
     await lives

@@ -102,7 +102,11 @@ class FakeTranslator(Translator):
         self.directory = None
         config = SimpleNamespace(n_parameters=9_400_000)
         about = info or ModelInfo(language, "en", title.partition(" · ")[0])
-        self.checkpoint = SimpleNamespace(info=about, model=SimpleNamespace(config=config))
+        self.checkpoint = SimpleNamespace(
+            info=about,
+            model=SimpleNamespace(config=config),
+            source_tokenizer=SimpleNamespace(encode=str.split),
+        )
         self.layers = layers
         self.heads = heads
 

@@ -11,7 +11,7 @@ import pytest
 from model.errors import UserError
 from model.storage.checkpoint import ModelInfo
 from tests.viz.questions import TRANSLATOR
-from viz.about import about_models, measure_range, write_range
+from viz.about import about_models, measure_range, model_files, write_range
 
 
 def model_in(directory: Path | None, **info: Any) -> Any:
@@ -42,3 +42,15 @@ def test_the_card_of_a_model_is_its_tables(tmp_path):
     )
     known = about_models({"x": model_in(tmp_path)}, tmp_path)
     assert known == {"x": {"card": [("size", "9 M"), ("data", "a, b")]}}
+
+
+def test_a_link_to_another_folder_is_not_published(tmp_path):
+    """Neither as the card nor in the page without a server, which contains the model's files."""
+    (tmp_path / "secret").write_text("| key | 1234 |\n")
+    directory = tmp_path / "model"
+    directory.mkdir()
+    (directory / "config.json").write_text("{}")
+    for name in ("README.md", "metrics.jsonl"):
+        (directory / name).symlink_to(tmp_path / "secret")
+    assert about_models({"x": model_in(directory)}, tmp_path) == {"x": {}}
+    assert [path.name for path in model_files(model_in(directory))] == ["config.json"]

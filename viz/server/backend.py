@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from model import Translator
 from model.errors import Sentence, UserError, quote_untrusted, said
 from viz.server import validation
-from viz.server.handlers import HANDLERS, estimate_seconds, find_handler
+from viz.server.handlers import CHEAPEST, HANDLERS, estimate_seconds, find_handler
 
 UNEXPECTED = Sentence(
     "This is an error of the server, and its log says more. The last result is kept; try again."
@@ -29,11 +29,14 @@ class Backend:
         self.translators = dict(translators)
 
     def estimate_seconds(self, request: object) -> float:
-        """Estimate the seconds of an unchecked request, in proportion to the weights of its model."""
+        """Estimate the seconds of an unchecked request, from the weights and the tokenizer of its model."""
         name = request.get("model") if isinstance(request, dict) else None
         translator = self.translators.get(name) if isinstance(name, str) else None
-        weights = translator.checkpoint.model.config.n_parameters if translator else 0
-        return estimate_seconds(request, max(1.0, weights / USUAL_WEIGHTS))
+        if translator is None:
+            return CHEAPEST  # it is refused
+        checkpoint = translator.checkpoint
+        slowness = max(1.0, checkpoint.model.config.n_parameters / USUAL_WEIGHTS)
+        return estimate_seconds(request, slowness, lambda text: len(checkpoint.source_tokenizer.encode(text)))
 
     def answer(self, request: object) -> dict[str, Any]:
         """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence, "said": ...}."""

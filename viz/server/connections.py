@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import resource
 import time
@@ -21,6 +22,19 @@ KEEP_ALIVE_SECONDS = 75
 STALL_SECONDS = 20  # in which a client takes nothing of what is being sent to it
 
 logger = logging.getLogger("headlight.connections")
+
+
+def client_address(host: str) -> str:
+    """Return the address that a client is counted by: of an IPv6 address, the /64 that one home has."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:  # a socket of the file system has none
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((int(address), 64), strict=False))
 
 
 def raise_file_limit() -> None:
@@ -52,7 +66,7 @@ class LimitedConnection(H11Protocol):
     @property
     def address(self) -> str:
         """The address of the client, or of the proxy in front of it."""
-        return self.client[0] if self.client else ""
+        return client_address(self.client[0]) if self.client else ""
 
     @property
     def is_idle(self) -> bool:

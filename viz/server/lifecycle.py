@@ -163,7 +163,7 @@ class _Server(uvicorn.Server):
         self.scheduler.close()
         await self._wait_for_requests(CLOSE_SECONDS)
         for connection in self.server_state.connections:
-            connection.transport.close()  # sends what is left; ends the heartbeats of open pages
+            connection.transport.close()  # sends what is left
         await super().shutdown(sockets)
 
     async def _wait_for_requests(self, seconds: float) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import time
 import traceback
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
@@ -21,7 +22,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import UserError, quote_untrusted
+from viz.server.connections import client_address
 from viz.server.handlers import find_handler
+from viz.server.logs import REQUESTS
 from viz.server.scheduler import Client, asking
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
@@ -42,10 +45,6 @@ PAGE_ROUTES = (
     "GET /gradio_api/app_id",
     "GET /gradio_api/info",
     "GET /gradio_api/openapi.json",
-    "GET /gradio_api/heartbeat/*",
-    "GET /gradio_api/queue/status",
-    "POST /gradio_api/cancel",
-    "POST /gradio_api/reset",
 )
 VIEWER_ROUTE = "POST /gradio_api/component_server"  # requests of the viewer
 WORK_ROUTES = (
@@ -67,6 +66,7 @@ def _regex(route: str) -> re.Pattern[str]:
 ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
 MAX_BODY = 1 << 17  # a sentence with every head and token named needs less than half
 MAX_DEPTH = 32
+MAX_REQUESTS = 300  # in progress for one address; fewer than the connections of a proxy in front of it
 MAX_UNSENT = 64 * 2**20  # bytes of responses that clients have yet to read
 PIECE = 1 << 16
 BODY_SECONDS = 20
@@ -81,9 +81,10 @@ POLICY = (
 )
 
 NOT_FOUND = "There is nothing here; the page is at /."
+TOO_MANY = "Too many requests from your address are in progress; try again in a moment."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 
-logger = logging.getLogger("headlight.requests")
+logger = logging.getLogger(REQUESTS)
 
 
 class Workload:
@@ -92,7 +93,8 @@ class Workload:
     def __init__(self) -> None:
         self.running = 0
         self.stopping = False
-        self._unsent: dict[asyncio.Timeout, int] = {}  # bytes that clients have yet to read
+        self._addresses: Counter[str] = Counter()  # the requests in progress of each
+        self._unsent: dict[asyncio.Timeout, tuple[str, int]] = {}  # addresses, and bytes yet to be read
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -103,21 +105,44 @@ class Workload:
         finally:
             self.running -= 1
 
+    @contextmanager
+    def admitted(self, address: str) -> Iterator[None]:
+        """Hold one of the requests that an address may have in progress. Raises HTTPException."""
+        if self._addresses[address] >= MAX_REQUESTS:
+            raise HTTPException(429, TOO_MANY)
+        self._addresses[address] += 1
+        try:
+            yield
+        finally:
+            self._addresses[address] -= 1
+            if not self._addresses[address]:
+                del self._addresses[address]
+
     @asynccontextmanager
-    async def sending(self, size: int) -> AsyncIterator[None]:
-        """Count the bytes of a response. When there are too many, the oldest responses are broken off."""
+    async def sending(self, address: str, size: int) -> AsyncIterator[None]:
+        """Count the bytes of a response.
+
+        When there are too many, the oldest responses to the address that has most of them are broken off.
+        """
         try:
             async with asyncio.timeout(None) as limit:
-                self._unsent[limit] = size
-                while sum(self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
-                    oldest = next(iter(self._unsent))
-                    del self._unsent[oldest]
-                    oldest.reschedule(asyncio.get_running_loop().time())
+                self._unsent[limit] = address, size
+                while sum(size for _, size in self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
+                    self._break_off()
                 yield
         except TimeoutError as error:
             raise ClientDisconnect from error
         finally:
             self._unsent.pop(limit, None)
+
+    def _break_off(self) -> None:
+        totals: Counter[str] = Counter()
+        for address, size in self._unsent.values():
+            totals[address] += size
+        ((most, _),) = totals.most_common(1)
+        oldest = next(limit for limit, (address, _) in self._unsent.items() if address == most)
+        del self._unsent[oldest]
+        oldest.reschedule(asyncio.get_running_loop().time())
 
 
 class RequestFilter:
@@ -135,11 +160,12 @@ class RequestFilter:
             return
         context = RequestContext(scope, receive, send, self.workload, self.headers)
         try:
-            await self._check(context)
-            asking.set(context.client)
-            with self.workload.counted() if context.is_work else nullcontext():
-                work = self.app(scope, context.receive, context.send)
-                await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
+            with self.workload.admitted(context.client.address):
+                await self._check(context)
+                asking.set(context.client)
+                with self.workload.counted() if context.is_work else nullcontext():
+                    work = self.app(scope, context.receive, context.send)
+                    await (_cancel_on_disconnect(work, receive) if context.route == VIEWER_ROUTE else work)
         except ClientDisconnect:
             pass
         except HTTPException as refusal:
@@ -171,7 +197,7 @@ class RequestContext:
         self.route = _route(scope)
         self.is_work = self.route in WORK_ROUTES
         # uvicorn has put in the address that a trusted proxy has forwarded.
-        self.client = Client((scope.get("client") or ("",))[0], _session_in_query(scope))
+        self.client = Client(client_address((scope.get("client") or ("",))[0]), _session_in_query(scope))
         self._scope, self._receive, self._send = scope, receive, send
         self._workload, self._headers = workload, headers
         self._started = time.monotonic()
@@ -197,7 +223,9 @@ class RequestContext:
             await self._send(message)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        async with self._workload.sending(len(body)):  # in pieces: each waits until the last one is taken
+        async with self._workload.sending(
+            self.client.address, len(body)
+        ):  # in pieces: each waits until the last one is taken
             for start in range(0, len(body) or 1, PIECE):
                 last = start + PIECE >= len(body)
                 piece = {"body": body[start : start + PIECE], "more_body": more or not last}

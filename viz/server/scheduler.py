@@ -119,7 +119,7 @@ class FairShares:
         return sorted(finished, key=finished.__getitem__)
 
     def serve(self, owner: Hashable, arrived: float, seconds: float, owners: int) -> None:
-        """Note that work begins, one of `owners` being served."""
+        """Charge seconds of work to one of `owners`."""
         self.served[owner] = max(arrived, self.served.get(owner, 0.0)) + seconds
         self.clock += seconds / owners
         if len(self.served) > 2 * owners + 100:
@@ -154,16 +154,30 @@ class WorkQueue:
         """Run the work in a thread in its turn. Raises RefusedError if the server is too busy or stopping."""
         if self.stopping:
             raise RefusedError(STOPPING)
-        turn = Turn(client, seconds, (self._addresses.clock, self._sessions.clock))
-        self.waiting[key] = turn
+        turn = self.waiting[key] = self._turn(client, seconds)
         self._refuse_excess()
         self._start_next()
         await turn.granted
+        began = time.monotonic()
         try:
             return await asyncio.get_running_loop().run_in_executor(self.workers, work)
         finally:
             del self.running[key]
+            longer = time.monotonic() - began - turn.seconds
+            self._charge(turn, max(0.0, longer))  # so that a low estimate gains nothing
             self._start_next()
+
+    def join(self, key: str, client: Client) -> None:
+        """Let waiting work take the turn of another client who asks for it too, if that comes earlier."""
+        first = self.waiting.get(key)
+        if first is None or first.client == client:
+            return
+        other = self.waiting["joining"] = self._turn(client, first.seconds)
+        order = self.order()
+        del self.waiting["joining"]
+        if order.index(other) < order.index(first):
+            first.client, first.arrived = client, other.arrived
+            self.waiting[key] = self.waiting.pop(key)  # after the other requests of that client
 
     def is_stuck(self) -> bool:
         """Whether a worker has not finished for so long that it never may."""
@@ -191,14 +205,20 @@ class WorkQueue:
         while self.waiting and len(self.running) < self.at_once:
             turn = self.order()[0]
             key = next(key for key, other in self.waiting.items() if other is turn)
-            clients = {other.client for other in self.waiting.values()}
-            here = sum(client.address == turn.client.address for client in clients)
-            addresses = len({client.address for client in clients})
-            self._addresses.serve(turn.client.address, turn.arrived[0], turn.seconds, addresses)
-            self._sessions.serve(turn.client, turn.arrived[1], turn.seconds, here)
+            self._charge(turn, turn.seconds)
             del self.waiting[key]
             self.running[key] = time.monotonic()
             turn.granted.set_result(None)
+
+    def _turn(self, client: Client, seconds: float) -> Turn:
+        return Turn(client, seconds, (self._addresses.clock, self._sessions.clock))
+
+    def _charge(self, turn: Turn, seconds: float) -> None:
+        clients = {turn.client, *(other.client for other in self.waiting.values())}
+        here = sum(client.address == turn.client.address for client in clients)
+        addresses = len({client.address for client in clients})
+        self._addresses.serve(turn.client.address, turn.arrived[0], seconds, addresses)
+        self._sessions.serve(turn.client, turn.arrived[1], seconds, here)
 
 
 class Scheduler:
@@ -227,17 +247,21 @@ class Scheduler:
         A client that disconnects or calls `cancel` does not cancel the work for others. Work without waiters
         is cancelled: in the queue at once, else when it next reports its progress.
         """
-        key, queue = key_of(request), self._queue_of(request)
+        key = key_of(request)
         cached = self.cache.get(key)
         if cached is not None:
             return cached
+        seconds = self.estimate(request)
+        queue = self.quick_queue if seconds <= QUICK_SECONDS else self.slow_queue
         self.waiters[key] += 1
         mine = asking.get(NOBODY), key
         try:
             response = None
             while response is None:  # again for work that was cancelled just before this client came
-                if key not in self.running:
-                    self.running[key] = asyncio.create_task(self._run(key, queue, request))
+                if key in self.running:
+                    queue.join(key, mine[0])
+                else:
+                    self.running[key] = asyncio.create_task(self._run(key, queue, seconds, request))
                 wait = self.waits[mine] = asyncio.shield(self.running[key])
                 response = await wait
             return response
@@ -266,9 +290,11 @@ class Scheduler:
 
         None if the request does not wait and has reported nothing.
         """
-        key, queue = key_of(request), self._queue_of(request)
-        turn = queue.waiting.get(key)
-        return queue.order().index(turn) + 1 if turn else self.progress.get(key)
+        key = key_of(request)
+        for queue in (self.quick_queue, self.slow_queue):
+            if turn := queue.waiting.get(key):
+                return queue.order().index(turn) + 1
+        return self.progress.get(key)
 
     def load(self) -> dict[str, int]:
         """Return how many pieces of work a worker has, and how many wait for one."""
@@ -295,10 +321,7 @@ class Scheduler:
         for task in self.running.values():
             task.cancel()
 
-    def _queue_of(self, request: object) -> WorkQueue:
-        return self.quick_queue if self.estimate(request) <= QUICK_SECONDS else self.slow_queue
-
-    async def _run(self, key: str, queue: WorkQueue, request: object) -> bytes | None:
+    async def _run(self, key: str, queue: WorkQueue, seconds: float, request: object) -> bytes | None:
         """Return the response, None if the work was cancelled."""
 
         def note(progress: str) -> None:
@@ -316,7 +339,7 @@ class Scheduler:
             return _encoded(answered), "answer" in answered
 
         try:
-            done = await queue.run(key, asking.get(NOBODY), self.estimate(request), work)
+            done = await queue.run(key, asking.get(NOBODY), seconds, work)
         finally:
             self.progress.pop(key, None)
             if self.running.get(key) is asyncio.current_task():  # else the same request was started again

@@ -23,6 +23,7 @@ from viz.about import (
     model_files,
     no_training,
     page_values,
+    read_model_file,
     target_choices,
 )
 from viz.payload import encode, to_json
@@ -158,7 +159,7 @@ def identity_of(translator: Translator) -> dict[str, Any]:
 
 def _files(translator: Translator) -> dict[str, Any]:
     """The size and the checksum of each file, and the size of all that a translation needs."""
-    files = {path.name: path.read_bytes() for path in model_files(translator)}
+    files = {path.name: read_model_file(path) for path in model_files(translator)}
     return {
         "files": {
             name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -169,7 +170,7 @@ def _files(translator: Translator) -> dict[str, Any]:
 
 
 def _contents(translator: Translator) -> dict[str, str]:
-    return {path.name: base64.b64encode(path.read_bytes()).decode() for path in model_files(translator)}
+    return {path.name: base64.b64encode(read_model_file(path)).decode() for path in model_files(translator)}
 
 
 def _first_example(translator: Translator, text: str) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:
 def _copy(translator: Translator, folder: Path, stored: Mapping[str, Any] | None) -> None:
     folder.mkdir(parents=True)
     for path in model_files(translator):
-        shutil.copy(path, folder)
+        (folder / path.name).write_bytes(read_model_file(path))
     if stored is not None:
         (folder / "stored.json").write_text(to_json(stored), "utf-8")
 

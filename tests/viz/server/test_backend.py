@@ -8,7 +8,6 @@ import math
 import os
 import shutil
 import zlib
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,14 +19,14 @@ from model.analysis.attribution import rollout
 from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES
-from model.storage.training_log import METRICS, TrainingLog
+from model.storage.training_log import METRICS
 from model.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
 from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
 from viz.server.handlers import HANDLERS
-from viz.server.handlers.training import BROKEN_TRAINING, MAX_POINTS, _curves
+from viz.server.handlers.training import BROKEN_TRAINING
 
 BACKEND = Backend({"tiny": TRANSLATOR})
 
@@ -380,17 +379,3 @@ def test_a_refusal_names_the_field_and_what_it_must_be(do, name, value, wanted):
 
 def test_half_a_surrogate_pair_is_not_refused():
     assert ask("translate", text=f"{TEXT} \ud800", prefix=[])["source_text"] == f"{TEXT} ?"
-
-
-def test_long_curves_are_thinned_and_read_once(tmp_path, monkeypatch):
-    rows = [{"step": step, "train/loss": 1.0} for step in range(5000)]
-    rows[100:100] = [{"step": 50, "validation/bleu": 30.0}]
-    (tmp_path / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    curves, notice = _curves(tmp_path, 1)
-    monkeypatch.setattr(TrainingLog, "load", lambda _: pytest.fail("the log was read again"))
-    assert _curves(tmp_path, 1) == (curves, notice)
-    steps = [row["step"] for row in curves if "train/loss" in row]
-    assert 500 <= len(steps) <= MAX_POINTS
-    assert steps[-1] == 4999
-    assert {later - earlier for earlier, later in pairwise(steps)} == {5}
-    assert rows[100] in curves

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ import pytest
 import app
 from tests.viz.fakes import FakeTranslator
 from viz.server import connections
-from viz.server.logs import MAX_PER_MINUTE, RateLimit
 
 HALF = b"HEAD /healthz HTTP/1.1\r\nHost: headlight\r\n"
 Connect = Callable[[], socket.socket]
@@ -108,10 +106,19 @@ def test_the_connection_that_is_idle_longest_makes_room(
     assert [bool(ask(each)) for each in opened] == [False, False, False, True, True, True]
 
 
-def test_a_flood_of_closed_connections_is_ten_lines_a_minute():
-    limit = RateLimit()
-    record = logging.makeLogRecord({"name": "headlight.connections", "msg": "A connection was closed: %s."})
-    assert sum(bool(limit.filter(record)) for _ in range(1000)) == MAX_PER_MINUTE
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"),
+        ("2001:db8:0:1::", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),  # IPv4, as a server sees it that listens on ::
+        ("", ""),
+    ],
+)
+def test_one_home_is_one_address(host: str, address: str):
+    assert connections.client_address(host) == address
 
 
 def test_a_client_that_takes_nothing_is_closed(
@@ -127,3 +134,20 @@ def test_a_client_that_takes_nothing_is_closed(
     while "does not read" not in caplog.text:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_the_start_does_not_wait_for_an_answer_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    """Gradio's launch asks its page, and ends with a traceback if the answer takes more than 3 s."""
+
+    def refuse(*_: object) -> None:
+        raise TimeoutError
+
+    service = app.create({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)})
+    with monkeypatch.context() as loaded:
+        loaded.setattr(socket.socket, "connect", refuse)
+        port = int(urlsplit(service.launch()).port or 0)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            assert ask(connection) == b"HTTP/1.1 200 OK"
+    finally:
+        service.stop()

@@ -4,41 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from model.translator import Translator
+from tests.visitor import ROOT
 from tests.viz.loop import run
 from tests.viz.questions import COMMON, GOOD, TRANSLATOR
 from tests.viz.server.test_scheduler import Work, ask, quick, until
+from viz.server import scheduler
 from viz.server.backend import Backend
 from viz.server.handlers import HANDLERS, estimate_seconds
+from viz.server.handlers.registry import COUNTED
 from viz.server.middleware import MAX_BODY
-from viz.server.scheduler import MAX_WAITING, Client, Scheduler, WorkQueue, asking
+from viz.server.scheduler import MAX_WAITING, QUICK_SECONDS, Client, Scheduler, WorkQueue, asking
 from viz.server.validation import MAX_CHARACTERS, MAX_LISTED, MAX_SENTENCES
 
 
-async def order_of(requests: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
-    """The order in which one worker answers requests, each with its address and session, that wait for it."""
+async def order_of(requests: list[tuple[str, str, dict[str, Any]]], joined: int = 0) -> list[str]:
+    """The order in which one worker answers requests, each with its address and session, that wait for it.
+
+    `joined` requests equal others before them.
+    """
     work = Work()
-    scheduler = Scheduler(work)
-    scheduler.quick_queue.at_once = 1
+    shared = Scheduler(work)
+    shared.quick_queue.at_once = 1
     work.allowed.clear()
-    tasks = [asyncio.create_task(ask(scheduler, quick("first")))]
+    tasks = [asyncio.create_task(ask(shared, quick("first")))]
     await until(lambda: work.asked)
     for address, session, request in requests:
         client = contextvars.copy_context()
         client.run(asking.set, Client(address, session))
-        tasks.append(asyncio.create_task(ask(scheduler, request), context=client))
+        tasks.append(asyncio.create_task(ask(shared, request), context=client))
         await asyncio.sleep(0)
-    waiting = scheduler.quick_queue.waiting
-    await until(lambda: len(waiting) == len(requests))
+    waiting = shared.quick_queue.waiting
+    await until(lambda: len(waiting) == len(requests) - joined)
     work.allowed.set()
     await asyncio.gather(*tasks)
     return work.asked[1:]
 
 
 LONGER, SHORT = "l" * 150, "s" * 8
+FLOOD = [("flood", "one", quick(f"f{n}")) for n in range(6)]
 
 
 def test_a_short_request_comes_before_a_crowd_of_long_ones():
@@ -91,20 +100,75 @@ def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
     assert 3 < done.index("long") < 50
 
 
+def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypatch: pytest.MonkeyPatch):
+    """Two clients whose work takes a second; one of them made it look like a tenth."""
+    now = [0.0]
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    queue, done = WorkQueue(1, 1), []
+
+    async def one(address: str, estimated: float, number: int) -> None:
+        def work() -> tuple[bytes, bool]:
+            now[0] += 1
+            return b"", True
+
+        await queue.run(f"{address}{number}", Client(address), estimated, work)
+        done.append(address)
+
+    async def crowd() -> None:
+        both = [("cheat", 0.1), ("honest", 1.0)]
+        await asyncio.gather(*(one(*client, number) for client in both for number in range(6)))
+
+    run(crowd())
+    assert abs(done[:8].count("cheat") - done[:8].count("honest")) <= 2
+
+
+def test_a_joining_client_does_not_wait_for_the_turn_of_the_first():
+    """The flood has asked first for what the person asks too; the person's turn comes earlier."""
+    other = ("other", "one", quick("o0"))
+    asked = run(order_of([*FLOOD, other, ("person", "p", quick("f5"))], joined=1))
+    assert asked.index("f5") <= 2
+
+
+def test_a_joining_client_does_not_make_the_first_wait():
+    asked = run(order_of([("person", "p", quick("p0")), *FLOOD, ("flood", "one", quick("p0"))], joined=1))
+    assert asked.index("p0") <= 1
+
+
 # What a request may cost
 
 
-LONGEST = "w" * MAX_CHARACTERS
-
-
+@pytest.mark.parametrize("characters", [MAX_LISTED, MAX_CHARACTERS])
 @pytest.mark.parametrize("do", sorted(HANDLERS))
-def test_no_request_alone_costs_more_than_may_wait(do: str):
-    """Else it would be refused although nobody else asks."""
-    numbers, texts = [1] * MAX_BODY, [LONGEST] * MAX_SENTENCES
-    worst = dict.fromkeys(("text", "other"), LONGEST) | dict.fromkeys(("ids", "prefix"), numbers)
+def test_no_request_alone_costs_more_than_may_wait(do: str, characters: int):
+    """Else it would be refused although nobody else asks. Each character is a token."""
+    longest, numbers = "w" * characters, [1] * MAX_BODY
+    texts = ["w" * (characters // MAX_SENTENCES)] * MAX_SENTENCES
+    worst = dict.fromkeys(("text", "other"), longest) | dict.fromkeys(("ids", "prefix"), numbers)
     worst |= dict.fromkeys(("sentences", "sample"), texts) | {"beam_size": 10**9}
     fields = {name: value for name, value in worst.items() if name in HANDLERS[do].request.model_fields}
     assert 0 < estimate_seconds({"do": do, **fields}) <= MAX_WAITING
+
+
+def test_tokens_are_counted_as_the_model_reads_them():
+    """A sentence of rare letters has many more than one that a person would write."""
+    backend = Backend({"de-en": Translator.load(ROOT / "assets" / "models" / "de-en")})
+    rare = {"do": "translate", "model": "de-en", "text": "qxzj" * 30, "beam_size": 8}
+    usual = rare | {"text": "Der kleine Hund läuft mit seinem Ball durch den Schnee. " * 2}
+    assert backend.estimate_seconds(rare) > QUICK_SECONDS > backend.estimate_seconds(usual)
+
+
+def test_few_tokens_are_counted_however_long_a_text_is():
+    """Counting is work too, and it is done before anything has been checked, next to the event loop."""
+    counted: list[str] = []
+
+    def count(text: str) -> float:
+        counted.append(text)
+        return len(text)
+
+    texts = ["qxzj"] * (MAX_BODY // 8)
+    seconds = estimate_seconds({"do": "examples", "text": "q" * MAX_BODY, "sentences": texts}, 1.0, count)
+    assert sum(map(len, counted)) <= 2 * COUNTED
+    assert seconds > QUICK_SECONDS
 
 
 def test_work_of_a_slow_model_is_done_when_nobody_else_asks():

@@ -21,6 +21,7 @@ from viz.__main__ import trained
 from viz.about import NOT_TRAINED_HERE, about_models, examples_of_models, page_values, target_choices
 from viz.payload import decode, encode
 from viz.server.backend import Backend
+from viz.server.handlers import CHEAPEST
 from viz.static.site import portable
 
 NAME, TEXT, CODE, OTHER = "opus-mt-de-ROMANCE", "Der kleine Hund läuft.", ">>fra<<", ">>ita<<"
@@ -144,7 +145,7 @@ def test_work_for_a_larger_model_counts_more(backend: Backend, imported: Transla
     before = backend.estimate_seconds(request)
     monkeypatch.setattr("viz.server.backend.USUAL_WEIGHTS", imported.checkpoint.model.config.n_parameters / 8)
     assert backend.estimate_seconds(request) == pytest.approx(8 * before)
-    assert backend.estimate_seconds(request | {"model": []}) == before
+    assert backend.estimate_seconds(request | {"model": []}) == CHEAPEST  # it is refused
 
 
 # What the page says about it

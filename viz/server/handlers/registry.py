@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from viz.server.validation import MAX_LISTED, Request
 
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 400
+COUNTED = 512  # characters whose tokens are counted, which takes up to a millisecond
 
 Work = Callable[[Translator, Any], dict[str, Any]]
 
@@ -49,25 +50,34 @@ def find_handler(request: object) -> Handler | None:
     return HANDLERS.get(name) if isinstance(name, str) else None
 
 
-def estimate_seconds(request: object, slowness: float = 1.0) -> float:
+def usual_tokens(text: str) -> float:
+    """Guess the tokens of a text whose tokenizer is unknown."""
+    return len(text) / 4
+
+
+def estimate_seconds(
+    request: object, slowness: float = 1.0, count_tokens: Callable[[str], float] = usual_tokens
+) -> float:
     """Estimate from an unchecked request how long its answer takes on one core.
 
-    The model de-en translates about 400 tokens a second; a token has four characters or more. A list of
-    sentences takes twice as long as their translations, whatever is measured in them. `slowness` is how many
-    times as long the request's model takes.
+    The model de-en translates about 400 tokens a second. A list of sentences takes twice as long as their
+    translations, whatever is measured in them. `slowness` is how many times as long the request's model
+    takes; `count_tokens` counts with its tokenizer, but not more than the beginning of a long text.
     """
     found = find_handler(request)
     if found is None or not isinstance(request, dict):
         return CHEAPEST
+
+    def tokens_of(texts: Iterable[object]) -> float:
+        text = " ".join(each for each in texts if isinstance(each, str))
+        return count_tokens(text[:COUNTED]) * max(1.0, len(text) / COUNTED)
+
     target, beam = request.get("ids", request.get("prefix")), request.get("beam_size")
-    tokens = found.cost * _tokens(request.get("text"), request.get("other"))
-    tokens += found.cost * min(len(target), MAX_TARGET_TOKENS) / 2 if isinstance(target, list) else 0
+    tokens = sum(min(tokens_of([request.get(name)]), MAX_TOKENS) for name in ("text", "other"))
+    tokens += min(len(target), MAX_TARGET_TOKENS) / 2 if isinstance(target, list) else 0
+    tokens *= found.cost
     for name in ("sentences", "sample"):
         listed = request.get(name)
-        tokens += 2 * min(_tokens(*listed), MAX_LISTED / 4) if isinstance(listed, list) else 0
+        tokens += 2 * min(tokens_of(listed), MAX_LISTED / 4) if isinstance(listed, list) else 0
     beams = min(beam, PAGE_MAX_BEAM) if isinstance(beam, int) else 1
     return max(CHEAPEST, slowness * tokens * (3 + beams) / 4 / TOKENS_PER_SECOND)
-
-
-def _tokens(*texts: object) -> float:
-    return sum(min(len(text) / 4, MAX_TOKENS) for text in texts if isinstance(text, str))

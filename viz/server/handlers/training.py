@@ -22,6 +22,8 @@ BROKEN_TRAINING = Sentence(
     "The record of this model's training cannot be read; copy its probes.safetensors again."
 )
 MAX_POINTS = 1000  # of a curve, which has fewer pixels
+MAX_CURVES = 50  # a training of this project writes 14
+STEP = "step"
 
 logger = logging.getLogger("headlight")
 
@@ -65,15 +67,19 @@ def _skipped(count: int) -> Sentence:
 
 
 def _thinned(rows: Sequence[Row]) -> list[Row]:
-    """At most `MAX_POINTS` rows of each curve, evenly spread, the last one included."""
-    curves: dict[frozenset[str], list[int]] = {}  # rows with the same names belong to the same curves
+    """The first `MAX_CURVES` curves, with `MAX_POINTS` of each, evenly spread, the last one included."""
+    curves: dict[str, list[int]] = {}  # the rows that have a value of each
     for place, row in enumerate(rows):
-        curves.setdefault(frozenset(row), []).append(place)
+        for name in row:
+            if name != STEP and (name in curves or len(curves) < MAX_CURVES):
+                curves.setdefault(name, []).append(place)
     kept: set[int] = set()
     for places in curves.values():
         step = -(-len(places) // MAX_POINTS)
         kept.update(places[::-step])
-    return [rows[place] for place in sorted(kept)]
+    known = {STEP, *curves}
+    chosen = (rows[place] for place in sorted(kept))
+    return [{name: value for name, value in row.items() if name in known} for row in chosen]
 
 
 @handler("training_step", TrainingStepRequest, cost=0.2, is_cached=False)

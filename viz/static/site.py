@@ -25,6 +25,7 @@ from viz.about import (
     page_values,
     target_choices,
 )
+from viz.export import checksum
 from viz.payload import encode, to_json
 from viz.static.document import document, engine, viewer
 from viz.static.settings import settings
@@ -66,13 +67,14 @@ def write_site(
         (folder / "headlight.html").write_text(page, "utf-8")
         return
     first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
-    (folder / "index.html").write_text(document(site, first, single=False), "utf-8")
-    (folder / "viewer.deflate").write_bytes(_deflated(viewer()))
-    (folder / "engine.js").write_text(engine(), "utf-8")
-    shutil.copy(VIEWER / "offline.js", folder)
+    parts = _parts()
+    checksums = {name: checksum(content) for name, content in parts.items()}
+    page = document(site | {"parts": checksums}, first, single=False)
+    (folder / "index.html").write_text(page, "utf-8")
     (folder / "locales").mkdir()
-    for code, texts in catalogues().items():  # compressed, because the first picture waits for one
-        (folder / "locales" / f"{code}.deflate").write_bytes(_deflated(to_json(texts)))
+    for name, content in parts.items():
+        (folder / name).write_bytes(content)
+    shutil.copy(VIEWER / "offline.js", folder)
     (folder / "README.md").write_text(CARD, "utf-8")
     for translator in translators:
         _copy(translator, folder / "models" / translator.name, stored.get(translator.name))
@@ -121,6 +123,15 @@ def _inside(
 def _texts(languages: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The catalogues that the document holds, by the ids of their elements."""
     return {f"texts-{code}": catalogues()[code] for code in languages}
+
+
+def _parts() -> dict[str, bytes]:
+    """The files that the document fetches; those that the first picture waits for are compressed."""
+    return {
+        "viewer.deflate": _deflated(viewer()),
+        "engine.js": engine().encode(),
+        **{f"locales/{code}.deflate": _deflated(to_json(texts)) for code, texts in catalogues().items()},
+    }
 
 
 def _deflated(text: str) -> bytes:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from model import Translator
+import app
+from model import Translator, list_models
 from model.errors import UserError
 from model.storage.checkpoint import save
 from tests.model.helpers import tiny_checkpoint
@@ -194,6 +195,19 @@ def test_a_page_is_written_apart_from_the_models(translator, assets, tmp_path, m
     with pytest.raises(SystemExit, match=r"overlaps .*models, which has models; name another folder"):
         command.main()
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_the_page_of_all_models_keeps_its_weight(tmp_path):
+    """What the first picture waits for, and all of it with de-en, before the training record is opened."""
+    folder = tmp_path / "dist"
+    write_site([Translator.load(path) for path in list_models(app.MODELS)], folder, app.ASSETS)
+    size = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*.*")}
+    language = max(each for name, each in size.items() if name.startswith("locales/"))
+    first_picture = size["index.html"] + size["viewer.deflate"] + language
+    model = [f"models/de-en/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")]
+    assert '"first":"de-en"' in (folder / "index.html").read_text("utf-8")
+    assert first_picture < 400_000
+    assert first_picture + sum(size[name] for name in ("engine.js", "offline.js", *model)) < 11_000_000
 
 
 def test_a_model_without_files_is_refused(translator, assets, tmp_path):

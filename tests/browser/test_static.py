@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -291,6 +291,38 @@ def test_a_failed_download_is_one_sentence_with_another_try(visitor, address, fo
     page.get_by_role("button", name="Try again").click()
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
+    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+# What the Worker says, without its answers; a press on Cancel as soon as there is progress.
+LISTEN = """window.said = [];
+window.Worker = class extends Worker {
+  constructor(address) {
+    super(address);
+    this.addEventListener('message', ({ data: { id, progress, error, answer } }) => {
+      window.said.push({ id, progress, error, isAnswer: answer !== undefined });
+      const buttons = progress ? document.querySelectorAll('main button') : [];
+      for (const button of buttons) if (button.textContent === 'Cancel') button.click();
+    });
+  }
+};"""
+
+
+def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, address, models):
+    long = " ".join([SENTENCE] * 5)
+    page = visitor.page()
+    page.add_init_script(LISTEN)
+    page.goto(f"{address}#{urlencode({'model': 'de-en', 'text': long})}")
+    expect_translation(page, models["de-en"].translate(long).text)
+    page.get_by_role("tab", name="What if").click()
+    page.get_by_role("button", name="Try all 96 heads").click()
+    page.wait_for_function("() => said.some(({ error }) => error === 'Cancelled.')")
+    submit(page, WORD)
+    expect_translation(page, models["de-en"].translate(WORD).text)
+    heads = page.evaluate("said.filter(({ id }) => id === said.find(({ progress }) => progress).id)")
+    assert len(heads) < 96
+    assert not any(each["isAnswer"] for each in heads)
+    expect(page.get_by_text("Colour of a mark")).to_be_hidden()
     expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
 

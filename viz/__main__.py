@@ -18,7 +18,7 @@ from model.storage.checkpoint import find_model, list_models
 from viz import export as exporter
 from viz.about import is_imported, measure_range, write_range
 from viz.payload import encode
-from viz.static.site import portable, write_site
+from viz.static.site import check_apart, portable, write_site
 from viz.study.page import PAGE, write_captions, write_page
 
 
@@ -106,7 +106,7 @@ def static(
 
     Args:
         names: models of the models folder; all of them by default.
-        output: the folder to write; a former page in it is replaced.
+        output: the folder to write; a former page in it is replaced, and nothing else.
         models: the folder that holds the model directories.
         assets: the folder of examples, captions and studies.
         single: write one file that also works without a web server.
@@ -114,6 +114,7 @@ def static(
     found = [find_model(name, models) for name in names] if names else list_models(models)
     if not found:
         raise UserError(f"There is no model in {models}; train one or name another folder.")
+    check_apart(output, models)
     write_site([Translator.load(path) for path in found], output, assets, single=single)
     for path in sorted(path for path in output.rglob("*") if path.is_file()):
         print(f"{path}: {path.stat().st_size / 1000:,.0f} kB")

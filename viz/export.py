@@ -103,7 +103,12 @@ def document(
 
 def element_hash(content: str) -> str:
     """Return the hash of an element's content, as a content security policy writes it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    return f"'{checksum(content.encode())}'"
+
+
+def checksum(content: bytes) -> str:
+    """Return the hash of a file, as the browser compares it with what it fetched."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}"
 
 
 def write(payload: Mapping[str, Any], path: Path) -> None:

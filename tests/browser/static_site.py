@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import SHUT_RDWR, socket
 from threading import Thread
 from typing import Any, Literal
 
@@ -30,11 +31,42 @@ class QuietHandler(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
+class CachedHandler(QuietHandler):
+    """Lets browsers keep every file but the document for ten minutes, as many hosts do."""
+
+    def end_headers(self) -> None:
+        """Write the header for the browser's cache."""
+        self.send_header("Cache-Control", "no-cache" if self.path[:2] in ("/", "/?") else "max-age=600")
+        super().end_headers()
+
+
+class Server(ThreadingHTTPServer):
+    """Also closes the connections that browsers keep open, on which it would go on answering."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: Callable[..., QuietHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.connections: list[socket] = []
+
+    def get_request(self) -> tuple[socket, Any]:
+        """Take a connection and remember it."""
+        connection, client = super().get_request()
+        self.connections.append(connection)
+        return connection, client
+
+    def server_close(self) -> None:
+        """Close the server and its connections."""
+        super().server_close()
+        for connection in self.connections:
+            with suppress(OSError):  # the browser has closed it
+                connection.shutdown(SHUT_RDWR)
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path, handler: type[QuietHandler] = QuietHandler) -> Iterator[str]:
     """Serve a folder and yield its address; afterwards nothing answers there."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=folder))
-    server.daemon_threads = True
+    server = Server(partial(handler, directory=folder))
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -87,6 +119,21 @@ ASK = """async (requests) => {
 def await_viewer(page: Page) -> None:
     """Wait for the viewer, which the page fetches."""
     page.wait_for_function("() => typeof Headlight !== 'undefined' && Headlight.viewer")
+
+
+KEPT = """async () => {
+  for (let tries = 0; tries < 300; tries += 1) {
+    const kept = await (await caches.match(new URL('./', location)))?.text();
+    if (kept?.includes(document.getElementById('site').textContent)) return;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error('The browser did not keep this page.');
+}"""
+
+
+def await_kept(page: Page) -> None:
+    """Wait until the service worker has kept this page for later visits."""
+    page.evaluate(KEPT)
 
 
 def ask_page(page: Page, requests: list[dict[str, Any]]) -> list[Any]:

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import app
 from model import Translator
-from tests.browser.static_site import Visitor, expect_translation, served, submit, translators, write
+from tests.browser.static_site import (
+    CachedHandler,
+    Visitor,
+    ask_page,
+    await_kept,
+    await_viewer,
+    expect_translation,
+    served,
+    submit,
+    translators,
+    write,
+)
+from viz.export import checksum
 from viz.payload import encode
+from viz.static import document, site
+from viz.static.document import engine, viewer
 from viz.static.site import portable
 from viz.viewer import catalogues
 
 pytestmark = pytest.mark.browser
 
 FIRST_PICTURE = 400_000  # bytes
-ENGINE = "**/engine.js"
+ENGINE = "**/engine.js*"
+NOTHING = "There is nothing to translate; type a sentence."
 WEIGHTS = "**/reverse/model.safetensors*"
 WORD, SENTENCE = "headlight", "Der alte Mann kauft morgen einen neuen Hut."
 BROKEN = {
@@ -87,20 +104,22 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     expect(own).to_have_text(models["reverse"].translate(same).text)
 
 
-def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, models):
+def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, folder):
     arrived: dict[str, int] = {}
     page = visitor.page(locale="de-CH")
     page.on("response", lambda one: arrived.update({one.url: int(one.headers.get("content-length", 0))}))
     page.goto(address)
     expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
     later = ("models/", "engine.js", "offline.js", "blob:")
+    content = (folder / "locales" / "de.deflate").read_bytes()
     first = {url: size for url, size in arrived.items() if not any(part in url for part in later)}
-    assert [url.rsplit("/", 1)[1] for url in first if "locales" in url] == ["de.deflate"]
+    assert [url.split("/locales/")[1] for url in first if "locales" in url] == [
+        f"de.deflate?{quote(checksum(content), safe='')}"
+    ]
     assert 0 < sum(first.values()) < FIRST_PICTURE
     page.get_by_label("Satz", exact=True).fill(" ")
     page.get_by_role("button", name="Übersetzen").click()
-    nothing = catalogues()["de"]["There is nothing to translate; type a sentence."]
-    expect(page.get_by_role("alert").locator("span")).to_have_text(nothing)
+    expect(page.get_by_role("alert").locator("span")).to_have_text(catalogues()["de"][NOTHING])
     page.get_by_label("Sprache", exact=True).select_option("it")
     expect(page.get_by_role("tab", name="Testa")).to_be_visible()
 
@@ -133,10 +152,131 @@ def test_a_second_visit_needs_no_connection(visitor, folder, models):
         page = visitor.visit(url)
         submit(page, "lamp")
         expect_translation(page, models["reverse"].translate("lamp").text)
-        page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        await_kept(page)
     page.reload()
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
+
+
+def test_a_second_visit_speaks_the_visitor_s_language_wherever_the_page_lies(visitor, models, tmp_path):
+    write(tmp_path / "models" / "site", {"reverse": models["reverse"]})
+    page = visitor.page(locale="de-CH")
+    with served(tmp_path) as url:
+        page.goto(f"{url}models/site/")
+        await_kept(page)
+    page.goto(f"{url}models/site/index.html?again")
+    expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
+
+
+def release(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """The sites that are written from now on have another viewer and another engine."""
+    for module in (document, site):
+        monkeypatch.setattr(module, "viewer", lambda: f"{viewer()}Headlight.release = {number};")
+    changed = engine().replace(NOTHING, f"Release {number} has nothing to translate.")
+    assert changed != engine()
+    monkeypatch.setattr(site, "engine", lambda: changed)
+
+
+def expect_release(page: Page, number: int) -> None:
+    await_viewer(page)
+    assert page.evaluate("Headlight.release") == number
+    submit(page, " ")
+    sentence = page.get_by_role("alert").locator("span")
+    expect(sentence).to_have_text(f"Release {number} has nothing to translate.")
+
+
+def test_a_new_release_replaces_the_one_that_the_browser_kept(visitor, models, tmp_path, monkeypatch):
+    folder, own = tmp_path / "site", {"reverse": models["reverse"]}
+    release(monkeypatch, 1)
+    write(folder, own)
+    with served(folder, CachedHandler) as url:
+        page = visitor.visit(f"{url}?first")
+        expect_release(page, 1)
+        await_kept(page)
+        release(monkeypatch, 2)
+        write(folder, own)
+        page.goto(url)
+        expect_release(page, 2)
+        await_kept(page)
+    page.reload()
+    expect_release(page, 2)
+
+
+def test_a_full_disk_hides_no_new_release(visitor, models, tmp_path, monkeypatch):
+    folder, own = tmp_path / "site", {"reverse": models["reverse"]}
+    with served(write(folder, own)) as url:
+        page = visitor.visit(url)
+        await_kept(page)
+        full = {"origin": url.rstrip("/"), "quotaSize": 1}
+        page.context.new_cdp_session(page).send("Storage.overrideQuotaForOrigin", full)
+        release(monkeypatch, 2)
+        write(folder, own)
+        page.reload()
+        expect_release(page, 2)
+    page.reload()
+    await_viewer(page)
+    assert page.evaluate("Headlight.release === undefined")  # the release that had room
+
+
+def test_a_viewer_of_another_release_is_one_sentence(visitor, address):
+    page = visitor.page()
+    page.route("**/viewer.deflate*", lambda route: route.fulfill(body=zlib.compress(b"0")))
+    page.goto(address)
+    expect(page.get_by_role("alert")).to_have_text(
+        "A part of this page did not arrive; check the connection and load the page again."
+    )
+
+
+# The first Worker of the page fails at once.
+FAILING = """window.Worker = ((Own) => class extends Own {
+  constructor(address) {
+    super(window.failed ? address : URL.createObjectURL(new Blob(['throw new Error()'])));
+    window.failed = true;
+  }
+})(Worker)"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("gone", "The model could not be loaded; check the connection, then try again."),
+        ("failing", "The model in this page failed; reload the page, then try again."),
+    ],
+)
+def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(
+    visitor, address, models, fault, sentence
+):
+    page = visitor.page()
+    if fault == "gone":
+        page.route(ENGINE, lambda route: route.fulfill(status=404, body="<h1>Not found</h1>"))
+    else:
+        page.add_init_script(FAILING)
+    page.goto(address)
+    expect(page.get_by_role("alert").locator("span")).to_have_text(sentence)
+    page.unroute(ENGINE)
+    page.get_by_role("button", name="Try again").click()
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+def test_the_training_of_a_kept_model_shows_no_bar(visitor, address, models):
+    page = visitor.visit(address)
+    submit(page, "lamp")
+    expect_translation(page, models["reverse"].translate("lamp").text)
+    page.reload()
+    submit(page, WORD)
+    expect_translation(page, models["reverse"].translate(WORD).text)
+    page.get_by_role("tab", name="Training").click()
+    expect(page.locator(".hl-curve").first).to_be_visible()
+    expect(page.locator("#hl-progress")).to_be_hidden()
+
+
+def test_a_stored_answer_is_for_its_target_language_alone(visitor, address, models):
+    task = {"model": "reverse", "text": app.EXAMPLES["reverse"][0], "beam_size": 1, "length_penalty": 1.0}
+    question = {**task, "do": "translate", "prefix": [], "target_code": ">>fra<<"}
+    (reply,) = ask_page(visitor.visit(address), [question])
+    assert reply["answer"]["text"] == models["reverse"].translate(f">>fra<< {task['text']}").text
 
 
 @pytest.mark.parametrize("fault", BROKEN)
@@ -151,6 +291,38 @@ def test_a_failed_download_is_one_sentence_with_another_try(visitor, address, fo
     page.get_by_role("button", name="Try again").click()
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
+    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+# What the Worker says, without its answers; a press on Cancel as soon as there is progress.
+LISTEN = """window.said = [];
+window.Worker = class extends Worker {
+  constructor(address) {
+    super(address);
+    this.addEventListener('message', ({ data: { id, progress, error, answer } }) => {
+      window.said.push({ id, progress, error, isAnswer: answer !== undefined });
+      const buttons = progress ? document.querySelectorAll('main button') : [];
+      for (const button of buttons) if (button.textContent === 'Cancel') button.click();
+    });
+  }
+};"""
+
+
+def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, address, models):
+    long = " ".join([SENTENCE] * 5)
+    page = visitor.page()
+    page.add_init_script(LISTEN)
+    page.goto(f"{address}#{urlencode({'model': 'de-en', 'text': long})}")
+    expect_translation(page, models["de-en"].translate(long).text)
+    page.get_by_role("tab", name="What if").click()
+    page.get_by_role("button", name="Try all 96 heads").click()
+    page.wait_for_function("() => said.some(({ error }) => error === 'Cancelled.')")
+    submit(page, WORD)
+    expect_translation(page, models["de-en"].translate(WORD).text)
+    heads = page.evaluate("said.filter(({ id }) => id === said.find(({ progress }) => progress).id)")
+    assert len(heads) < 96
+    assert not any(each["isAnswer"] for each in heads)
+    expect(page.get_by_text("Colour of a mark")).to_be_hidden()
     expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
 
@@ -177,3 +349,14 @@ def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_pat
     page.get_by_role("button", name="Show it without muting").click()
     page.get_by_role("button", name="Try all 24 heads").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible()
+
+
+def test_one_file_on_a_server_asks_it_for_nothing_else(visitor, models, tmp_path):
+    asked: list[str] = []
+    page = visitor.page()
+    page.context.on("request", lambda request: asked.append(request.url))
+    with served(write(tmp_path / "single", {"reverse": models["reverse"]}, single=True)) as url:
+        page.goto(f"{url}headlight.html")
+        submit(page, WORD)
+        expect_translation(page, models["reverse"].translate(WORD).text)
+    assert [each for each in asked if not each.startswith("blob:")] == [f"{url}headlight.html"]

@@ -64,25 +64,37 @@ DOCUMENT = """<!doctype html>
 """
 START = """
 const content = (id) => document.getElementById(id)?.textContent ?? null;
-const json = async (id, address) => JSON.parse(content(id) ?? (await (await fetch(address)).text()));
-const inflated = async (address) => {
-  const inflating = (await fetch(address)).body.pipeThrough(new DecompressionStream('deflate'));
+const site = JSON.parse(content('site'));
+const fetched = new Map(); // the checksums of the parts that this visit needed, by address
+const part = async (name) => {
+  const integrity = site.parts[name];
+  const address = `${name}?${encodeURIComponent(integrity)}`; // each release of a part has its own address
+  const response = await fetch(address, { integrity });
+  fetched.set(address, integrity);
+  return response;
+};
+const inflated = async (name) => {
+  const inflating = (await part(name)).body.pipeThrough(new DecompressionStream('deflate'));
   return new Response(inflating).text();
 };
 const showViewer = (code) => document.head.append(
   Object.assign(document.createElement('script'), { textContent: code }));
-const loadViewer = () => inflated('viewer.deflate').then(showViewer, () => {
-  const sentence = 'A part of this page did not arrive; check the connection and load the page again.';
-  document.querySelector('[role=alert]').textContent = sentence;
-  throw new Error(sentence);
-});
-if (!globalThis.Headlight) await loadViewer();
-Headlight.startSite(JSON.parse(content('site')), {
-  engine: async () => content('engine') ?? (await fetch('engine.js')).text(),
+const keepForLater = async () => {
+  if (!site.parts || !navigator.serviceWorker) return;
+  await navigator.serviceWorker.register('offline.js');
+  (await navigator.serviceWorker.ready).active.postMessage([...fetched]);
+};
+const start = () => Headlight.startSite(site, {
+  engine: async () => content('engine') ?? (await part('engine.js')).text(),
   embedded: (name) => JSON.parse(content(`files-${name}`)),
-  stored: (name) => json(`stored-${name}`, `models/${encodeURIComponent(name)}/stored.json`),
+  stored: async (name) => JSON.parse(content(`stored-${name}`)
+    ?? await (await fetch(`models/${encodeURIComponent(name)}/stored.json`)).text()),
   texts: async (code) => JSON.parse(content(`texts-${code}`) ?? await inflated(`locales/${code}.deflate`)),
-}).finally(() => location.protocol.startsWith('http') && navigator.serviceWorker?.register('offline.js'));
+}).finally(keepForLater);
+if (!globalThis.Headlight) await inflated('viewer.deflate').then(showViewer, () => {});
+if (globalThis.Headlight) start();
+else document.querySelector('[role=alert]').textContent =
+  'A part of this page did not arrive; check the connection and load the page again.';
 """
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;
 # WebAssembly; and files from where the page comes from. img-src is for the icon and the PNG download.
@@ -95,9 +107,9 @@ POLICY = (
 def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) -> str:
     """Return the page as text.
 
-    `site` is what the page knows of its models. `data` are values that the page would fetch otherwise, by the
-    id of their element. A `single` page has the viewer and the engine inside and may fetch nothing; another
-    fetches the viewer compressed, because few hosts compress what they send.
+    `site` is what the page knows of its models and of its other files. `data` are values that the page would
+    fetch otherwise, by the id of their element. A `single` page has the viewer and the engine inside and may
+    fetch nothing; another fetches the viewer compressed, because few hosts compress what they send.
     """
     look, code = style("viewer.css", "panels.css", "page.css", "site.css"), viewer()
     policy = POLICY.format(

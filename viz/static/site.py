@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import re
 import shutil
 import zlib
 from collections.abc import Mapping, Sequence
@@ -26,12 +28,17 @@ from viz.about import (
     read_model_file,
     target_choices,
 )
+from viz.export import checksum
 from viz.payload import encode, to_json
 from viz.static.document import document, engine, viewer
 from viz.static.settings import settings
 from viz.viewer import ENGLISH, catalogues
 from viz.viewer import HERE as VIEWER
 
+INDEX, SINGLE = "index.html", "headlight.html"  # the document of a page of many files, and of one
+_SITE = re.compile(
+    r'<body class="headlight-site">.*<script type="application/json" id="site">(.*?)</script>', re.DOTALL
+)
 CARD = """---
 title: Headlight
 emoji: 🔦
@@ -53,9 +60,11 @@ def write_site(
     """Write the page with these models, the first one opened first; `single` makes one file, headlight.html.
 
     The folder `assets` has examples, captions and studies. A former page in `folder` is replaced. Raises
-    UserError if that folder has other files.
+    UserError if that folder has other files, or if it has one of the models or lies within one.
     """
-    _clear(folder)
+    for each in translators:
+        if each.directory is not None:
+            check_apart(folder, each.directory)
     examples, captions = (read_json(assets / name) for name in ("examples.json", "captions.json"))
     named = {each.name: each for each in translators}
     sentences = examples_of_models(named, examples)
@@ -63,20 +72,21 @@ def write_site(
     site = page_values(named, translators[0].name, sentences, captions) | _site(named, stored, assets)
     if single:
         inside = _inside(translators, stored) | _texts(site["locales"])
-        page = document(site, inside, single=True)
-        (folder / "headlight.html").write_text(page, "utf-8")
+        page = document(site | {"files": [SINGLE]}, inside, single=True)
+        _replace(folder, {SINGLE: page.encode()})
         return
     first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
-    (folder / "index.html").write_text(document(site, first, single=False), "utf-8")
-    (folder / "viewer.deflate").write_bytes(_deflated(viewer()))
-    (folder / "engine.js").write_text(engine(), "utf-8")
-    shutil.copy(VIEWER / "offline.js", folder)
-    (folder / "locales").mkdir()
-    for code, texts in catalogues().items():  # compressed, because the first picture waits for one
-        (folder / "locales" / f"{code}.deflate").write_bytes(_deflated(to_json(texts)))
-    (folder / "README.md").write_text(CARD, "utf-8")
-    for translator in translators:
-        _copy(translator, folder / "models" / translator.name, stored.get(translator.name))
+    parts = _parts()
+    files = {**parts, **_for_the_host(), **_files_of_models(translators, stored)}
+    site |= {"parts": {name: checksum(content) for name, content in parts.items()}, "files": [INDEX, *files]}
+    _replace(folder, {**files, INDEX: document(site, first, single=False).encode()})
+
+
+def check_apart(folder: Path, models: Path) -> None:
+    """Raise UserError if the folder has these models or lies among them, where a page does not belong."""
+    one, other = folder.resolve(), models.resolve()
+    if one.is_relative_to(other) or other.is_relative_to(one):
+        raise UserError(f"{folder} overlaps {models}, which has models; name another folder.")
 
 
 def portable(
@@ -122,6 +132,20 @@ def _inside(
 def _texts(languages: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The catalogues that the document holds, by the ids of their elements."""
     return {f"texts-{code}": catalogues()[code] for code in languages}
+
+
+def _parts() -> dict[str, bytes]:
+    """The files that the document fetches; those that the first picture waits for are compressed."""
+    return {
+        "viewer.deflate": _deflated(viewer()),
+        "engine.js": engine().encode(),
+        **{f"locales/{code}.deflate": _deflated(to_json(texts)) for code, texts in catalogues().items()},
+    }
+
+
+def _for_the_host() -> dict[str, bytes]:
+    """The service worker, and the card of a Space."""
+    return {"offline.js": (VIEWER / "offline.js").read_bytes(), "README.md": CARD.encode()}
 
 
 def _deflated(text: str) -> bytes:
@@ -185,28 +209,34 @@ def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {**payload, "timings": {}}
 
 
-def _copy(translator: Translator, folder: Path, stored: Mapping[str, Any] | None) -> None:
-    folder.mkdir(parents=True)
-    for path in model_files(translator):
-        (folder / path.name).write_bytes(read_model_file(path))
-    if stored is not None:
-        (folder / "stored.json").write_text(to_json(stored), "utf-8")
-
-
-def _clear(folder: Path) -> None:
-    """Remove a former page. Raises UserError if the folder has anything else."""
-    ours = {
-        "index.html",
-        "viewer.deflate",
-        "engine.js",
-        "offline.js",
-        "README.md",
-        "headlight.html",
-        "models",
-        "locales",
+def _files_of_models(
+    translators: Sequence[Translator], stored: Mapping[str, Mapping[str, Any]]
+) -> dict[str, bytes]:
+    files = {
+        f"models/{each.name}/{path.name}": read_model_file(path)
+        for each in translators
+        for path in model_files(each)
     }
+    answers = {f"models/{name}/stored.json": to_json(each).encode() for name, each in stored.items()}
+    return files | answers
+
+
+def _replace(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write these files in place of a former page. Raises UserError if the folder has anything else."""
     if folder.exists():
-        if others := sorted({path.name for path in folder.iterdir()} - ours):
+        found = {path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
+        if others := sorted({path.relative_to(folder).as_posix() for path in found} - _former(folder)):
             raise UserError(f"{folder} has {others[0]}, which is not of this page; name an empty folder.")
         shutil.rmtree(folder)
-    folder.mkdir(parents=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _former(folder: Path) -> set[str]:
+    """The files of the former page in this folder, which its document names."""
+    for page in (folder / INDEX, folder / SINGLE):
+        if page.is_file() and (found := _SITE.search(page.read_text("utf-8", errors="replace"))):
+            return set(json.loads(found[1]).get("files", ()))
+    return set()

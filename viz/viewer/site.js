@@ -51,14 +51,18 @@ async function speakAsWanted({ locales, locale }, { texts }) {
 
 // Requests
 
-// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first needed
-// and hands it the files that are in the page.
+// An `ask` that gives a stored answer at once, and otherwise asks the Worker. It starts the Worker when it is first
+// needed, and anew after one that failed, and hands it the files that are in the page.
 function createAsker(site, { engine, embedded, stored }, onLoading) {
   let starting = null;
   const given = new Set();
+  const forget = () => {
+    starting = null;
+    given.clear();
+  };
   const askWorker = async (request, showPosition, signal) => {
-    starting ??= startWorker(site, engine, onLoading).catch((error) => {
-      starting = null;
+    starting ??= startWorker(site, engine, onLoading, forget).catch((error) => {
+      forget();
       throw error;
     });
     const worker = await starting;
@@ -75,18 +79,26 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
   return Object.assign(ask, { refuses: SERVER_ONLY });
 }
 
-async function startWorker({ settings, models }, engine, onLoading) {
-  const script = new Blob([await engine(), '\nHeadlight.serve(self);'], { type: 'text/javascript' });
+async function startWorker({ settings, models }, engine, onLoading, onFailure) {
+  const code = await engine().catch(() => {
+    throw new Error(say('The model could not be loaded; check the connection, then try again.'));
+  });
+  const script = new Blob([code, '\nHeadlight.serve(self);'], { type: 'text/javascript' });
   const worker = new Worker(URL.createObjectURL(script));
+  worker.addEventListener('error', () => {
+    worker.terminate();
+    onFailure();
+  });
   worker.postMessage({ start: { settings, models, address: new URL('models/', location.href.split('#')[0]).href } });
   worker.addEventListener('message', ({ data }) => data.loading && onLoading(data.loading));
   return { ask: workerAsker(worker), postMessage: (message) => worker.postMessage(message) };
 }
 
-// Whether the page has the answer: the translation of this sentence with these options.
-function isStored({ stored }, { model, ...request }) {
-  if (request.do !== 'translate' || request.prefix.length > 0 || !Object.hasOwn(stored, model)) return false;
-  return Object.entries(stored[model]).every(([name, value]) => request[name] === value);
+// Whether the page has the answer: the translation of this sentence, into this language, with these options.
+function isStored({ stored }, { do: what, model, prefix, ...task }) {
+  if (what !== 'translate' || prefix.length > 0 || !Object.hasOwn(stored, model)) return false;
+  const known = stored[model];
+  return Object.keys({ ...known, ...task }).every((name) => known[name] === task[name]);
 }
 
 // Widgets

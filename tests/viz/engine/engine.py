@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 import shutil
 import subprocess
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from model import Translator
 from tests.viz.test_viewer import node
@@ -21,17 +26,44 @@ from viz.static.settings import settings
 from viz.static.site import identity_of
 from viz.viewer import HERE as VIEWER
 
-TOLERANCE = 1.01e-4  # of a log-probability; relative for the large ones of random models and of long sums
-CODE = 1 / 65535 * 1.1  # of a weight: neighbouring codes, since each side rounds
+LOG_PROBABILITY = 1e-4 + 1e-6  # absolute, of a token; each side rounds to six digits
+WEIGHT = 1e-5  # absolute, of a weight as it was computed, before it becomes a code of 16 bits
+RANDOM_WEIGHT = 1e-4  # the same, of random models: their large scores lose digits of float32
+CODE = 1 / 65535 * 1.01  # of a weight that was sent as a code: neighbouring codes, since each side rounds
+DIGIT = (
+    1.01e-4  # of the other numbers, most with four digits; relative for large ones, as sums over a sentence
+)
 ONE_ROW = 0.05  # of a share of the rows of a long sentence
 Request = Mapping[str, Any]
+
+
+# What makes codes of weights in viz/viewer/engine/payload.js, and what keeps them as they were computed.
+CODES, FLOATS = (f"{make}(translation.trace[kind].weights)" for make in ("quantised", "Float32Array.from"))
+
+
+def exact(script: str) -> str:
+    """The engine's code, changed so that it sends weights as float32."""
+    assert script.count(CODES) == 1
+    return script.replace(CODES, FLOATS)
+
+
+def exact_server() -> AbstractContextManager[Any]:
+    """While this is open, the server sends weights as float32."""
+    return patch("viz.payload.encode_weights", _as_floats)
+
+
+def _as_floats(weights: NDArray[np.float32]) -> dict[str, Any]:
+    data = base64.b64encode(zlib.compress(weights.astype("<f4").tobytes()))
+    return {"shape": list(weights.shape), "data": data.decode()}
 
 
 def ask_engine(
     folder: Path, translators: Mapping[str, Translator], requests: Sequence[Request], wasm: bool = True
 ) -> list[dict[str, Any]]:
-    """The engine's replies, {"answer": ...} or {"error": ...} each."""
+    """The engine's replies, {"answer": ...} or {"error": ...} each, with weights as it computed them."""
     shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
+    payload = folder / "viewer" / "engine" / "payload.js"
+    payload.write_text(exact(payload.read_text("utf-8")), "utf-8")
     shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
     models = {name: identity_for_node(translator) for name, translator in translators.items()}
@@ -41,13 +73,16 @@ def ask_engine(
         [node(), "tests/answers.mjs"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    return [unpacked(each) for each in json.loads((folder / "answers.json").read_text("utf-8"))]
+    return [
+        unpacked(each, RANDOM_WEIGHT) for each in json.loads((folder / "answers.json").read_text("utf-8"))
+    ]
 
 
 def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """The server's replies to the same requests."""
+    """The server's replies to the same requests, with weights as it computed them."""
     backend = Backend(translators)
-    return [unpacked(json.loads(to_json(backend.answer(request)))) for request in requests]
+    with exact_server():
+        return [unpacked(json.loads(to_json(backend.answer(request))), RANDOM_WEIGHT) for request in requests]
 
 
 def identity_for_node(translator: Translator) -> dict[str, Any]:
@@ -56,8 +91,8 @@ def identity_for_node(translator: Translator) -> dict[str, Any]:
     return identity_of(translator) | {"directory": str(translator.directory), "files": files}
 
 
-def unpacked(value: Any) -> Any:
-    """The value with the codes of its arrays as numbers."""
+def unpacked(value: Any, weight: float = WEIGHT) -> Any:
+    """The value with the codes of its arrays as numbers, and what two sides may differ by."""
     match value:
         case {"shape": shape, "data": data, **rest}:
             match data:
@@ -67,12 +102,16 @@ def unpacked(value: Any) -> Any:
                     raw = base64.b64decode(text)
                 case _:
                     raw = bytes(data)
-            codes = np.frombuffer(raw, "<u4" if "unit" in rest else "<u2").astype(np.float64)
-            return {"shape": shape, "values": codes * rest.get("unit", 1 / 65535)}
+            if "unit" in rest:  # norms and rollout
+                values = np.frombuffer(raw, "<u4") * rest["unit"]
+                return {"shape": shape, "values": values, "allowed": DIGIT * max(1, values.max(initial=0))}
+            if len(raw) == 4 * math.prod(shape):
+                return {"shape": shape, "values": np.frombuffer(raw, "<f4").astype(float), "allowed": weight}
+            return {"shape": shape, "values": np.frombuffer(raw, "<u2") / 65535, "allowed": CODE}
         case dict():
-            return {name: unpacked(each) for name, each in value.items()}
+            return {name: unpacked(each, weight) for name, each in value.items()}
         case list():
-            return [unpacked(each) for each in value]
+            return [unpacked(each, weight) for each in value]
     return value
 
 
@@ -94,7 +133,11 @@ def differences_of_words(one: list[Any], other: list[Any], path: str) -> Iterato
 
 def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
     """Where two replies differ by more than rounding; timings are left out."""
-    if isinstance(one, dict) and isinstance(other, dict):
+    if isinstance(one, dict) and "allowed" in one and other.get("shape") == one["shape"]:
+        apart = np.abs(one["values"] - other["values"]).max(initial=0)
+        if apart > one["allowed"]:
+            yield f"{path}: {apart} apart"
+    elif isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             yield f"{path}: {sorted(one)} is not {sorted(other)}"
             return
@@ -107,14 +150,18 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
             return
         for place, (left, right) in enumerate(zip(one, other, strict=True)):
             yield from differences(left, right, f"{path}/{place}")
-    elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        apart = np.abs(one - other)
-        if apart.max(initial=0) > max(CODE, TOLERANCE * one.max(initial=0)):
-            yield f"{path}: {apart.max()} apart"
     elif isinstance(one, float) and isinstance(other, float | int):
-        # The strongest cell of a row may be one of two that are equal but for rounding.
-        allowed = ONE_ROW if "/offset_share/" in path else TOLERANCE * max(1, abs(one))
-        if abs(one - other) > allowed:
+        if abs(one - other) > allowed_at(path, one):
             yield f"{path}: {one} is not {other}"
     elif one != other:
         yield f"{path}: {one!r} is not {other!r}"
+
+
+def allowed_at(path: str, value: float) -> float:
+    """How far a number of the reply may be from this one."""
+    if (
+        "/offset_share/" in path
+    ):  # the strongest cell of a row may be one of two that are equal but for rounding
+        return ONE_ROW
+    is_of_token = re.search(r"/(log_probabilities|differences)/\d+$|/alternatives/.*/log_probability", path)
+    return LOG_PROBABILITY if is_of_token else DIGIT * max(1, abs(value))

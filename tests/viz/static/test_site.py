@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from model import Translator
+import app
+from model import Translator, list_models
 from model.errors import UserError
 from model.storage.checkpoint import save
 from tests.model.helpers import tiny_checkpoint
@@ -138,6 +139,75 @@ def test_a_former_page_is_replaced_and_other_files_are_kept(translator, assets, 
     with pytest.raises(UserError, match=r"has thesis\.txt, which is not of this page; name an empty folder"):
         write_site([translator], folder, assets)
     assert (folder / "thesis.txt").exists()
+
+
+def test_folders_that_only_look_like_a_former_page_are_kept(translator, assets, tmp_path):
+    payload = encode(translator.translate("Ein Hund."), "tiny")
+    lookalikes = {
+        "models/mine/model.safetensors": b"weights",
+        "index.html": b"<title>My site</title>",
+        "headlight.html": portable(translator, payload).encode(),  # an export under another name
+        "README.md": b"notes",
+    }
+    for name, content in lookalikes.items():
+        path = tmp_path / name.replace("/", "-") / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=rf"has {name}, which is not of this page"):
+            write_site([translator], tmp_path / name.replace("/", "-"), assets)
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["locales/notes.txt", "models/mine/model.safetensors", "link"])
+def test_files_that_were_added_to_a_former_page_are_kept(translator, assets, tmp_path, name):
+    folder, added = tmp_path / "dist", tmp_path / "dist" / name
+    write_site([translator], folder, assets)
+    if name == "link":
+        added.symlink_to(tmp_path, target_is_directory=True)
+    else:
+        added.parent.mkdir(exist_ok=True)
+        added.touch()
+    with pytest.raises(UserError, match=rf"has {name}, which is not of this page"):
+        write_site([translator], folder, assets)
+    assert added.exists()
+    assert (folder / "index.html").exists()
+
+
+def test_a_page_that_cannot_be_written_leaves_the_former_one(translator, assets, tmp_path):
+    folder = tmp_path / "dist"
+    write_site([translator], folder, assets)
+    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+    published = Translator.load(folder / "models" / "tiny")
+    with pytest.raises(UserError, match=r"dist overlaps .*tiny, which has models; name another folder"):
+        write_site([published], folder, assets)
+    (assets / "captions.json").unlink()
+    with pytest.raises((UserError, OSError)):
+        write_site([translator], folder, assets)
+    assert {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("output", [".", "models", "models/page", "models/tiny", "models/tiny/page"])
+def test_a_page_is_written_apart_from_the_models(translator, assets, tmp_path, monkeypatch, output):
+    save(translator.checkpoint, tmp_path / "models" / "tiny")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    arguments = ["--models", str(tmp_path / "models"), "--output", str(tmp_path / output)]
+    monkeypatch.setattr("sys.argv", ["viz", "static", *arguments, "--assets", str(assets)])
+    with pytest.raises(SystemExit, match=r"overlaps .*models, which has models; name another folder"):
+        command.main()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_the_page_of_all_models_keeps_its_weight(tmp_path):
+    """What the first picture waits for, and all of it with de-en, before the training record is opened."""
+    folder = tmp_path / "dist"
+    write_site([Translator.load(path) for path in list_models(app.MODELS)], folder, app.ASSETS)
+    size = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*.*")}
+    language = max(each for name, each in size.items() if name.startswith("locales/"))
+    first_picture = size["index.html"] + size["viewer.deflate"] + language
+    model = [f"models/de-en/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")]
+    assert '"first":"de-en"' in (folder / "index.html").read_text("utf-8")
+    assert first_picture < 400_000
+    assert first_picture + sum(size[name] for name in ("engine.js", "offline.js", *model)) < 11_000_000
 
 
 def test_a_model_without_files_is_refused(translator, assets, tmp_path):

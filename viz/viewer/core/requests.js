@@ -39,6 +39,11 @@ const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
+  worker.addEventListener('error', () => {
+    for (const { reject } of open.values())
+      reject(new Error(say('The model in this page failed; reload the page, then try again.')));
+    open.clear();
+  });
   worker.addEventListener('message', ({ data: { id, answer, said, progress } }) => {
     if (!open.has(id)) return;
     const { resolve, reject, showPosition } = open.get(id);

@@ -89,5 +89,5 @@ async function openModel({ scope, models, settings, embedded, address }, name) {
   const model = await createModel(config, weights);
   scope.postMessage({ loading: { model: name, count: identity.size, size: identity.size } });
   const translator = createTranslator(model, tokenizers, settings.limits, identity);
-  return { identity, translator, settings, files };
+  return { identity, translator, settings, files: createFiles(place) }; // no bar for files that only a panel needs
 }

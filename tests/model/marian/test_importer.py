@@ -16,9 +16,10 @@ from safetensors.torch import load_file
 from model.decoding.search import SearchOptions, search
 from model.errors import UserError
 from model.marian import importer as module
+from model.marian.card import model_info
 from model.marian.importer import NEVER_LOGIT, import_model, read_checkpoint
 from model.sentencepiece import SentencePieceTokenizer
-from model.storage.checkpoint import Checkpoint, load
+from model.storage.checkpoint import MAX_LABEL, Checkpoint, load
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from model.translator import Translator
 from tests.model.marian import checkpoints as marian
@@ -215,6 +216,8 @@ def test_card_names_origin_licence_and_who_did_not_train_it(checkpoint: Path, tm
         ("opus-mt-fi-en", {}, ("fi", "en")),
         ("opus-mt-tc-big-en-tr", {}, ("en", "tr")),
         ("opus-mt-en-ROMANCE", {}, ("en", "ROMANCE")),
+        ("opus-mt-tc-big-cat_oci_spa-en", {}, ("cat_oci_spa", "en")),
+        ("opus-mt-en_el_es_fi-en_el_es_fi", {}, ("en_el_es_fi", "en_el_es_fi")),
         ("opus-mt-zls-eng", {"source_lang": "opus-mt-zls", "target_lang": "eng"}, ("zls", "eng")),
         ("mine", {}, ("source", "target")),
         ("mine", {"source_lang": "de\n# x", "target_lang": 3}, ("source", "target")),
@@ -227,6 +230,25 @@ def test_languages_of_a_checkpoint(
     (tmp_path / name / "tokenizer_config.json").write_text(json.dumps(settings))
     info = read_checkpoint(str(tmp_path / name)).info
     assert (info.source_language, info.target_language) == languages
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "ends"),
+    [
+        ("opus-mt-cat_oci_spa-en", "Catalan, Occitan, Spanish → English", " (opus-mt-cat_oci_spa-en)"),
+        ("opus-mt-gmq-gmq", "North Germanic languages → North Germanic languages", " (opus-mt-gmq-gmq)"),
+        (
+            "opus-mt-tc-bible-big-deu_eng_fra_por_spa-bat",
+            "German, English, French, Portuguese, Spanish → Baltic languages",
+            "",
+        ),
+        ("opus-mt-de_fr_en_es_it_pt_nl_sv_da_no_fi_et_lv_lt-ru", "German, French, English, Spanish,", "…"),
+    ],
+)
+def test_titles_name_every_language_and_the_model_if_there_is_room(name: str, pair: str, ends: str) -> None:
+    title = model_info(f"Helsinki-NLP/{name}", {}, ()).title
+    assert len(title) <= MAX_LABEL
+    assert title == pair + ends if ends != "…" else title.startswith(pair) and title.endswith("…")
 
 
 def test_special_tokens_come_first_and_the_start_token_becomes_s(checkpoint: Path) -> None:

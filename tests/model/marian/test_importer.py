@@ -301,6 +301,30 @@ def test_hub_names_fetch_safetensors_and_the_pickle_only_without_them(
     assert asked == [(name, "model.safetensors")] * 2 + [(name, "pytorch_model.bin")]
 
 
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
+def test_snapshot_of_the_hub_whose_files_are_links(
+    weights: str, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache as the hub's client leaves it, read by the client itself without a network."""
+    if weights == "pytorch_model.bin":
+        torch.save(load_file(checkpoint / "model.safetensors"), checkpoint / weights)
+        (checkpoint / "model.safetensors").unlink()
+    repository = tmp_path / "cache" / "models--Helsinki-NLP--opus-mt-de-en"
+    snapshot, commit = repository / "snapshots" / ("0" * 40), repository / "refs" / "main"
+    for folder in (snapshot, repository / "blobs", commit.parent):
+        folder.mkdir(parents=True)
+    commit.write_text(snapshot.name)
+    for number, path in enumerate(checkpoint.iterdir()):
+        path.rename(repository / "blobs" / str(number))
+        (snapshot / path.name).symlink_to(Path("..") / ".." / "blobs" / str(number))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    output = tmp_path / "imported"
+    info = import_model("Helsinki-NLP/opus-mt-de-en", output).info
+    assert info.origin == "Helsinki-NLP/opus-mt-de-en"
+    assert not any(path.is_symlink() for path in output.iterdir())
+
+
 def test_nothing_is_overwritten(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     with pytest.raises(UserError, match="exists already"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,10 @@ import tyro
 from model.decoding.compilation import COMPILATION
 from model.decoding.search import SearchOptions
 from model.translator import Translator
-from tests.model.marian.checkpoints import write_opus
+from tests.model.marian.checkpoints import pickle_weights, timed_import, write_opus, write_tc_big
 from viz.server.backend import Backend
 
 NAME = "opus-mt-de-en"
-IMPORT = """
-import resource, sys, time
-from pathlib import Path
-from model.marian.importer import import_model
-started = time.perf_counter()
-import_model(sys.argv[1], Path(sys.argv[2]))
-print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
-"""
 WORDS = ("Der", "kleine", "Hund", "läuft", "heute", "sehr", "schnell", "durch", "den", "Schnee")
 
 
@@ -41,12 +33,8 @@ def main(layers: int = 6, heads: int = 8, lengths: tuple[int, ...] = (12, 60), t
         times: how often each request is made; the median is printed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        origin, directory = Path(folder) / "hub" / NAME, Path(folder) / NAME
-        write_opus(origin, layers, heads)
-        command = [sys.executable, "-c", IMPORT, str(origin), str(directory)]
-        run = subprocess.run(command, check=True, capture_output=True, text=True)
-        seconds, megabytes = map(float, run.stdout.split())
-        print(f"import: {seconds:.1f} s, at most {megabytes:,.0f} MB of memory")
+        measure_import(Path(folder) / "largest", write_tc_big, "tc-big")
+        directory = measure_import(Path(folder) / NAME, partial(write_opus, layers=layers, heads=heads), NAME)
         size = sum(path.stat().st_size for path in directory.iterdir())
         before, started = memory(), time.perf_counter()
         translator = Translator.load(directory)
@@ -55,6 +43,20 @@ def main(layers: int = 6, heads: int = 8, lengths: tuple[int, ...] = (12, 60), t
         for length in lengths:
             measure(translator, length, times)
         print(f"memory of the model and its answers: {memory() - before:,.0f} MB")
+
+
+def measure_import(folder: Path, write_checkpoint: Callable[[Path], Any], name: str) -> Path:
+    """Print what the import of a checkpoint takes, of both kinds; the imported model."""
+    folder.mkdir()
+    model = write_checkpoint(folder / "hub")
+    for kind in ("16-bit safetensors", "32-bit pickle"):
+        if kind == "32-bit pickle":
+            pickle_weights(folder / "hub", model)
+        seconds, megabytes = timed_import(folder / "hub", folder / kind)
+        print(
+            f"{name}, {kind}: imported in {seconds:.1f} s, at most {megabytes:,.0f} MB of memory", flush=True
+        )
+    return folder / kind
 
 
 def measure(translator: Translator, length: int, times: int) -> None:

@@ -75,4 +75,4 @@ def readout(page: Page) -> str:
 
 def drawn(page: Page) -> str:
     """Return the pixels of the matrix, to tell whether it changed."""
-    return page.locator(".hl-field canvas").evaluate("canvas => canvas.toDataURL()")
+    return str(page.locator(".hl-field canvas").evaluate("canvas => canvas.toDataURL()"))

@@ -179,6 +179,19 @@ def random_marian(sizes: tuple[int, int], seed: int = 0, spread: float = 1.0, **
     return model
 
 
+def translate_by_position(model: Any) -> None:
+    """Let random weights of this depth predict several tokens and </s>; else they repeat the first token."""
+    with torch.no_grad():
+        model.model.shared.weight *= 0.1  # so that positions count more than the token that was read
+        model.final_logits_bias *= 0.2
+        for name, weight in model.named_parameters():
+            if "out_proj" in name or "fc2" in name:
+                weight *= 0.5  # so that the layers leave the positions visible
+        last = model.model.decoder.layers[-1].final_layer_norm
+        for weight in last.parameters():
+            weight *= 10  # so that the logits are as large as before
+
+
 def write_checkpoint(directory: Path, seed: int = 0, **settings: Any) -> Any:
     """A whole checkpoint with small tokenizers; the MarianMTModel of it."""
     separate = settings.pop("separate", False)

@@ -1,7 +1,6 @@
 """A checkpoint of OPUS-MT's size: 6 + 6 layers of 8 heads, width 512, 58,000 entries."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,25 +17,12 @@ pytestmark = pytest.mark.slow
 def pair(tmp_path_factory: pytest.TempPathFactory) -> small.Pair:
     directory = tmp_path_factory.mktemp("marian") / "opus-mt-de-en"
     theirs = marian.write_opus(directory)
-    translate_by_position(theirs)
+    marian.translate_by_position(theirs)
     theirs.save_pretrained(directory)
     # Read again, because the positions are kept in 32 bits.
     theirs = type(theirs).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
     assert 57_900 < marian.sizes_of(directory)[0] < 58_200
     return small.Pair(theirs, read_checkpoint(str(directory)), marian.tokenizer(directory), directory)
-
-
-def translate_by_position(model: Any) -> None:
-    """Let random weights of this depth predict several tokens and </s>; else they repeat the first token."""
-    with torch.no_grad():
-        model.model.shared.weight *= 0.1  # so that positions count more than the token that was read
-        model.final_logits_bias *= 0.2
-        for name, weight in model.named_parameters():
-            if "out_proj" in name or "fc2" in name:
-                weight *= 0.5  # so that the layers leave the positions visible
-        last = model.model.decoder.layers[-1].final_layer_norm
-        for weight in last.parameters():
-            weight *= 10  # so that the logits are as large as before
 
 
 def test_computes_what_MarianMTModel_computes(pair: small.Pair) -> None:

@@ -65,7 +65,7 @@ bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for eac
 	$(PYTHON) -m tests.benchmarks.instruments $(ARGS)
 
 bench-imported: $(TESTS_INSTALLED) ## print what an imported model of OPUS-MT's size takes; ARGS="--layers 12 --heads 16"
-	$(PYTHON) -m tests.benchmarks.imported $(ARGS)
+	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.imported $(ARGS)
 
 bench-browser: $(TESTS_INSTALLED) $(BENCHMARKS_INSTALLED) ## print how fast the page without a server is, in Chromium on one core
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.browser $(ARGS)

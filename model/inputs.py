@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
-from model.languages import TARGET_CODE, codes_of, language_name
+from model.languages import TARGET_CODE, codes_of, language_names
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
@@ -18,8 +18,8 @@ NOTHING = Sentence("There is nothing to translate; type a sentence.")
 
 
 def language(info: ModelInfo) -> str:
-    """The name of the language that the model reads."""
-    return language_name(info.source_language)
+    """The name of the language that the model reads, or the names of all."""
+    return language_names(info.source_language)
 
 
 def target_code(info: ModelInfo, wanted: str | None) -> str:

@@ -21,18 +21,51 @@ nn nno Norwegian Nynorsk|no nor Norwegian|oc oci Occitan|pl pol Polish|pt por Po
 ro ron,rum Romanian|ru rus Russian|sk slk,slo Slovak|sl slv Slovenian|sq sqi,alb Albanian
 sr srp Serbian|sv swe Swedish|sw swa,swh Swahili|ta tam Tamil|te tel Telugu|th tha Thai
 tl tgl Tagalog|tr tur Turkish|uk ukr Ukrainian|ur urd Urdu|vi vie Vietnamese|yi yid Yiddish
-zh zho,chi,cmn Chinese
+zh zho,chi,cmn,ZH Chinese
+""".strip().replace("\n", "|")
+# Codes of ISO 639-5 and of the first OPUS-MT models, name.
+_GROUPS = """
+aav Austro-Asiatic|afa Afro-Asiatic|alv Atlantic-Congo|art constructed|azc Uto-Aztecan|bat Baltic
+ber Berber|bnt Bantu|cau Caucasian|ccs South Caucasian|cel,CELTIC Celtic
+cpe English-based creole|cpf French-based creole|cpp Portuguese-based creole|cus Cushitic
+dra Dravidian|fiu Finno-Ugrian|gem Germanic|gmq,SCANDINAVIA North Germanic|gmw West Germanic
+grk Greek|iir Indo-Iranian|inc Indic|ine Indo-European|ira Iranian|itc Italic|map Austronesian
+mkh Mon-Khmer|myn Mayan|nic Niger-Kordofanian|NORTH_EU North European|NORWAY Norwegian
+omq Oto-Manguean|phi Philippine|poz Malayo-Polynesian|pqe Eastern Malayo-Polynesian
+roa,ROMANCE Romance|sal Salishan|sem Semitic|sit Sino-Tibetan|sla Slavic|smi,SAMI Sami
+ssa Nilo-Saharan|tai Tai|trk Turkic|tup Tupi|tut Altaic|urj Uralic|xgn Mongolian
+zle East Slavic|zls South Slavic|zlw West Slavic
 """.strip().replace("\n", "|")
 NAMES = {
-    code: name
-    for two, three, name in (line.split(" ", 2) for line in _LANGUAGES.split("|"))
-    for code in (two, *three.split(","))
-} | {"word": "lower-case letters", "mul": "many languages"}
+    **{
+        code: name
+        for two, three, name in (line.split(" ", 2) for line in _LANGUAGES.split("|"))
+        for code in (two, *three.split(","))
+    },
+    **{
+        code: f"{name} languages"
+        for codes, name in (line.split(" ", 1) for line in _GROUPS.split("|"))
+        for code in codes.split(",")
+    },
+    "word": "lower-case letters",
+    "mul": "many languages",
+}
+# A script or a region after a code, as in sr_Latn, pt_BR and es_419.
+_SUFFIX = re.compile(r"_([A-Z][a-z]{3}|[A-Z]{2}|\d{3})(?=[_+]|$)")
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, or the code itself if it is not known here."""
-    return NAMES.get(code.strip("<>").split("_")[0], code)
+    """The English name of one language, without script and region, or the code if it is not known here."""
+    short = code.strip("<>")
+    return NAMES.get(short) or NAMES.get(short.split("_")[0], code)
+
+
+def language_names(codes: str) -> str:
+    """The names of all languages of one side of a model, whose codes are such as cat_oci_spa or deu+eng."""
+    # In a list with "+", what follows "_" is a variety of a language, as in pt_br.
+    separator = "+" if "+" in codes else "_"
+    parts = [codes] if codes in NAMES else _SUFFIX.sub("", codes).split(separator)
+    return ", ".join(dict.fromkeys(map(language_name, filter(None, parts)))) or codes
 
 
 def codes_of(code: str) -> list[str]:

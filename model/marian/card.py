@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model.config import ModelConfig
-from model.languages import language_name
+from model.languages import language_names
 from model.storage.checkpoint import MAX_LABEL, ModelInfo
 
 LANGUAGE = re.compile(r"[A-Za-z][\w+-]{1,79}")
@@ -35,11 +35,12 @@ def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) 
         else:
             languages.append(match.group(place) if match else side)
     source, target = languages
-    title = f"{language_name(source)} → {language_name(target)} ({name})"
+    pair = f"{language_names(source)} → {language_names(target)}"
+    title = f"{pair} ({name})"
     return ModelInfo(
         source,
         target,
-        _label(title),
+        _label(title if len(title) <= MAX_LABEL else pair),
         origin=_label(origin),
         target_languages=tuple(codes),
     )
@@ -60,7 +61,7 @@ def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
             f"{licence}, as its origin says" if found else "not stated in the checkpoint; ask its origin",
         ),
         *([("attribution", OPUS_MT)] if "Helsinki" in info.origin or "Helsinki" in readme else []),
-        ("languages", f"{language_name(info.source_language)} to {language_name(info.target_language)}"),
+        ("languages", f"{language_names(info.source_language)} to {language_names(info.target_language)}"),
         *([("target codes", f"begin each sentence with one of: {targets}")] if targets else []),
         (
             "shape",
@@ -99,4 +100,4 @@ def taught_head(readme: str, decoder_layers: int) -> tuple[int, int] | None:
 def _label(text: str) -> str:
     """Text that the list of models can show."""
     visible = "".join(character if character.isprintable() else " " for character in text).strip()
-    return visible[:MAX_LABEL] or "imported"
+    return (visible if len(visible) <= MAX_LABEL else f"{visible[: MAX_LABEL - 1]}…") or "imported"

@@ -6,6 +6,7 @@ sines, then all cosines), the order of the special tokens, and the names.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from model.config import ModelConfig
@@ -94,19 +96,27 @@ FEED_FORWARD = (
 def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
     """Write the model directory `output` from a MarianMT checkpoint: a folder, or a name on the hub.
 
-    Matrices take `bits` bits. Raises UserError for a broken checkpoint, for one of another architecture, and
-    if `output` exists; then nothing is written.
+    Matrices take `bits` bits. Raises UserError for a broken checkpoint, for one of another architecture, for
+    weights that do not fit `bits`, and if `output` exists or cannot be written; then nothing is written.
     """
-    if output.exists():
+    if os.path.lexists(output):  # a link to nothing too
         raise UserError(f"{output} exists already; delete it or name another folder with --output.")
     checkpoint = read_checkpoint(name)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".import-", dir=output.parent) as folder:
-        written = Path(folder) / output.name
-        dtype = torch.float32 if bits == 32 else torch.float16
-        save(checkpoint, written, checkpoint.card, eight_bit=bits == 8, dtype=dtype)
-        result = load(written)  # what cannot be opened is not kept
-        written.rename(output)
+    _check_range(checkpoint.model, name, bits)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".import-", dir=output.parent) as folder:
+            written = Path(folder) / output.name
+            dtype = torch.float32 if bits == 32 else torch.float16
+            save(checkpoint, written, checkpoint.card, eight_bit=bits == 8, dtype=dtype)
+            result = load(written)  # what cannot be opened is not kept
+            written.rename(output)
+    except (OSError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(
+            f"{output} cannot be written ({reason}); free space on its disk or name another folder with "
+            "--output."
+        ) from error
     return result
 
 
@@ -133,6 +143,13 @@ def read_checkpoint(name: str) -> Checkpoint:
         raise UserError(f"{weights.path} has weights that are not finite numbers; copy it again.")
     info = model_info(origin, settings_of(directory / TOKENIZER), source.tokenizer.language_codes)
     return Checkpoint(model, source.tokenizer, target.tokenizer, info, card_text(info, readme, config))
+
+
+def _check_range(model: Transformer, name: str, bits: Bits) -> None:
+    """Raise UserError unless every number that is stored in 16 bits fits; in 8 bits the vectors are."""
+    for parameter in model.parameters():
+        if (bits == 16 or (bits == 8 and parameter.ndim < 2)) and not parameter.half().isfinite().all():
+            raise UserError(f"{quote_untrusted(name)} has weights too large for 16 bits; give --bits 32.")
 
 
 def _find(name: str) -> tuple[Path, str]:

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tyro
+from playwright.sync_api import Browser, sync_playwright
 
+import app
 from model.decoding.compilation import COMPILATION
 from model.decoding.search import SearchOptions
 from model.translator import Translator
-from tests.model.marian.checkpoints import write_opus
+from tests.browser.conftest import FLAGS, chromium
+from tests.browser.screen import enter_to_picture
+from tests.browser.static_site import SEEN
+from tests.model.marian.checkpoints import pickle_weights, timed_import, write_opus, write_tc_big
 from viz.server.backend import Backend
 
 NAME = "opus-mt-de-en"
-IMPORT = """
-import resource, sys, time
-from pathlib import Path
-from model.marian.importer import import_model
-started = time.perf_counter()
-import_model(sys.argv[1], Path(sys.argv[2]))
-print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
-"""
 WORDS = ("Der", "kleine", "Hund", "läuft", "heute", "sehr", "schnell", "durch", "den", "Schnee")
 
 
@@ -41,12 +38,7 @@ def main(layers: int = 6, heads: int = 8, lengths: tuple[int, ...] = (12, 60), t
         times: how often each request is made; the median is printed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        origin, directory = Path(folder) / "hub" / NAME, Path(folder) / NAME
-        write_opus(origin, layers, heads)
-        command = [sys.executable, "-c", IMPORT, str(origin), str(directory)]
-        run = subprocess.run(command, check=True, capture_output=True, text=True)
-        seconds, megabytes = map(float, run.stdout.split())
-        print(f"import: {seconds:.1f} s, at most {megabytes:,.0f} MB of memory")
+        directory = measure_import(Path(folder) / NAME, partial(write_opus, layers=layers, heads=heads), NAME)
         size = sum(path.stat().st_size for path in directory.iterdir())
         before, started = memory(), time.perf_counter()
         translator = Translator.load(directory)
@@ -54,7 +46,26 @@ def main(layers: int = 6, heads: int = 8, lengths: tuple[int, ...] = (12, 60), t
         COMPILATION.ready(300)  # else it takes a core while the first requests are measured
         for length in lengths:
             measure(translator, length, times)
-        print(f"memory of the model and its answers: {memory() - before:,.0f} MB")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+            opened, entered = first_picture(browser, translator)
+            browser.close()
+        print(f"\npage with a sentence of 12 tokens: opened and drawn in {opened:,.0f} ms")
+        print(f"from Enter to the next picture: {statistics.median(entered):,.0f} ms")
+        print(f"memory of the model and its answers: {memory() - before:,.0f} MB\n")
+        measure_import(Path(folder) / "largest", write_tc_big, "tc-big")
+
+
+def measure_import(folder: Path, write_checkpoint: Callable[[Path], Any], name: str) -> Path:
+    """Print what the import of a checkpoint takes, of both kinds; the imported model."""
+    folder.mkdir()
+    model = write_checkpoint(folder / "hub")
+    for kind in ("16-bit safetensors", "32-bit pickle"):
+        if kind == "32-bit pickle":
+            pickle_weights(folder / "hub", model)
+        seconds, megabytes = timed_import(folder / "hub", folder / kind)
+        print(f"{name}, {kind}: imported in {seconds:.1f} s, at most {megabytes:,.0f} MB of memory")
+    return folder / kind
 
 
 def measure(translator: Translator, length: int, times: int) -> None:
@@ -94,6 +105,24 @@ def measure(translator: Translator, length: int, times: int) -> None:
             found.append(1000 * (time.perf_counter() - started))
         size = len(json.dumps(answer)) / 1000
         print(f"| {name} | {statistics.median(found):,.0f} | {size:,.0f} |", flush=True)
+
+
+def first_picture(browser: Browser, translator: Translator, times: int = 5) -> tuple[float, list[float]]:
+    """Milliseconds until the opened page has drawn 12 tokens, and each time from Enter to another 12."""
+    SearchOptions.limit = lambda *_: 12  # type: ignore[method-assign]
+    service, words = app.create({NAME: translator}), sentence(translator, 12).split()
+    texts = [" ".join(words[place:] + words[:place]) for place in range(times + 1)]
+    page, address = browser.new_page(), service.launch()
+    page.add_init_script(SEEN)
+    started = time.perf_counter()
+    page.goto(f"{address}#text={texts[0]}")
+    page.locator(".hl-thumbnail").first.wait_for()
+    opened = 1000 * (time.perf_counter() - started)
+    entered = [enter_to_picture(page, text) for text in texts[1:]]
+    assert page.locator(".hl-chip[data-side=target]").count() == 1 + 12  # the first is <s>
+    page.close()
+    service.stop()
+    return opened, entered
 
 
 def sentence(translator: Translator, length: int) -> str:

@@ -9,6 +9,22 @@ from tests.browser.conftest import TRANSLATORS
 
 FIRST = "Der kleine Hund schläft heute unter dem alten Tisch."
 
+# Puts into `drawn` the milliseconds from the next key until the frame with the new picture has been drawn.
+WATCH = """() => {
+  const before = Headlight.viewer.state().record;
+  const later = () => new Promise((done) => setTimeout(done));
+  window.drawn = new Promise((done) => {
+    const watch = async () => {
+      const started = performance.now();
+      while (Headlight.viewer.state().record === before) await later();
+      await new Promise((next) => requestAnimationFrame(next));
+      await later();
+      done(performance.now() - started);
+    };
+    addEventListener('keydown', watch, { once: true, capture: true });
+  });
+}"""
+
 
 def translate(page: Page, text: str) -> Translation:
     """Type a sentence, press Enter, wait until its tokens are drawn; return the translation."""
@@ -21,6 +37,14 @@ def translate(page: Page, text: str) -> Translation:
 def submit(page: Page, text: str) -> None:
     page.get_by_label("Sentence").fill(text)
     page.get_by_label("Sentence").press("Enter")
+
+
+def enter_to_picture(page: Page, text: str) -> float:
+    """Type a sentence and press Enter; milliseconds until its picture is drawn."""
+    page.get_by_label("Sentence", exact=True).fill(text)
+    page.evaluate(WATCH)
+    page.get_by_label("Sentence", exact=True).press("Enter")
+    return float(page.evaluate("window.drawn"))
 
 
 def choose(page: Page, kind: str, layer: int, head: int) -> None:
@@ -51,4 +75,4 @@ def readout(page: Page) -> str:
 
 def drawn(page: Page) -> str:
     """Return the pixels of the matrix, to tell whether it changed."""
-    return page.locator(".hl-field canvas").evaluate("canvas => canvas.toDataURL()")
+    return str(page.locator(".hl-field canvas").evaluate("canvas => canvas.toDataURL()"))

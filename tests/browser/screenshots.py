@@ -1,18 +1,30 @@
-"""Take the README's pictures of the page with the shipped models: `make screenshots`."""
+"""Take the pictures of the page in the README and the docs: `make screenshots`.
+
+They show the shipped models, and one of OPUS-MT's shape with random weights.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from playwright.sync_api import Page, expect, sync_playwright
 
 import app
+from model import Translator
+from model.marian.importer import import_model
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.screen import cell
+from tests.model.marian.checkpoints import translate_by_position, write_checkpoint
 
 TARGET = Path(__file__).parents[2] / "assets" / "screenshots"
+
+
+IMPORTED = "opus-mt-de-ROMANCE"
+SENTENCE = "Der kleine Hund läuft heute durch den Schnee."
 
 
 class Picture(NamedTuple):
@@ -22,6 +34,7 @@ class Picture(NamedTuple):
     width: int = 1440
     height: int = 900
     scheme: str = "light"
+    model: str = "de-en"
 
 
 def a_pinned_word(page: Page) -> None:
@@ -51,6 +64,11 @@ def two_heads_compared(page: Page) -> None:
     page.get_by_role("gridcell", name="layer 2, head 2", exact=True).click()
 
 
+def the_taught_head(page: Page) -> None:
+    page.get_by_role("gridcell", name="taught to align").click()
+    page.get_by_role("tab", name="Head").click()
+
+
 PICTURES = {
     "light": Picture(a_pinned_word),
     "dark": Picture(a_pinned_word, scheme="dark"),
@@ -58,13 +76,35 @@ PICTURES = {
     "cell": Picture(a_cell_explained, scheme="dark"),
     "mute": Picture(a_muted_layer),
     "compare": Picture(two_heads_compared),
+    "imported": Picture(the_taught_head, model=IMPORTED),
+    "imported-dark": Picture(the_taught_head, scheme="dark", model=IMPORTED),
+    "imported-phone": Picture(the_taught_head, 380, 1400, model=IMPORTED),
 }
+
+
+def imported_model() -> Translator:
+    """6 + 6 layers of 8 heads and two target languages; random weights, whose heads attend to few tokens."""
+    shape = {"d_model": 64, "encoder_layers": 6, "decoder_layers": 6}
+    heads = {"encoder_attention_heads": 8, "decoder_attention_heads": 8}
+    with tempfile.TemporaryDirectory() as folder:
+        origin, directory = Path(folder) / IMPORTED, Path(folder) / "imported"
+        model = write_checkpoint(origin, codes=(">>fr<<", ">>it<<"), **shape, **heads)
+        translate_by_position(model)
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if "q_proj" in name:
+                    weight *= 12
+        model.save_pretrained(origin)
+        (origin / "tokenizer_config.json").write_text("{}")  # so that the name says the languages
+        (origin / "README.md").write_text("license: cc-by-4.0\nHelsinki-NLP, transformer-align\n")
+        import_model(str(origin), directory)
+        return Translator.load(directory)
 
 
 def main() -> None:
     """Serve the page, open it in each size and theme, go to each state, and save the picture."""
     translators, problems = app.load(app.MODELS)
-    service = app.create(translators, problems)
+    service = app.create(translators | {IMPORTED: imported_model()}, problems)
     url = service.launch()
     TARGET.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -73,7 +113,7 @@ def main() -> None:
             size = {"width": picture.width, "height": picture.height}
             view = browser.new_page(viewport=size, color_scheme=picture.scheme)
             view.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
-            view.goto(url)
+            view.goto(f"{url}#model={picture.model}&text={SENTENCE}" if picture.model == IMPORTED else url)
             view.locator(".hl-thumbnail").first.wait_for()
             picture.reach(view)
             view.mouse.move(0, 0)

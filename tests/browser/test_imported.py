@@ -15,13 +15,16 @@ from playwright.sync_api import Browser, Page, expect
 
 import app
 from model import Translator
+from model.decoding.compilation import COMPILATION
 from model.decoding.progress import WorkCancelled, report
+from model.decoding.search import SearchOptions
 from model.marian.importer import import_model
 from model.storage.checkpoint import CARD, CONFIG
+from tests.benchmarks.imported import first_picture, memory
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST
 from tests.browser.static_site import Visitor, expect_translation, served, write
-from tests.model.marian.checkpoints import write_checkpoint
+from tests.model.marian.checkpoints import write_checkpoint, write_opus
 from tests.viz.fakes import FakeTranslator
 
 pytestmark = pytest.mark.browser
@@ -202,3 +205,20 @@ def test_texts_of_a_stranger_stay_text(page: Page) -> None:
     expect(dialog).to_contain_text(f"Imported from {MARKUP}")
     assert dialog.locator("img").count() == 0
     assert page.evaluate("document.body.id") != "run"
+
+
+@pytest.mark.slow
+def test_first_picture_of_a_model_of_the_size_of_OPUS_MT(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """6 + 6 layers of 8 heads, 58,000 entries, 12 tokens: within a second of Enter."""
+    monkeypatch.setattr(SearchOptions, "limit", SearchOptions.limit)  # put back afterwards
+    write_opus(tmp_path / NAME)
+    import_model(str(tmp_path / NAME), tmp_path / "imported")
+    before = memory()
+    translator = Translator.load(tmp_path / "imported")
+    assert COMPILATION.ready(300)
+    opened, entered = first_picture(browser, translator)
+    print(f"opened {opened:.0f} ms, Enter to picture {entered} ms, {memory() - before:.0f} MB")  # noqa: T201 shown by `pytest -rP`
+    assert max(entered) < 1000
+    assert memory() - before < 1000

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import random
+import subprocess
+import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -177,6 +179,19 @@ def random_marian(sizes: tuple[int, int], seed: int = 0, spread: float = 1.0, **
     return model
 
 
+def translate_by_position(model: Any) -> None:
+    """Let random weights of this depth predict several tokens and </s>; else they repeat the first token."""
+    with torch.no_grad():
+        model.model.shared.weight *= 0.1  # so that positions count more than the token that was read
+        model.final_logits_bias *= 0.2
+        for name, weight in model.named_parameters():
+            if "out_proj" in name or "fc2" in name:
+                weight *= 0.5  # so that the layers leave the positions visible
+        last = model.model.decoder.layers[-1].final_layer_norm
+        for weight in last.parameters():
+            weight *= 10  # so that the logits are as large as before
+
+
 def write_checkpoint(directory: Path, seed: int = 0, **settings: Any) -> Any:
     """A whole checkpoint with small tokenizers; the MarianMTModel of it."""
     separate = settings.pop("separate", False)
@@ -202,6 +217,32 @@ def write_opus(directory: Path, layers: int = 6, heads: int = 8, **settings: Any
         for side in ("encoder", "decoder")
         for name, value in (("layers", layers), ("ffn_dim", 2048), ("attention_heads", heads))
     }
-    model = random_marian(sizes, **shape, **settings)
+    model = random_marian(sizes, **(shape | settings))
     model.half().save_pretrained(directory)
     return model
+
+
+def write_tc_big(directory: Path) -> Any:
+    """A checkpoint of the largest OPUS-MT models; the MarianMTModel of it."""
+    widths = {"d_model": 1024, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096}
+    return write_opus(directory, heads=16, activation_function="relu", **widths)
+
+
+def pickle_weights(directory: Path, model: Any) -> None:
+    """Turn the weights into a pickle of 32-bit numbers, which most of OPUS-MT's checkpoints are."""
+    (directory / "model.safetensors").unlink()
+    torch.save(model.float().state_dict(), directory / "pytorch_model.bin")
+
+
+def timed_import(origin: Path, output: Path) -> tuple[float, float]:
+    """Import in a process of its own; the seconds, and the most megabytes that it had in memory."""
+    # VmHWM, because ru_maxrss counts the memory of the process that started this one too.
+    code = (
+        "import sys, time; started = time.perf_counter(); from pathlib import Path; "
+        "from model.marian.importer import import_model; import_model(sys.argv[1], Path(sys.argv[2])); "
+        "status = Path('/proc/self/status').read_text(); "
+        "print(time.perf_counter() - started, status.split('VmHWM:')[1].split()[0])"
+    )
+    command = [sys.executable, "-c", code, str(origin), str(output)]
+    seconds, kilobytes = subprocess.check_output(command, text=True).split()
+    return float(seconds), float(kilobytes) * 1024 / 1e6

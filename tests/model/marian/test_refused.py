@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from model.errors import UserError
-from model.marian.importer import import_model
+from model.marian.importer import Bits, import_model
 from tests.model.helpers import assert_sentence
 from tests.model.marian import checkpoints as marian
 
@@ -107,9 +108,9 @@ def rename(entry: str) -> Callable[[dict[str, Any]], object]:
     return lambda ids: ids.update({entry: ids.pop(max(ids, key=ids.__getitem__))})
 
 
-def refused(directory: Path, output: Path) -> str:
+def refused(directory: Path, output: Path, bits: Bits = 8) -> str:
     with pytest.raises(UserError) as caught:
-        import_model(str(directory), output)
+        import_model(str(directory), output, bits)
     assert_sentence(caught.value)
     assert not output.exists()
     assert not list(output.parent.glob(".import-*"))
@@ -201,6 +202,48 @@ def test_broken_checkpoints_are_refused_in_one_sentence(
 ) -> None:
     change(checkpoint)
     refused(checkpoint, tmp_path / "imported")
+
+
+@pytest.mark.parametrize(
+    ("name", "fitting", "too_small"),
+    [
+        ("model.encoder.layers.0.fc1.weight", (8, 32), (16,)),
+        ("model.encoder.layers.0.fc1.bias", (32,), (8, 16)),
+        ("final_logits_bias", (32,), (8, 16)),
+    ],
+)
+def test_numbers_that_do_not_fit_16_bits_ask_for_32(
+    name: str, fitting: tuple[Bits, ...], too_small: tuple[Bits, ...], checkpoint: Path, tmp_path: Path
+) -> None:
+    weights(lambda t: t[name].view(-1)[:1].fill_(7e4))(checkpoint)
+    for bits in too_small:
+        output = tmp_path / "new" / str(bits)
+        assert "give --bits 32" in refused(checkpoint, output, bits)
+        assert not output.parent.exists()
+    for bits in fitting:
+        import_model(str(checkpoint), tmp_path / str(bits), bits)
+
+
+def test_an_output_that_cannot_be_written_is_one_sentence(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file" / "x", Path("/proc/nope/x")):
+        assert "cannot be written" in refused(checkpoint, output)
+
+
+def test_a_link_to_nothing_is_not_overwritten(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert "exists already" in refused(checkpoint, tmp_path / "link")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_full_disk_is_one_sentence(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("model.storage.checkpoint.save_file", full)
+    assert "No space left" in refused(checkpoint, tmp_path / "imported")
 
 
 class Payload:

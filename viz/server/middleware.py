@@ -223,9 +223,8 @@ class RequestContext:
             await self._send(message)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        async with self._workload.sending(
-            self.client.address, len(body)
-        ):  # in pieces: each waits until the last one is taken
+        async with self._workload.sending(self.client.address, len(body)):
+            # In pieces: each waits until the last one is taken.
             for start in range(0, len(body) or 1, PIECE):
                 last = start + PIECE >= len(body)
                 piece = {"body": body[start : start + PIECE], "more_body": more or not last}

@@ -36,7 +36,8 @@ def environment(tmp_path: Path) -> Path:
     for name in ("pip", "hf"):
         (folder / "bin" / name).write_text(FAKE_HF)
         (folder / "bin" / name).chmod(0o755)
-    (folder / ".app-installed").touch()
+    for made in ("locked-versions.txt", ".app-installed"):  # in the order in which make writes them
+        (folder / made).touch()
     return folder
 
 

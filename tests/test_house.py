@@ -202,6 +202,7 @@ READERS = {
     "training/run/directory.py": "a run",
     "training/run/resume.py": "a run, with its checksum",
     "viz/__main__.py": "assets and a corpus",
+    "viz/static/site.py": "a former page of the command",
     "viz/viewer/__init__.py": "its own code",
 }
 

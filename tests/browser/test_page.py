@@ -163,6 +163,7 @@ def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str)
     state = page.evaluate("Headlight.viewer.state().record")
     assert state["model"]["name"] == "reverse"
     assert state["options"] == {"beam_size": 3, "length_penalty": 0.5}
+    expect(page.locator(".hl-result-facts")).to_contain_text("beam 3")
     page.close()
 
 

@@ -179,10 +179,8 @@ def test_sentences_have_the_same_translations_and_weights(visitor, name, count, 
         {"do": "mute", "heads": [["cross", 0, 1], ["decoder", 1, 0]]},
         {"do": "translate", "prefix": [10]},
     ]
-    asked = {
-        **COMMON,
-        "target_code": "",
-    }  # which no stored answer has, so that the engine computes all of them
+    # No stored answer has this code, so that the engine computes all of them.
+    asked = {**COMMON, "target_code": ""}
     questions = [{**asked, **kind, "model": name, "text": text} for text in sentences for kind in kinds]
     backend = Backend(model)
     with served(write(tmp_path / "site", model)) as url:

@@ -28,11 +28,12 @@ from viz.viewer import HERE as VIEWER
 
 LOG_PROBABILITY = 1e-4 + 1e-6  # absolute, of a token; each side rounds to six digits
 WEIGHT = 1e-5  # absolute, of a weight as it was computed, before it becomes a code of 16 bits
-RANDOM_WEIGHT = 1e-4  # the same, of random models: their large scores lose digits of float32
+# The same of random models: their large scores lose digits of float32.
+RANDOM_WEIGHT = 1e-4
+RANDOM_LOG_PROBABILITY = 2e-4
 CODE = 1 / 65535 * 1.01  # of a weight that was sent as a code: neighbouring codes, since each side rounds
-DIGIT = (
-    1.01e-4  # of the other numbers, most with four digits; relative for large ones, as sums over a sentence
-)
+# Of the other numbers, most with four digits; relative for large ones, as sums over a sentence.
+DIGIT = 1.01e-4
 ONE_ROW = 0.05  # of a share of the rows of a long sentence
 Request = Mapping[str, Any]
 
@@ -115,24 +116,27 @@ def unpacked(value: Any, weight: float = WEIGHT) -> Any:
     return value
 
 
-def differences_of_steps(one: list[Any], other: list[Any], path: str) -> Iterator[str]:
+def differences_of_steps(one: list[Any], other: list[Any], path: str, of_token: float) -> Iterator[str]:
     for step, (left, right) in enumerate(zip(one, other, strict=True)):
-        yield from differences_of_words(left, right, f"{path}/{step}")
+        yield from differences_of_words(left, right, f"{path}/{step}", of_token)
 
 
-def differences_of_words(one: list[Any], other: list[Any], path: str) -> Iterator[str]:
+def differences_of_words(one: list[Any], other: list[Any], path: str, of_token: float) -> Iterator[str]:
     """Where the likeliest words of a step differ; equal ones may change places, and the last be another."""
     left, right = ({word["id"]: word for word in words} for words in (one, other))
     common = left.keys() & right.keys()
     if not len(one) == len(other) <= len(common) + 1:
         yield f"{path}: {sorted(left)} is not {sorted(right)}"
-    yield from differences([left[each] for each in common], [right[each] for each in common], path)
+    yield from differences([left[each] for each in common], [right[each] for each in common], path, of_token)
     chances = ([word["log_probability"] for word in words] for words in (one, other))
-    yield from differences(*chances, f"{path}/log_probability")
+    yield from differences(*chances, f"{path}/log_probability", of_token)
 
 
-def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """Where two replies differ by more than rounding; timings are left out."""
+def differences(one: Any, other: Any, path: str = "", of_token: float = LOG_PROBABILITY) -> Iterator[str]:
+    """Where two replies differ by more than rounding; timings are left out.
+
+    Log-probabilities of tokens may differ by `of_token`.
+    """
     if isinstance(one, dict) and "allowed" in one and other.get("shape") == one["shape"]:
         apart = np.abs(one["values"] - other["values"]).max(initial=0)
         if apart > one["allowed"]:
@@ -143,25 +147,24 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
             return
         for name in one.keys() - {"timings"}:
             compare = differences_of_steps if name == "alternatives" else differences
-            yield from compare(one[name], other[name], f"{path}/{name}")
+            yield from compare(one[name], other[name], f"{path}/{name}", of_token)
     elif isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
             yield f"{path}: {len(one)} is not {len(other)}"
             return
         for place, (left, right) in enumerate(zip(one, other, strict=True)):
-            yield from differences(left, right, f"{path}/{place}")
+            yield from differences(left, right, f"{path}/{place}", of_token)
     elif isinstance(one, float) and isinstance(other, float | int):
-        if abs(one - other) > allowed_at(path, one):
+        if abs(one - other) > allowed_at(path, one, of_token):
             yield f"{path}: {one} is not {other}"
     elif one != other:
         yield f"{path}: {one!r} is not {other!r}"
 
 
-def allowed_at(path: str, value: float) -> float:
+def allowed_at(path: str, value: float, of_token: float) -> float:
     """How far a number of the reply may be from this one."""
-    if (
-        "/offset_share/" in path
-    ):  # the strongest cell of a row may be one of two that are equal but for rounding
+    # The strongest cell of a row may be one of two that are equal but for rounding.
+    if "/offset_share/" in path:
         return ONE_ROW
     is_of_token = re.search(r"/(log_probabilities|differences)/\d+$|/alternatives/.*/log_probability", path)
-    return LOG_PROBABILITY if is_of_token else DIGIT * max(1, abs(value))
+    return of_token if is_of_token else DIGIT * max(1, abs(value))

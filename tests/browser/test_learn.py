@@ -74,6 +74,18 @@ def test_closing_gives_the_visitors_sentence_back(page: Page):
     expect(learn(page)).to_be_hidden()
 
 
+def test_a_chapter_begins_with_nothing_but_its_sentence_and_its_tab(page: Page):
+    page.evaluate("location.hash += '&ask=lens&only=2&panel=training'")
+    page.wait_for_function("() => Headlight.viewer.state().questions.length === 1")
+    open_chapter(page, 1)
+    page.get_by_role("list", name="Chapters").get_by_role("button", name=TITLES[0]).click()
+    expect(page.get_by_label("Sentence")).to_have_value("umbrella")
+    page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
+    state = page.evaluate("(({ questions, instead }) => [questions, instead.row])(Headlight.viewer.state())")
+    assert state == [[], None]
+    expect(page.get_by_role("tab", name="Head")).to_have_attribute("aria-selected", "true")
+
+
 def test_closing_keeps_a_sentence_of_ones_own(page: Page):
     open_chapter(page, 3)
     submit(page, "Ein Hund läuft.")

@@ -135,6 +135,14 @@ def reopened(page: Page, show: Show) -> Page:
     return again
 
 
+def test_the_head_of_a_link_comes_back_after_the_average(show: Show):
+    page = show(RESULT, address="kind=cross&layer=2&head=3")
+    page.keyboard.press("a")
+    expect(page.locator(".hl-centre h2")).to_contain_text("average")
+    page.keyboard.press("a")
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
+
+
 def test_a_link_holds_forced_tokens_and_what_is_muted_then(show: Show):
     page = show(RESULT)
     panel = open_panel(page, "Step")

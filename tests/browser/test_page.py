@@ -167,6 +167,14 @@ def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str)
     page.close()
 
 
+def test_enter_in_an_option_translates(opened: Page):
+    opened.get_by_role("button", name="Options").click()
+    box = opened.get_by_label("number input for Beam size")
+    box.fill("3")
+    box.press("Enter")
+    expect(opened.locator(".hl-result-facts")).to_contain_text("beam 3")
+
+
 def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):
     page = visit(f"{address}#model=reverse")
     first, second = app.EXAMPLES["reverse"][:2]

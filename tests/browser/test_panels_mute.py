@@ -279,6 +279,21 @@ def test_a_head_gives_what_it_gives_for_another_sentence_in_one_row(with_sample:
     expect(outcome).to_contain_text("in all rows")
 
 
+def test_a_row_ends_with_its_sentence(with_sample: Page):
+    page = with_sample
+    panel = open_panel(page, "What if")
+    page.locator(".hl-row-label").nth(1).click()
+    only = panel.get_by_role("button", name="Only in row")
+    only.click()
+    expect(only).to_have_attribute("aria-pressed", "true")
+    draw(page, tiny().translate("Ein Hund schläft."), "tiny")
+    expect(only).to_have_attribute("aria-pressed", "false")
+    only.click()
+    page.keyboard.press("m")
+    panel.get_by_role("button", name="Clear all").click()
+    expect(only).to_have_attribute("aria-pressed", "false")
+
+
 def test_a_link_opens_what_heads_give_instead(show: Show):
     link = "v=2&model=tiny&kind=cross&layer=1&head=2&panel=mute&mute=cross.1.2"
     link += "&instead=sentence&by=Ein+Hund.&only=2"

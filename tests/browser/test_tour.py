@@ -30,6 +30,9 @@ def start(page: Page) -> None:
 
 
 def test_five_steps_and_everything_is_restored(page: Page):
+    page.evaluate("location.hash += '&only=2'")  # which would change what the tour shows
+    page.locator(".hl-status").get_by_role("button", name="Close").click()  # this backend mutes whole heads alone
+    assert page.evaluate("viewer.state().instead.row") == 1
     start(page)
     card = page.get_by_label("Tour")
     word = TRANSLATORS["reverse"].translate("umbrella")
@@ -37,6 +40,7 @@ def test_five_steps_and_everything_is_restored(page: Page):
     for step in range(1, 6):
         expect(card).to_contain_text(f"{step} of 5")
         expect(page.locator(".hl-toured")).to_have_count(1)
+        assert page.evaluate("viewer.state().instead.row") is None
         seen.append(page.locator(".hl-toured").get_attribute("aria-label"))
         expect(page.locator(".hl-translation")).to_have_text(word.text)
         expect(page.locator(".hl-analysed")).to_contain_text("“umbrella” · the tour · Reversed words · 0.8 M")

@@ -69,9 +69,17 @@ export function useLanguages(texts) {
 // Makes the mounted viewer available to the page's own widgets, and translates these.
 export function provide(mounted) {
   restoreTheme();
+  document.addEventListener('keydown', translateOnEnter);
   translatePage(document.body);
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
+}
+
+// A number that was typed takes effect when its box is left.
+function translateOnEnter({ key, target }) {
+  if (key !== 'Enter' || !target.matches?.('#hl-options input')) return;
+  target.blur();
+  document.getElementById('hl-translate').click();
 }
 
 // Shows a translation and returns the updates of the message and of the Export button, which needs a record.

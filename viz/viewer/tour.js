@@ -3,7 +3,7 @@
 import { element } from './core/dom.js';
 import { matrixOf } from './core/payload.js';
 import { openTour } from './core/effects.js';
-import { chosenHeads, goHome, headOf } from './core/store.js';
+import { CHOICES, chosenHeads, goHome, headOf } from './core/store.js';
 import { useStorage } from './core/storage.js';
 import { actionButton, actions } from './core/widgets.js';
 import { say } from './locales/language.js';
@@ -81,7 +81,7 @@ export function createTour(server, root) {
     opener,
     at: null, // the current step
     record: null,
-    panel: null, // the tab to restore
+    choices: null, // to restore: what closing a view leaves as it is
     card: element('aside', { class: 'hl-panel hl-tour', 'aria-label': say('Tour'), hidden: true }),
   };
   tour.card.addEventListener('keydown', (event) => {
@@ -113,11 +113,12 @@ function offer(tour) {
 async function start(tour) {
   const { server, opener } = tour;
   opener.closest('dialog')?.close();
-  const { panel } = server.store.get();
+  const { panel, questions, instead } = server.store.get();
   const record = await openTour(server, MODEL, WORD);
   if (!record) return close(tour);
-  Object.assign(tour, { panel, record });
-  server.store.change(headOf({ kind: 'cross', ...mostReversed(record) }));
+  Object.assign(tour, { choices: { panel, questions, instead }, record });
+  const plain = { questions: CHOICES.questions, instead: CHOICES.instead };
+  server.store.change({ ...headOf({ kind: 'cross', ...mostReversed(record) }), ...plain });
   return go(tour, 0);
 }
 
@@ -176,12 +177,12 @@ function clearHighlight(root) {
 }
 
 function end(tour) {
-  const { panel, record } = tour;
+  const { choices, record } = tour;
   const { store } = tour.server;
   close(tour);
   const state = store.get();
   const isOpen = state.record === record; // otherwise the person opened another record and its panel
-  store.change({ ...goHome(state), ...(isOpen ? { panel } : {}) });
+  store.change({ ...goHome(state), ...(isOpen ? choices : {}) });
 }
 
 function close(tour) {

@@ -74,3 +74,11 @@ export function sizeCanvas(canvas, width, height) {
   context.setTransform(canvas.width / width, 0, 0, canvas.height / height, 0, 0);
   return context;
 }
+
+// Calls `read(event)` while a mouse moves over the node and where a finger taps it; `forget` when the mouse leaves.
+export function readUnderPointer(node, read, forget) {
+  const isFinger = ({ pointerType }) => pointerType === 'touch';
+  node.addEventListener('pointermove', (event) => !isFinger(event) && read(event));
+  node.addEventListener('pointerleave', (event) => !isFinger(event) && forget());
+  node.addEventListener('click', read);
+}

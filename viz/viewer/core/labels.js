@@ -17,12 +17,12 @@ const MODE_NAMES = {
 // How the natural logarithms of the page belong together.
 export function logP() {
   return say(
-    'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of {e}. The score of a hypothesis is its log p divided by the length penalty.',
+    'log p is the natural logarithm of a probability, in nats: 1 nat is a factor of {e}. The score of a hypothesis is its log p divided by ((5 + tokens) / 6) ^ length penalty.',
     { e: fixed(Math.E, 2) },
   );
 }
 
-// A text for people with a mouse, or the one for people who touch the screen.
+// What is for people with a mouse, such as a text, or what is for people who touch the screen.
 export function forPointer(mouse, touch) {
   return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
 }

@@ -149,7 +149,7 @@ function pinParameters(pin) {
 export function fromAddress(address, record) {
   const parameters = parse(address);
   const learn = chapterOf(parameters);
-  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : { learn };
+  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : chapterChoices(parameters, learn);
   const kind = parameters.get('kind');
   const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
@@ -175,6 +175,13 @@ export function fromAddress(address, record) {
   const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
   for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
+}
+
+// A chapter begins with nothing but its sentence and its tab.
+function chapterChoices(parameters, learn) {
+  const { questions, instead, beside, mode } = CHOICES;
+  const panel = TABS.find((name) => name === parameters.get('panel')) ?? CHOICES.panel;
+  return { questions, instead, beside, mode, panel, learn };
 }
 
 // What an address asks to open in place of the model's own translation; null for what it does not ask for.

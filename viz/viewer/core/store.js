@@ -130,7 +130,7 @@ function settle(state) {
     ...state,
     layer: clamp(state.layer, layers),
     head: state.head === null ? null : clamp(state.head, heads),
-    lastHead: clamp(state.lastHead, heads),
+    lastHead: clamp(state.head ?? state.lastHead, heads),
     hover: inside(state.hover),
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
@@ -299,7 +299,8 @@ export function showRecord(state, record, caption = null) {
   const back = isElsewhere(state) ? goHome(state) : {};
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
-  return { ...back, ...choicesFor(before, record, caption), home, shown: null, caption, pin: null, step: 0 };
+  const instead = state.instead.row === null ? state.instead : { ...state.instead, row: null }; // of the last sentence
+  return { ...back, ...choicesFor(before, record, caption), home, shown: null, caption, pin: null, step: 0, instead };
 }
 
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted, training

@@ -1,6 +1,6 @@
 // The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
-import { element, tokenText } from '../core/dom.js';
+import { element, readUnderPointer, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
 import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
 import { askCell } from '../core/effects.js';
@@ -121,7 +121,7 @@ function vectors(cell, { row, reads, column }) {
     element('span', { class: 'hl-soft' }, say('their products')),
     element('div', { class: 'hl-products' }, ...products.map((value) => signedBar(value, largest(products)))),
   );
-  field.addEventListener('pointermove', (event) => {
+  const read = (event) => {
     const box = field.getBoundingClientRect();
     const at = clamp(Math.floor(((event.clientX - box.left) / box.width) * query.length), query.length);
     readout.textContent = say('{number} of {count}: {product}', {
@@ -129,10 +129,11 @@ function vectors(cell, { row, reads, column }) {
       count: query.length,
       product: productText(cell, at),
     });
-  });
-  field.addEventListener('pointerleave', () => {
+  };
+  const forget = () => {
     readout.textContent = hint;
-  });
+  };
+  readUnderPointer(field, read, forget);
   return [field, readout, scaleNote(largest(products)), allNumbers(cell)];
 }
 

@@ -19,7 +19,12 @@ const mapHint = () =>
 // `values` is { encoder, decoder, cross }, [layer][head] each.
 export function headMap(store, state, values) {
   const most = largest(Object.values(values).flat(2));
-  const readout = element('p', { class: 'hl-soft hl-number hl-map-readout' }, mapHint());
+  const readout = element(
+    'p',
+    { class: 'hl-soft hl-number hl-map-readout' },
+    forPointer('', valueOfChosen(state, values)),
+    mapHint(),
+  );
   const grids = KINDS.map((kind) => gridOf(store, state, kind, values[kind], most, readout));
   return [...grids, readout, scaleOf(most)];
 }
@@ -40,6 +45,17 @@ function choose(store, [kind, layer, head]) {
 function fullName({ record }, [kind, layer, head]) {
   const name = `${kindName(kind)}, ${headName(layer, head)}`;
   return isTaught(record, kind, layer, head) ? `${name}, ${taughtName()}` : name;
+}
+
+// A finger that has chosen a head reads its value here.
+function valueOfChosen(state, values) {
+  const { kind, layer, head, selection } = state;
+  if (head === null || selection.length > 0) return '';
+  return `${valueText(state, [kind, layer, head], values[kind][layer][head])}. `;
+}
+
+function valueText(state, one, value) {
+  return `${fullName(state, one)}: ${signed(value)}`;
 }
 
 function gridOf(store, state, kind, table, most, readout) {
@@ -66,11 +82,12 @@ function gridOf(store, state, kind, table, most, readout) {
 
 function cellOf(store, state, one, value, most, readout) {
   const [kind, layer, head] = one;
-  const text = `${fullName(state, one)}: ${signed(value)}`;
+  const text = valueText(state, one, value);
   const showValue = () => readout.replaceChildren(text);
   const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
   const names = { role: 'gridcell', 'aria-label': text, 'aria-selected': String(chosen) };
-  const attributes = { ...names, onpointerenter: showValue, onfocus: showValue };
+  const pointAt = forPointer(showValue, null); // a finger may only scroll
+  const attributes = { ...names, onpointerenter: pointAt, onfocus: showValue };
   const cell = tint(
     createButton('hl-map-cell', () => choose(store, one), attributes),
     value,

@@ -94,6 +94,7 @@ function drawPanels(panels, state) {
     const open = panel.id === state.panel;
     if (panel.body.hidden === open) {
       panel.body.hidden = !open;
+      if (open) panel.body.scrollTop = 0;
       panel.tab.setAttribute('aria-selected', open);
       panel.tab.tabIndex = open ? 0 : -1;
     }

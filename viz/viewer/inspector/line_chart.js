@@ -1,18 +1,20 @@
 // A small line chart over the steps of a training, or over a count.
 
-import { element, shape } from '../core/dom.js';
+import { element, readUnderPointer, shape } from '../core/dom.js';
 import { numberText } from '../core/widgets.js';
 import { say } from '../locales/language.js';
 
 const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
-// scale unless `isCount`; then values begin at 0, so that a small change looks small. The values at `marked`, or those under the pointer, are written next to the title; with
-// `key`, { title(step), of(line, step) }, in a list below the picture.
+// scale unless `isCount`; then the values begin at 0, so that a small change looks small. The values at `marked`, or
+// those under the pointer, are written next to the title; with `key`, { title(step), of(line, step) }, in a list below
+// the picture.
 export function drawChart(title, lines, { first, last, marked, format, isCount = false, key = null }) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last, isCount ? (step) => step : Math.log1p);
-  const [low, high] = rangeOf([...points.map(([, value]) => value), ...(isCount ? [0] : [])]);
+  const values = points.map(([, value]) => value);
+  const [low, high] = isCount ? [0, Math.max(...values)] : rangeOf(values);
   const up = (value) =>
     SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
   const readout = element('span', { class: 'hl-soft hl-number' });
@@ -34,11 +36,11 @@ export function drawChart(title, lines, { first, last, marked, format, isCount =
     ),
     mark,
   );
-  picture.addEventListener('pointermove', (event) => {
+  const read = ({ clientX }) => {
     const box = picture.getBoundingClientRect();
-    point(nearest(points, across, ((event.clientX - box.left) / box.width) * SIZE.width));
-  });
-  picture.addEventListener('pointerleave', () => point(marked));
+    point(nearest(points, across, ((clientX - box.left) / box.width) * SIZE.width));
+  };
+  readUnderPointer(picture, read, () => point(marked));
   point(marked);
   const caption = element('figcaption', {}, element('h4', {}, title), readout);
   return element('figure', { class: 'hl-figure' }, caption, picture, key && list);

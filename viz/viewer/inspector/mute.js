@@ -71,9 +71,13 @@ function drawChoices(server, node, state) {
     const attributes = { class: 'hl-act hl-muted-head', 'aria-label': say('Unmute {head}', { head: name }) };
     return actionButton(`${name} ×`, () => toggle([each]), attributes);
   });
-  const clear = actionButton(say('Clear all'), () => store.change({ mutes: [] }), {
-    disabled: state.mutes.length === 0,
-  });
+  const clear = actionButton(
+    say('Clear all'),
+    () => store.change({ mutes: [], instead: { ...store.get().instead, row: null } }),
+    {
+      disabled: state.mutes.length === 0,
+    },
+  );
   node.replaceChildren(
     element('h3', {}, say('Mute')),
     note(titleOf(state)),

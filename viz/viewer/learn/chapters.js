@@ -146,6 +146,7 @@ export const CHAPTERS = [
   {
     title: () => say('How heads form'),
     begin: { ...TRANSLATION, own: false },
+    view: { panel: 'training' },
     text: () => [
       say(
         'At the start of its training a model knows nothing, and its heads look everywhere alike. Nobody tells a head what to do. It finds its part while the model learns to translate.',

@@ -58,7 +58,8 @@ function openChapter(learn, number) {
   if (current === null) learn.former = toAddress(store.get());
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
   scrollTo(0, 0);
-  location.hash = addressOf(record, { ...(keeps ? { kind, layer: layer + 1, ...view } : {}), learn: number });
+  const choices = keeps ? { kind, layer: layer + 1, ...view } : view?.panel && { panel: view.panel };
+  location.hash = addressOf(record, { ...choices, learn: number });
 }
 
 // A sentence that Learn brought gives way to the one that was on screen before.

@@ -21,7 +21,11 @@ export function describe(state) {
 }
 
 function hintOf(state, { mode }) {
-  if (awaitsSecondHead(state)) return say('Now choose the second head: one of the small squares, or an arrow key.');
+  if (awaitsSecondHead(state))
+    return forPointer(
+      say('Now choose the second head: one of the small squares, or an arrow key.'),
+      say('Now choose the second head: tap one of the small squares.'),
+    );
   return forPointer(
     say('Point at a cell to read its {value}; click to pin it.', { value: modeName(mode) }),
     say('Tap a cell to read its {value} and to pin it.', { value: modeName(mode) }),

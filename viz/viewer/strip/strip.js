@@ -116,7 +116,8 @@ function nameOfShown(state) {
   const { shown, record } = state;
   const side = sideOf(state);
   if (side === '' && !isElsewhere(state)) return shown?.label ?? '';
-  const named = [side, `“${readable(record.source_text)}”`, shown?.label, record.model.title];
+  const quoted = say('“{text}”', { text: readable(record.source_text) });
+  const named = [side, quoted, shown?.label, record.model.title];
   return named.filter(Boolean).join(' · ');
 }
 
@@ -176,7 +177,7 @@ function noticesOf({ notices, said = notices }) {
 function factsOf(record) {
   const facts = [say('log p {value}', { value: fixed(sum(record.log_probabilities), 2) })];
   const { beam_size: beam = 1 } = record.options ?? {};
-  if (beam > 1) facts.push(say('beam {size}', { size: beam }));
+  if (beam > 1 && record.n_prefix !== record.tokens.predicted.length) facts.push(say('beam {size}', { size: beam }));
   const time = sum(Object.values(record.timings));
   if (time > 0) facts.push(say('{time} ms', { time: time.toFixed(0) }));
   const forced = record.n_prefix ?? 0;

@@ -27,15 +27,16 @@ export function createQuestion(server, name, title, { nothing = () => '', contro
   summary.addEventListener('click', (event) => {
     event.preventDefault(); // the state says which questions are open
     store.change(toggleQuestion(store.get(), name));
-    if (node.open) scrollToTop(node);
   });
   return {
     node,
     draw(state, before) {
       if (!differs(state, before, INPUTS)) return;
+      const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
       controls?.draw(state);
       body.replaceChildren(...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
+      if (isOpened) scrollToTop(node);
     },
   };
 }

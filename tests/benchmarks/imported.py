@@ -92,6 +92,13 @@ def measure(translator: Translator, length: int, times: int) -> None:
         "values": {"ids": ids, "mode": "norm"},
         "beams": {"beam_size": 4},
         "export": export,
+        "lens": {"ids": ids},
+        "contributions": {"ids": ids, "step": 3, "word": ids[3]},
+        "score_split": {"ids": ids, **cell},
+        "writing": {"ids": ids, **cell},
+        "intervene": {"ids": ids, "heads": heads, "baseline": "sentence", "other": WORDS[0]},
+        "removal": {"ids": ids, "kind": "cross", "layer": 3, "row": 3, "step": 3},
+        "links": {"ids": ids, "gold": "0-0"},
         "importance": {"ids": ids},
     }
     print(f"\n{len(record['tokens']['source'])} source tokens, {len(ids)} target tokens, {len(heads)} heads")

@@ -13,8 +13,9 @@ class UserError(Exception):  # not a ValueError, which tyro reports as a malform
 class Sentence(str):
     """An English sentence that also knows its template and its values, so that the page can translate it.
 
-    The template is the key of the catalogues in viz/viewer/locales. `{name}`, `{name:,}` and `{name:.2f}`
-    stand for values, which are numbers, texts or sentences of their own.
+    The template is the key of the catalogues in viz/viewer/locales. It has places for values: `{name}`,
+    `{name:,}` (thousands are grouped) or `{name:.2f}` (two decimals). A value is a number, a text or another
+    Sentence.
     """
 
     template: str

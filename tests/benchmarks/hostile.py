@@ -106,7 +106,7 @@ def long_word() -> Figures:
 
 
 def busy_start(others: int = 8) -> Figures:
-    """D10: the start beside processes that compute."""
+    """D10: start the server while eight other processes use the cores."""
     with ExitStack() as stack:
         for _ in range(others):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))

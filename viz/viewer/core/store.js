@@ -299,8 +299,13 @@ export function showRecord(state, record, caption = null) {
   const back = isElsewhere(state) ? goHome(state) : {};
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
-  const instead = state.instead.row === null ? state.instead : { ...state.instead, row: null }; // of the last sentence
+  const instead = withoutRow(state.instead); // the row belongs to the sentence before
   return { ...back, ...choicesFor(before, record, caption), home, shown: null, caption, pin: null, step: 0, instead };
+}
+
+// What muted heads give instead, in all rows.
+export function withoutRow(instead) {
+  return instead.row === null ? instead : { ...instead, row: null };
 }
 
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted, training

@@ -8,7 +8,7 @@ import { sum } from '../core/math.js';
 import { givenIds } from '../core/payload.js';
 import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
-import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute } from '../core/store.js';
+import { chosenHeads, closeView, differs, isMuted, sourceView, toggleMute, withoutRow } from '../core/store.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
 import { headList, headMap } from './head_map.js';
@@ -71,13 +71,8 @@ function drawChoices(server, node, state) {
     const attributes = { class: 'hl-act hl-muted-head', 'aria-label': say('Unmute {head}', { head: name }) };
     return actionButton(`${name} ×`, () => toggle([each]), attributes);
   });
-  const clear = actionButton(
-    say('Clear all'),
-    () => store.change({ mutes: [], instead: { ...store.get().instead, row: null } }),
-    {
-      disabled: state.mutes.length === 0,
-    },
-  );
+  const clearAll = () => store.change({ mutes: [], instead: withoutRow(store.get().instead) });
+  const clear = actionButton(say('Clear all'), clearAll, { disabled: state.mutes.length === 0 });
   node.replaceChildren(
     element('h3', {}, say('Mute')),
     note(titleOf(state)),

@@ -242,7 +242,7 @@ def run_cards(
     data: tuple[Path, ...],
     models: Path = MODELS,
     everyday: Path = Path("assets/everyday.json"),
-    sources: Path | None = None,
+    sources: Path = Path("assets/sources.json"),
 ) -> None:
     """Fill sizes, figures and everyday translations into the cards of models.
 
@@ -254,7 +254,7 @@ def run_cards(
     """
     sentences = json.loads(everyday.read_text(encoding="utf-8"))
     for path in list_models(models):
-        refresh(path, data, sentences.get(path.name, ()), read_json(sources) if sources else {})
+        refresh(path, data, sentences.get(path.name, ()), read_json(sources))
         print(path / CARD)
 
 

@@ -118,6 +118,7 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(panel.locator("ins").first).to_be_visible()
     panel.get_by_role("button", name="Show it without muting").click()
     assert page.evaluate(DIFFERENT) == []
+    expect(status(page)).to_have_text("the model’s own translation, without muting")
     panel.get_by_role("button", name="Show its attention").click()
     panel.get_by_role("button", name="Clear all").click()
     expect(status(page)).to_have_text("the model’s own translation")

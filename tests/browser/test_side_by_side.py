@@ -145,6 +145,9 @@ def test_each_side_is_named(page: Page) -> None:
         expect(panel.locator(".hl-analysed")).to_have_text(f"{side} · “{text}” · {title}")
     expect(first(page, "Heads").locator("h2")).to_have_text("Heads A")
     expect(second(page, "Heads").locator("h2")).to_have_text("Heads B")
+    expect(page.get_by_label("Inspector").locator(".hl-status")).to_have_text(
+        "About A: the model’s own translation"
+    )
 
 
 def test_sentences_with_little_in_common_stand_next_to_each_other(page: Page) -> None:

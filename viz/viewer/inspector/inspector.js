@@ -2,6 +2,7 @@
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../core/dom.js';
+import { oppositeOf } from '../core/instruments/comparison.js';
 import { EMPTY, TABS, closeView, differs } from '../core/store.js';
 import { actionButton, addRovingFocus } from '../core/widgets.js';
 import { createHeadCard } from './head.js';
@@ -34,6 +35,7 @@ const TAB_NAMES = {
   training: () => say('Training'),
   examples: () => say('Examples'),
 };
+const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'beside', 'opposite'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {
@@ -53,7 +55,7 @@ export function createInspector(server) {
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
   store.subscribe((state, before) => {
-    if (differs(state, before, ['busy', 'error', 'shown', 'record'])) drawStatus(store, status, state);
+    if (differs(state, before, OF_STATUS)) drawStatus(store, status, state);
     drawPanels(panels, state);
   });
   return element(
@@ -113,13 +115,22 @@ function drawStatus(store, status, state) {
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
   if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, say('Cancel'), busy.cancel);
   else if (error) draw(error, say('Close'), () => store.change({ error: null }));
-  else if (shown) drawView(store, status, shown);
-  else draw(record ? say('the model’s own translation') : '');
+  else if (shown) drawView(store, status, state);
+  else draw(record ? viewOf(state) : '');
+}
+
+// What the panels are about. Heads that are still muted for the next view change nothing in this one.
+function viewOf(state) {
+  const muted = state.mutes.length > 0;
+  const own = muted ? say('the model’s own translation, without muting') : say('the model’s own translation');
+  const view = state.shown?.label ?? own;
+  return oppositeOf(state) ? say('About A: {view}', { view }) : view;
 }
 
 // The button is short, so that the name of the view has room.
-function drawView(store, status, { label, source }) {
-  const title = source ? say('Back to the view without muting') : say('Back to the model’s translation');
+function drawView(store, status, state) {
+  const title = state.shown.source ? say('Back to the view without muting') : say('Back to the model’s translation');
   const back = actionButton(say('Back'), () => store.change(closeView(store.get())), { 'aria-label': title, title });
+  const label = viewOf(state);
   status.replaceChildren(element('span', { title: label }, label), back);
 }

@@ -237,7 +237,7 @@ def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
     return killed
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(
     tmp_path, data, reference, times
 ):

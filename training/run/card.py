@@ -144,7 +144,7 @@ def fill_data(
     for name, each in sorted(described.items(), key=lambda item: -item[1]["pairs"]):
         about = {**joined, **sources}.get(name, {})
         if not {"kind", "licence"} <= about.keys():
-            raise UserError(f"The source {name} has no kind and licence; write them into assets/sources.json.")
+            raise UserError(f"The source {name} has no kind and licence; add them to assets/sources.json.")
         cells_of_row = name, f"{each['pairs']:,}", f"{each['weight']:g}", about["kind"], about["licence"]
         lines.append(f"| {' | '.join(cells_of_row)} |")
     return "\n".join(lines) + "\n"

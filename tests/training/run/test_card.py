@@ -121,7 +121,7 @@ def test_the_table_of_sources_is_that_of_the_run(tmp_path):
     _, _, first, second = fill_data(table, "de-en", [tmp_path], about).splitlines()
     assert first == "| concatenated | 2,000 | 1 | neighbouring pairs, joined | those of their sources |"
     assert second == "| news | 1,200 | 0.5 | news | CC0 |"
-    with pytest.raises(UserError, match="source news has no kind and licence; write them into assets/sources.json"):
+    with pytest.raises(UserError, match="news has no kind and licence; add them to assets/sources.json"):
         fill_data(table, "de-en", [tmp_path], {})
 
 

@@ -124,6 +124,11 @@ def show_an_error(page: Page) -> None:
     expect(page.get_by_role("alert").filter(visible=True)).not_to_be_empty()
 
 
+def open_export(page: Page) -> None:
+    page.locator("#hl-export").click()
+    page.locator("#hl-export-menu").wait_for()
+
+
 def open_help(page: Page) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("?")
@@ -144,7 +149,7 @@ STATES: dict[str, Callable[[Page], None]] = {
     "learn": open_learn,
     "options": lambda page: page.locator("#hl-options-button").click(),
     "error": show_an_error,
-    "export": lambda page: page.locator("#hl-export").click(),
+    "export": open_export,
     "help": open_help,
     "about": open_about,
     "side by side": open_beside,

@@ -135,7 +135,7 @@ def test_an_open_request_is_shown_and_can_be_cancelled(page: Page):
     page.keyboard.press("m")
     expect(status(page)).to_contain_text("Translating with heads muted")
     page.get_by_role("button", name="Cancel").click()
-    expect(status(page)).to_have_text("the model’s own translation")
+    expect(status(page)).to_have_text("the model’s own translation, without muting")
     page.evaluate(RELEASE)
     assert page.evaluate("viewer.state().muted") is None
     expect(panel.locator("ins")).to_have_count(0)
@@ -169,7 +169,7 @@ def test_an_error_is_one_sentence_and_keeps_the_last_result(page: Page):
     expect(status(page)).to_contain_text("The model is asleep; wake it.")
     expect(panel.locator("ins")).to_have_text("silent")
     page.get_by_role("button", name="Close").click()
-    expect(status(page)).to_have_text("the model’s own translation")
+    expect(status(page)).to_have_text("the model’s own translation, without muting")
 
 
 def test_a_token_of_markup_stays_text_in_every_panel(show: Show):

@@ -125,6 +125,12 @@ def test_the_table_of_sources_is_that_of_the_run(tmp_path):
         fill_data(table, "de-en", [tmp_path], {})
 
 
+def test_every_source_of_the_file_has_a_kind_and_a_licence():
+    sources = json.loads((ROOT / "assets" / "sources.json").read_text(encoding="utf-8"))
+    assert sources
+    assert [name for name, about in sources.items() if not (about.get("kind") and about.get("licence"))] == []
+
+
 @pytest.mark.parametrize("name", sorted(set(EVERYDAY) & set(SHIPPED)))
 def test_everyday_translations_are_those_of_the_model(name):
     shown = part(text_of(SHIPPED[name]), "everyday")

@@ -13,6 +13,7 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,27 @@ def jumping_clock() -> None:
     time.time = lambda: real() + (86_400 if next(calls) % 2 else -86_400)
 
 
+def slow_work() -> None:
+    """Let every computation of a worker take a second longer."""
+    from viz.server import scheduler
+
+    real = scheduler.listening
+
+    def listening(note: Callable[[str], None]) -> AbstractContextManager[None]:
+        time.sleep(1)
+        return real(note)
+
+    scheduler.listening = listening  # type: ignore[assignment]
+
+
 def _refuse(what: str, error: Exception) -> None:
     sys.stderr.write(f"REFUSED {what}\n")
     raise error
 
 
 CAGES: dict[str, Callable[[], None]] = {
-    cage.__name__.replace("_", "-"): cage for cage in (network, full_disk, read_only, jumping_clock)
+    cage.__name__.replace("_", "-"): cage
+    for cage in (network, full_disk, read_only, jumping_clock, slow_work)
 }
 
 if __name__ == "__main__":

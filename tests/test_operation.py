@@ -38,12 +38,6 @@ def shared() -> Iterator[Server]:
     assert SECRET not in running.errors
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
-
-
 def ask(visitor: Visitor, **request: object) -> dict[str, object]:
     """Send a request of the viewer."""
     components = visitor.ask("/config")[1]["components"]
@@ -159,19 +153,20 @@ def test_a_client_that_disconnects_is_one_line_of_the_log_and_others_are_served(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals, server: Server):
-    visitor = server.visitor
-    with visitor.open("/healthz"):  # a connection that stays open
-        visitor.join("translate", LONG, "de-en", 8, 1.0, [])
-        with visitor.stream() as messages:
-            while not visitor.ask("/healthz")[1]["running"]:
-                time.sleep(0.01)
-            started = time.monotonic()
-            server.process.send_signal(number)
-            assert completed(messages)[0]["translation"]
-        assert server.process.wait(timeout=10) == 0
-    assert time.monotonic() - started < 10
-    server.end()
+def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals):
+    with serving("-m", "tests.cage", "slow-work") as server:
+        visitor = server.visitor
+        with visitor.open("/healthz"):  # a connection that stays open
+            visitor.join("translate", TEXT, "de-en", 1, 1.0, [])
+            with visitor.stream() as messages:
+                while not visitor.ask("/healthz")[1]["running"]:
+                    time.sleep(0.01)
+                started = time.monotonic()
+                server.process.send_signal(number)
+                assert completed(messages)[0]["translation"]
+            assert server.process.wait(timeout=10) == 0
+        assert time.monotonic() - started < 10
+        server.end()
     assert "ERROR" not in server.errors
     assert "Traceback" not in server.errors
 

@@ -310,9 +310,9 @@ def test_two_models_of_different_sizes(whole: Page) -> None:
     for panel in ("Tokens", "Heads", "Matrix"):
         assert ends_above(second(whole, panel), 900)
     notice = whole.locator(".hl-beside-notice")
-    expect(notice).to_contain_text("A has no layer 9, head 12: it has 4 × 8 heads")
+    expect(notice).to_contain_text("A has no head 9.12: it has 4 × 8")
     models.select_option("smallest")
-    expect(notice).to_contain_text("B has no layer 2, head 3: it has 1 × 1")
+    expect(notice).to_contain_text("B has no head 2.3: it has 1 × 1")
     expect(second(whole, "Matrix").locator("h2")).to_have_text("B · Cross · layer 1 · head 1")
 
 

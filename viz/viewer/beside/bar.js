@@ -153,10 +153,9 @@ function remarkOf([server, { store: second }], state) {
   const refusal = whyNot(server, 'beside');
   if (refusal) return refusal;
   const { beside } = state;
-  if (!beside?.by)
-    return say('Choose a second view, B: another model, another step of the training, or another sentence.');
+  if (!beside?.by) return say('Choose a second view, B: another model, training step or sentence.');
   if (beside.by === 'step' && besideQuestion(state) === null)
-    return say('A shows no step of the training any more. Choose a step again, or something else.');
+    return say('A shows no training step any more. Choose a step again, or something else.');
   const record = oppositeOf(state);
   if (record === null || record !== second.get().record) return '';
   return whyApart(state, record) || lackOf('A', second.get(), state.record);

@@ -67,10 +67,12 @@ export function lackOf(side, state, other) {
   const [kind, layer, head] = missing;
   const { layers, heads } = other.attention[kind];
   const size = `${layers} × ${heads}`;
-  return say(
-    '{side} has no layer {layer}, head {head}: it has {size} heads of this kind, and keeps the one that it shows.',
-    { side, layer: layer + 1, head: head + 1, size },
-  );
+  return say('{side} has no head {layer}.{head}: it has {size} of this kind, and keeps the one it shows.', {
+    side,
+    layer: layer + 1,
+    head: head + 1,
+    size,
+  });
 }
 
 export function hasHead({ attention }, [kind, layer, head]) {

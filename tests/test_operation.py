@@ -87,17 +87,20 @@ def test_an_invalid_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch):
 # Without a network, a disk or a steady clock
 
 
-def test_without_a_network_and_with_a_jumping_clock_the_page_works():
+@pytest.mark.parametrize("disk", ["full-disk", pytest.param("read-only", marks=pytest.mark.slow)])
+def test_without_a_network_a_writable_disk_and_a_steady_clock_the_page_works(disk: str):
     """Not even through the proxy that the environment names does it ask another machine."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy"), "http://192.0.2.1:9")
-    with serving("-m", "tests.cage", "network,jumping-clock", **proxies) as server:
+    with serving("-m", "tests.cage", f"network,jumping-clock,{disk}", **proxies) as server:
         assert server.visitor.ask("/")[0] == 200
         assert "dog" in server.visitor.translate()["translation"]
         assert "answer" in ask(server.visitor, do="export", address="http://127.0.0.1/")
         assert "answer" in ask(server.visitor, do="beams", beam_size=2)
+        assert "answer" in ask(server.visitor, do="importance")
         assert server.visitor.ask("/healthz")[1]["seconds"] >= 0
         assert server.end() == 0
     assert not re.findall("REFUSED.*", server.errors)
+    assert {line["level"] for line in server.log()} == {"INFO"}
     durations = [line["ms"] for line in server.log() if "ms" in line]
     assert durations
     assert all(0 <= each < 60_000 for each in durations)
@@ -119,17 +122,6 @@ def test_a_call_to_another_machine_is_noticed(call: str, tmp_path: Path):
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == 1
     assert "REFUSED" in run.stderr
-
-
-@pytest.mark.parametrize("cage", ["full-disk", pytest.param("read-only", marks=pytest.mark.slow)])
-def test_without_a_writable_disk_the_page_translates(cage: str):
-    with serving("-m", "tests.cage", cage) as server:
-        assert server.visitor.ask("/")[0] == 200
-        assert "dog" in server.visitor.translate()["translation"]
-        assert "answer" in ask(server.visitor, do="export", address="http://127.0.0.1/")
-        assert "answer" in ask(server.visitor, do="importance")
-        assert server.end() == 0
-    assert {line["level"] for line in server.log()} == {"INFO"}
 
 
 # Clients that disconnect, and a server that stops

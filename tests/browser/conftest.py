@@ -24,6 +24,13 @@ from viz.viewer import head
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 Scheme = Literal["light", "dark"]
 EMPTY = Path(__file__).parent / "empty.html"  # a file, whose storage is that of all files
 TRANSLATORS = {
@@ -36,8 +43,7 @@ TRANSLATORS = {
 
 def chromium() -> str | None:
     """Return the path of a browser, or None for Playwright's own."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return os.environ.get("HEADLIGHT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    return os.environ.get("HEADLIGHT_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @pytest.fixture(scope="session")

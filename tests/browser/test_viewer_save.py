@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -130,15 +131,16 @@ def test_the_png_shows_the_matrix(show: Show, tmp_path: Path):
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(data[16:20], "big") > 900
     colours = page.evaluate(
-        """async (bytes) => {
-          const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
+        """async (data) => {
+          const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+          const image = await createImageBitmap(new Blob([bytes]));
           const canvas = new OffscreenCanvas(image.width, image.height);
           const pen = canvas.getContext('2d');
           pen.drawImage(image, 0, 0);
           const pixels = pen.getImageData(0, 0, image.width, image.height).data;
           return [new Set(new Uint32Array(pixels.buffer)).size, pixels.slice(0, 3).join()];
         }""",
-        list(data),
+        base64.b64encode(data).decode(),
     )
     assert colours[0] > 50
     assert colours[1] == "26,25,23"

@@ -55,16 +55,14 @@ RANGES = (
     (0xF900, 0xFFEF),
     (0x10000, 0x1FFFF),
 )
-MODELS = pytest.mark.parametrize(
-    ("kind", "rule", "bytes_"),
-    [
-        ("unigram", "nmt_nfkc", False),
-        ("unigram", "identity", True),
-        ("bpe", "nmt_nfkc", True),
-        ("bpe", "identity", False),
-        ("unigram", "nfkc_cf", False),
-    ],
-)
+KINDS = [
+    ("unigram", "nmt_nfkc", False),
+    ("unigram", "identity", True),
+    ("bpe", "nmt_nfkc", True),
+    ("bpe", "identity", False),
+    ("unigram", "nfkc_cf", False),
+]
+MODELS = pytest.mark.parametrize(("kind", "rule", "bytes_"), KINDS)
 
 
 def hostile(count: int) -> list[str]:

@@ -186,7 +186,7 @@ def test_a_search_behind_what_is_certain_finds_what_a_whole_search_finds(seed: i
     forced = (*original.ids[:1], next(a.token.id for a in original.alternatives[1][1:] if a.token.id > 3))
     other = sentence_baseline(translator, OTHER)
     shared = set()
-    for head in all_heads(config)[::3]:
+    for head in all_heads(config)[::5]:
         for baseline, prefix in ((Baseline(), ()), (other, ()), (other, forced)):
             result = intervene(translator, TEXT, [head], baseline, prefix=prefix)
             rows = Rows(len(original.attention.source), 100)

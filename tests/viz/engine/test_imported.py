@@ -11,7 +11,7 @@ from model import Translator
 from model.marian.importer import import_model
 from tests import hostile
 from tests.model.marian import checkpoints as marian
-from tests.model.test_sentencepiece import HARD, MODELS
+from tests.model.test_sentencepiece import HARD, KINDS
 from tests.viz.engine.test_answers import OPTIONS, check, readable
 from tests.viz.questions import COMMON
 
@@ -49,8 +49,11 @@ def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
     check(tmp_path, translators, requests)
 
 
-@MODELS
-@pytest.mark.parametrize("of_each", [1, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "rule", "bytes_", "of_each"),
+    [(*kind, 1) for kind in KINDS[2::2]]
+    + [pytest.param(*kind, 100, marks=pytest.mark.slow) for kind in KINDS],
+)
 def test_texts_have_the_tokens_of_the_server(tmp_path, monkeypatch, kind, rule, bytes_, of_each):
     """Of every strange kind, and as the given translation, whose pieces become text again."""
     files = {language: marian.spm(language, kind, rule, bytes_=bytes_) for language in ("de", "en")}

@@ -49,8 +49,10 @@ def test_a_call_that_nobody_reads_for_a_while_is_dropped(service: Service, monke
 
 
 def test_calls_of_one_address_do_not_drop_those_of_another(service: Service):
+    page = service.app()
+
     def start(address: str) -> tuple[TestClient, str]:
-        client = TestClient(service.app(), client=(address, 50_000))
+        client = TestClient(page, client=(address, 50_000))
         return client, client.post(f"{CALL}/translate", json={"data": ["Hund", "tiny"]}).json()["event_id"]
 
     person, call = start("192.0.2.1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +179,13 @@ def release(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(site, "engine", lambda: changed)
 
 
+def write_later(folder: Path, models: dict[str, Translator]) -> None:
+    """Write the site again as if a minute had passed: a file server dates its files to the second."""
+    write(folder, models)
+    later = time.time() + 60
+    os.utime(folder / "index.html", (later, later))
+
+
 def expect_release(page: Page, number: int) -> None:
     await_viewer(page)
     assert page.evaluate("Headlight.release") == number
@@ -194,7 +203,7 @@ def test_a_new_release_replaces_the_one_that_the_browser_kept(visitor, models, t
         expect_release(page, 1)
         await_kept(page)
         release(monkeypatch, 2)
-        write(folder, own)
+        write_later(folder, own)
         page.goto(url)
         expect_release(page, 2)
         await_kept(page)
@@ -210,7 +219,7 @@ def test_a_full_disk_hides_no_new_release(visitor, models, tmp_path, monkeypatch
         full = {"origin": url.rstrip("/"), "quotaSize": 1}
         page.context.new_cdp_session(page).send("Storage.overrideQuotaForOrigin", full)
         release(monkeypatch, 2)
-        write(folder, own)
+        write_later(folder, own)
         page.reload()
         expect_release(page, 2)
     page.reload()

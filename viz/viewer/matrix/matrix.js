@@ -40,7 +40,8 @@ export function createMatrix(store, heading, toolbar, table) {
   const facts = element('p', { class: 'hl-facts hl-soft' });
   const scale = createScale();
   const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
-  const footer = element('div', { class: 'hl-matrix-footer' }, element('div', {}, readout, facts), colours);
+  const texts = element('div', { tabindex: 0 }, readout, facts); // long ones scroll
+  const footer = element('div', { class: 'hl-matrix-footer' }, texts, colours);
   const node = element(
     'section',
     { class: 'hl-panel hl-centre', 'aria-label': isSecond ? say('Matrix of B') : say('Matrix') },

@@ -23,7 +23,7 @@ app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860; LOCKED=1 checks the h
 	$(PYTHON) app.py $(ARGS)
 
 test: $(TESTS_INSTALLED) ## lint, types and all tests but the slow ones, with a real browser; ARGS="tests/viz" runs a part
-	@$(PYTHON) -m model.decoding.compilation &  # the tests wait for the kernels, so they are compiled beside lint
+	@$(PYTHON) -m model.decoding.compilation >/dev/null 2>&1 &  # the tests wait for the kernels, so they are compiled beside lint
 	@$(MAKE) --no-print-directory lint
 ifdef ARGS
 	@$(call pytest,not slow,$(CHECK_SHAPES) $(ARGS))

@@ -65,7 +65,7 @@ class Backend:
         translator = self.translators[checked.model]
         if checked.target_code:
             _check_code(checked, translator.checkpoint.info.target_languages)
-            checked = checked.with_code_in_text()
+            checked = validation.with_code_in_text(checked)
         return translator, checked
 
 

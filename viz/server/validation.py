@@ -6,7 +6,7 @@ token exists.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -95,17 +95,6 @@ class Request(BaseModel):
     target_code: Annotated[
         str, Field(max_length=MAX_LABEL, description="the code of a target language, such as >>fra<<")
     ] = ""
-
-    def with_code_in_text(self) -> Self:
-        """The request with its target code before every sentence, as the model reads it."""
-
-        def join(sentences: str | list[str]) -> str | list[str]:
-            if isinstance(sentences, str):
-                return join_code(self.target_code, sentences)
-            return [join_code(self.target_code, sentence) for sentence in sentences]
-
-        given = {name: value for name in SENTENCES if (value := getattr(self, name, None))}
-        return self.model_copy(update={name: join(value) for name, value in given.items()})
 
 
 class PrefixRequest(Request):
@@ -250,3 +239,15 @@ def read(kind: type[R], request: object) -> R:
         (name, *_) = error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
         wanted = kind.model_fields[str(name)].description
         raise UserError(f"“{name}” must be {wanted}.") from error
+
+
+def with_code_in_text(request: R) -> R:
+    """The request with its target code before every sentence, as the model reads it."""
+
+    def join(sentences: str | list[str]) -> str | list[str]:
+        if isinstance(sentences, str):
+            return join_code(request.target_code, sentences)
+        return [join_code(request.target_code, sentence) for sentence in sentences]
+
+    given = {name: value for name in SENTENCES if (value := getattr(request, name, None))}
+    return request.model_copy(update={name: join(value) for name, value in given.items()})

@@ -54,7 +54,7 @@ def writing(translator: Translator, request: CellRequest) -> dict[str, Any]:
     return writing_values(translator, request.text, request.ids, *_cell(request))
 
 
-@handler("intervene", InterveneRequest, cost=3)
+@handler("intervene", InterveneRequest, cost=3.0)
 def intervention(translator: Translator, request: InterveneRequest) -> dict[str, Any]:
     """As mute, with a baseline; `baseline` says which, and in how many rows."""
     baseline = _baseline(translator, request)
@@ -88,7 +88,7 @@ def _baseline(translator: Translator, request: InterveneRequest) -> Baseline:
     return Baseline()
 
 
-@handler("removal", RemovalRequest, cost=4)
+@handler("removal", RemovalRequest, cost=4.0)
 def removal(translator: Translator, request: RemovalRequest) -> dict[str, Any]:
     """The probability of a word while the strongest cells of a row are removed."""
     row = request.kind, request.layer, request.head, request.row
@@ -102,7 +102,7 @@ def links(translator: Translator, request: LinksRequest) -> dict[str, Any]:
 
 
 # Its cost is that of the sentences. Not cached, so that nothing is kept of what a visitor pastes.
-@handler("examples", ExamplesRequest, cost=0, is_cached=False)
+@handler("examples", ExamplesRequest, cost=0.0, is_cached=False)
 def examples(translator: Translator, request: ExamplesRequest) -> dict[str, Any]:
     """What every head does over some of the visitor's sentences; the page asks again for the next ones."""
     return survey_values(translator, request.sentences, request.beam_size, request.length_penalty)

@@ -13,7 +13,7 @@ from viz.static.site import portable
 
 
 # Not cached, because it is some megabytes.
-@handler("portable", PortableRequest, cost=2, is_cached=False)
+@handler("portable", PortableRequest, cost=2.0, is_cached=False)
 def portable_page(translator: Translator, request: PortableRequest) -> dict[str, Any]:
     """The page as text, and a name for its file."""
     payload = payload_of(translator, request, run_translation(translator, request))

@@ -42,7 +42,7 @@ def payload_of(translator: Translator, request: Request, translation: Translatio
     return encode(translation, request.model, translator.title, request.beam_size, request.length_penalty)
 
 
-@handler("translate", PrefixRequest, cost=1)
+@handler("translate", PrefixRequest, cost=1.0)
 def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     """The translation that begins with the ids of `prefix`."""
     return payload_of(translator, request, run_translation(translator, request, prefix=request.prefix))
@@ -85,14 +85,14 @@ def ablation_values(translator: Translator, request: Request, result: AblationRe
     }
 
 
-@handler("importance", OptionalTargetRequest, cost=12)
+@handler("importance", OptionalTargetRequest, cost=12.0)
 def importance(translator: Translator, request: OptionalTargetRequest) -> dict[str, Any]:
     """Change of the log-probability of `ids`, in nats, with each head alone muted."""
     values = translator.importance(request.text, request.target)
     return {kind: _rounded(getattr(values, kind)) for kind in KINDS}
 
 
-@handler("values", ValuesRequest, cost=2)
+@handler("values", ValuesRequest, cost=2.0)
 def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
     """The norm-based weights or the rollout of `ids`, for every cell."""
     if request.mode == "norm":
@@ -134,7 +134,7 @@ def beams(translator: Translator, request: Request) -> dict[str, Any]:
     }
 
 
-@handler("export", ExportRequest, cost=3, is_cached=False)
+@handler("export", ExportRequest, cost=3.0, is_cached=False)
 def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
     """The record as files by name, in base64, and the API call that gives it.
 

@@ -102,7 +102,7 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
     return payload_of(translator, request, translation)
 
 
-@handler("training_heads", TrainingSentenceRequest, cost=1, is_cached=False)
+@handler("training_heads", TrainingSentenceRequest, cost=1.0, is_cached=False)
 def training_heads(translator: Translator, request: TrainingSentenceRequest) -> dict[str, Any]:
     """The measures and the role of every head for one saved sentence, at each saved step."""
     _, probes = _probes(translator)

@@ -146,6 +146,10 @@ class Tokenizer:
         """The vocabulary entries of the ids."""
         return [str(self._backend.id_to_token(index)) for index in ids]
 
+    def spell(self, piece: str) -> list[int]:
+        """Ids of the pieces that make up a piece of another vocabulary, its space included."""
+        return [token.id for token in self._backend.model.tokenize(piece)]
+
     def source_tokens(self, text: str) -> tuple[Token, ...]:
         """Tokens of a source sentence, </s> last; <unk> keeps the text that it replaces."""
         text = normalise(text)

@@ -10,7 +10,7 @@ import torch
 from model.errors import UserError
 from model.network.transformer import Transformer
 from model.storage.checkpoint import load
-from model.tokenizer import Tokenizer
+from model.tokenizer import UNK, UNK_ID, Tokenizer
 
 MAY_DIFFER = {"source_vocabulary", "target_vocabulary", "dropout", "taught_head"}
 VOCABULARIES = {"source_embedding": 0, "target_embedding": 1, "output": 1}  # which tokenizer has the rows
@@ -20,8 +20,9 @@ VOCABULARIES = {"source_embedding": 0, "target_embedding": 1, "output": 1}  # wh
 def copy_weights(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], directory: Path) -> int:
     """Copy the weights of the model in `directory`; returns how many pieces of the vocabularies it knows.
 
-    The row of a piece is copied to the row of the same piece; rows of other pieces stay as they are.
-    Raises UserError when the model has another shape.
+    The row of a piece is copied to the row of the same piece. A piece that it does not know gets the mean
+    of the rows of the pieces that spell it there (Gee et al. 2022, section 3). A piece with a character
+    that it does not know stays as it is. Raises UserError when the model has another shape.
     """
     other = load(directory)
     shape, wanted = asdict(other.model.config), asdict(model.config)
@@ -38,15 +39,19 @@ def copy_weights(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], di
         if side is None:
             parameter.copy_(weights[name])
             continue
-        rows, same = shared_rows(tokenizers[side], former[side])
-        parameter[rows] = weights[name][same]
-        known |= {(side, row) for row in rows}
+        for row, spelling in spellings(tokenizers[side], former[side]).items():
+            parameter[row] = weights[name][spelling].mean(0)
+            if len(spelling) == 1:
+                known.add((side, row))
     return len(known)
 
 
-def shared_rows(new: Tokenizer, old: Tokenizer) -> tuple[list[int], list[int]]:
-    """The ids of the pieces that both vocabularies have, in the new one and in the old one."""
+def spellings(new: Tokenizer, old: Tokenizer) -> dict[int, list[int]]:
+    """For each id of the new vocabulary the ids of the old one that spell its piece, if they can."""
     places = {piece: index for index, piece in enumerate(old.pieces(range(len(old))))}
-    pieces = enumerate(new.pieces(range(len(new))))
-    shared = [(index, places[piece]) for index, piece in pieces if piece in places]
-    return [index for index, _ in shared], [place for _, place in shared]
+    found = {}
+    for index, piece in enumerate(new.pieces(range(len(new)))):
+        spelling = [places[piece]] if piece in places else old.spell(piece)
+        if UNK_ID not in spelling or piece == UNK:
+            found[index] = spelling
+    return found

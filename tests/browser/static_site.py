@@ -91,8 +91,10 @@ def submit(page: Page, text: str) -> None:
     page.get_by_role("button", name="Translate").click()
 
 
-def expect_translation(page: Page, text: str) -> None:
-    expect(page.locator(".hl-translation")).to_have_text(text, timeout=30_000)
+def expect_translation(page: Page, text: str, inside: str | None = None) -> None:
+    """Wait until the page shows this translation; `inside` is the label of one of its two strips."""
+    place = page.get_by_label(inside, exact=True) if inside else page
+    expect(place.locator(".hl-translation")).to_have_text(text or "(nothing)", timeout=30_000)
 
 
 # Codes of weights, in base64.

@@ -97,13 +97,11 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     page.get_by_role("button", name="Side by side").click()
     page.get_by_label("Another sentence", exact=True).fill(WORD)
     page.get_by_label("Another sentence", exact=True).press("Enter")
-    other = page.get_by_label("Tokens of B").locator(".hl-translation")
-    expect(other).to_have_text(models["reverse"].translate(WORD).text, timeout=30_000)
+    expect_translation(page, models["reverse"].translate(WORD).text, "Tokens of B")
     page.get_by_label("Another model", exact=True).select_option("de-en")
     same = app.EXAMPLES["reverse"][0]
-    expect(other).to_have_text(models["de-en"].translate(same).text, timeout=30_000)
-    own = page.get_by_label("Tokens", exact=True).locator(".hl-translation")
-    expect(own).to_have_text(models["reverse"].translate(same).text)
+    expect_translation(page, models["de-en"].translate(same).text, "Tokens of B")
+    expect_translation(page, models["reverse"].translate(same).text, "Tokens")
 
 
 def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, folder):

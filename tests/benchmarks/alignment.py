@@ -8,7 +8,8 @@ the other way round), and of both joined by grow-diag.
 - Headlight was trained to translate the training pairs and has never seen the gold pairs. It reads
   their given translations. Its weights, or norm-based weights, are those of the row that predicts a
   word or of the row that reads it, of one head or averaged over the heads of a layer. For each kind the
-  head or layer with the least error by grow-diag on lines 1, 3, ... is tested on lines 2, 4, ...
+  head or layer with the least error by grow-diag on lines 1, 3, ... is tested on lines 2, 4, ... A head
+  that was taught to align has a row of its own.
 
 Longer sentences have more errors: by grow-diag eflomal has 23.4 % on all pairs of up to 14 target words and
 32.9 % from 28 words on; the best head of an earlier de-en has 37.0 and 55.4 %. That head links 19 % of the
@@ -43,6 +44,7 @@ from typing import NamedTuple
 
 import torch
 import tyro
+from datasets import Dataset, concatenate_datasets, disable_progress_bars
 
 from model.analysis.alignment import GoldAlignment, Link, alignment_error_rate, grow_diag
 from model.analysis.attribution import norm_weights
@@ -51,6 +53,7 @@ from model.tokenizer import BOS_ID
 from model.translator import Translator
 from tests.model.helpers import pharaoh_links
 from training.corpus.links import words
+from training.corpus.sources import read_training
 from training.evaluation.align import (
     AlignedWords,
     AlignmentHead,
@@ -100,6 +103,11 @@ def separate_marks(lines: Iterable[str]) -> list[str]:
     return [" ".join(words(line)) for line in lines]
 
 
+def training_pairs(data: Sequence[Path], languages: tuple[str, str]) -> Dataset:
+    """The training pairs of these folders, as a training reads them."""
+    return concatenate_datasets([read_training(folder, languages) for folder in data])
+
+
 def align_gold(translator: Translator, gold: Gold) -> dict[str, list[AlignedWords]]:
     """For each kind of weights, the words that each head aligns; the last head of a layer is its average."""
     checkpoint = translator.checkpoint
@@ -117,7 +125,7 @@ def align_gold(translator: Translator, gold: Gold) -> dict[str, list[AlignedWord
 
 
 def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]]:
-    """The best head and the best average of each kind, chosen on lines 1, 3, ... by grow-diag."""
+    """The best head and the best average of each kind, chosen on lines 1, 3, ..., and the taught head."""
     config = translator.checkpoint.model.config
     layers, average = range(config.n_decoder_layers), config.n_heads
     for kind, aligned in align_gold(translator, gold).items():
@@ -126,11 +134,20 @@ def rows(translator: Translator, gold: Gold) -> Iterator[tuple[str, CorpusLinks]
             best = best_head(heads, aligned, gold.links, symmetrise=True)
             which = "average" if best.head == average else f"head {best.head + 1}"
             name = f"{kind}, {'read' if shifted else 'predicted'}: layer {best.layer + 1}, {which}"
-            chosen = [each.of(best) for each in aligned]
+            yield name, links_of(best, aligned)
+        if kind == "weights" and config.taught_head:
+            layer, head = config.taught_head
+            taught = AlignmentHead(layer, head, shifted=True)
             yield (
-                name,
-                CorpusLinks.of([each.forward() for each in chosen], [each.backward() for each in chosen]),
+                f"{kind}, read: layer {layer + 1}, head {head + 1}, taught",
+                links_of(taught, aligned),
             )
+
+
+def links_of(head: AlignmentHead, aligned: Sequence[AlignedWords]) -> CorpusLinks:
+    """The links that a head gives each pair."""
+    chosen = [each.of(head) for each in aligned]
+    return CorpusLinks.of([each.forward() for each in chosen], [each.backward() for each in chosen])
 
 
 def report(name: str, choices: CorpusLinks, references: Sequence[GoldAlignment]) -> None:
@@ -149,9 +166,8 @@ def compare(data: Sequence[Path], folder: Path, model: Path) -> None:
     languages = info.source_language, info.target_language
     sources, targets = read_pairs(*(folder / f"test.{language}" for language in languages))
     gold = Gold(sources, targets, read_gold(folder / "gold.talp", sources, targets))
-    for given in data:
-        train = read_pairs(*(given / f"train.{language}" for language in languages))
-        sources, targets = sources + separate_marks(train[0]), targets + separate_marks(train[1])
+    pairs = training_pairs(data, languages)
+    sources, targets = sources + separate_marks(pairs["source"]), targets + separate_marks(pairs["target"])
     columns = *(f"each {language}" for language in reversed(languages)), "grow-diag"
     print(f"{'AER in %, even lines (all)':48}" + "".join(f"{column:>14}" for column in columns))
     report("eflomal", eflomal(sources, targets, len(gold.links)), gold.links)
@@ -163,10 +179,11 @@ def main(data: tuple[Path, ...], gold: Path, model: Path = Path("assets/models/d
     """Print alignment error rates of eflomal and of a model's attention.
 
     Args:
-        data: Folders with train.de and train.en, one sentence a line, such as Tatoeba and Multi30k.
+        data: Folders with the pairs that the model was trained on, such as Tatoeba and Multi30k.
         gold: Folder with test.de and test.en, words separated by spaces, and their links, gold.talp.
         model: Model directory; its languages name the files.
     """
+    disable_progress_bars()
     try:
         compare(data, gold, model)
     except UserError as error:

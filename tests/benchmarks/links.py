@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from datasets import concatenate_datasets, disable_progress_bars
+from datasets import disable_progress_bars
 
 from model.analysis.alignment import format_pharaoh
 from model.errors import UserError
-from tests.benchmarks.alignment import eflomal, separate_marks
-from training.corpus.sources import read_training
+from tests.benchmarks.alignment import eflomal, separate_marks, training_pairs
 
 
 def main(
@@ -36,7 +35,7 @@ def main(
     """
     disable_progress_bars()
     try:
-        pairs = concatenate_datasets([read_training(folder, (source, target)) for folder in data])
+        pairs = training_pairs(data, (source, target))
         found = eflomal(separate_marks(pairs["source"]), separate_marks(pairs["target"]), len(pairs))
     except UserError as error:
         sys.exit(str(error))

@@ -28,6 +28,7 @@ from viz.server.snippets import curl_call, python_call
 pytestmark = pytest.mark.browser
 
 NO_MODEL = "This file has no model. The line at its top says how to do this in Headlight."
+LONGEST = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]  # of almost all sentences
 LONG = " ".join(f"Wort{number}" for number in range(59))
 SHORTER = [("sentence", FIRST), ("word", "Ja")]
 
@@ -228,15 +229,15 @@ def test_a_server_out_of_reach_is_one_sentence(opened: Page):
 def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
     notices = opened.locator(".hl-notices")
     expect(notices).to_have_text("")
-    translate(opened, LONG)
-    most = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]
+    translate(opened, " ".join(f"Wort{number}" for number in range(LONGEST + 10)))
     expect(notices).to_contain_text(
-        f"Far longer than the training: 60 tokens; almost all training sentences have at most {most}."
+        f"Far longer than the training: {LONGEST + 11} tokens; almost all training sentences have at most "
+        f"{LONGEST}."
     )
     opened.get_by_role("button", name="About this model").click()
     dialog = opened.get_by_role("dialog", name="About")
     expect(dialog).to_contain_text("measured over 300 sentences")
-    expect(dialog).to_contain_text(f"at most {most} tokens")
+    expect(dialog).to_contain_text(f"at most {LONGEST} tokens")
 
 
 def test_light_and_dark_are_switched_and_kept(opened: Page):

@@ -104,6 +104,20 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     expect_translation(page, models["reverse"].translate(same).text, "Tokens")
 
 
+def test_nobody_types_what_the_first_example_would_replace(visitor, address):
+    held: list[Route] = []
+    page = visitor.page(locale="de-CH")
+    page.route("**/locales/**", lambda route: held.extend([route]))
+    page.goto(address)
+    sentence = page.locator("#hl-sentence input")
+    expect(sentence).not_to_be_editable()
+    while not held:
+        page.wait_for_timeout(20)
+    held.pop().continue_()
+    expect(sentence).to_be_editable()
+    expect(sentence).to_have_value(app.EXAMPLES["reverse"][0])
+
+
 def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, folder):
     arrived: dict[str, int] = {}
     page = visitor.page(locale="de-CH")

@@ -39,7 +39,7 @@ DOCUMENT = """<!doctype html>
 </div>
 <form id="hl-sentence-row">
 <div id="hl-sentence"><div class="input-container">
-<input aria-label="Sentence" placeholder="Type a sentence" autocomplete="off">
+<input aria-label="Sentence" placeholder="Type a sentence" autocomplete="off" readonly>
 </div></div>
 <div id="hl-target"><select aria-label="Target language" hidden></select></div>
 <button type="button" id="hl-options-button" aria-expanded="false">Options</button>

@@ -39,6 +39,7 @@ export async function startSite(site, sources) {
   followTheme(); // before `provide`, which restores the theme that the person chose
   provide({ ...viewer, ask });
   listen(widgets);
+  widgets.sentence.readOnly = false; // until now the first sentence would have replaced what a person typed
   return translateAddress(widgets, site);
 }
 

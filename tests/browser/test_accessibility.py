@@ -51,6 +51,7 @@ def open_learn(page: Page) -> None:
 
 def show_an_error(page: Page) -> None:
     page.get_by_role("complementary", name="Learn").get_by_role("button", name="Close").click()
+    page.locator(".hl-learn").wait_for(state="hidden")  # after the sentence from before is translated again
     page.get_by_label("Sentence").fill("")
     page.get_by_label("Sentence").press("Enter")
     expect(page.get_by_role("alert").filter(visible=True)).not_to_be_empty()

@@ -118,6 +118,7 @@ def open_learn(page: Page) -> None:
 
 def show_an_error(page: Page) -> None:
     page.locator(".hl-learn header button").click()
+    page.locator(".hl-learn").wait_for(state="hidden")  # after the sentence from before is translated again
     box = page.locator("#hl-sentence :is(input, textarea)")
     box.fill("")
     box.press("Enter")

@@ -284,6 +284,12 @@ CUT = """() => [...document.querySelectorAll('button, .hl-bar, .hl-toolbar, #hl-
   .map((node) => `${node.id || node.className}: ${node.textContent.slice(0, 60)}`)"""
 
 
+ANIMATED = """() => [...document.querySelectorAll('button')].filter((node) => {
+  const { transitionProperty: property, transitionDuration: duration } = getComputedStyle(node);
+  return /all|width|flex/.test(property) && parseFloat(duration) > 0;
+}).map((node) => node.id || node.className)"""
+
+
 @pytest.mark.parametrize("locale", ["de-DE", pytest.param("fr-FR", marks=pytest.mark.slow)])
 def test_longer_words_move_no_panel_and_are_not_cut(visit: Visit, address: str, locale: str):
     def look(size: tuple[int, int]) -> list[object]:
@@ -293,6 +299,7 @@ def test_longer_words_move_no_panel_and_are_not_cut(visit: Visit, address: str, 
     page = visit(address)
     expected = [look(size) for size in SIZES]
     page = visit(address, locale=locale)
+    assert page.evaluate(ANIMATED) == [], "these are cut while their width changes"
     for size, found in zip(SIZES, expected, strict=True):
         assert look(size) == found
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

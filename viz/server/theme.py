@@ -42,4 +42,6 @@ COLOURS = {
 
 def theme() -> gr.themes.Base:
     """Return the theme of the page; nothing of it is loaded from elsewhere."""
-    return gr.themes.Base(font=FONTS, font_mono=["ui-monospace", "monospace"]).set(**COLOURS)
+    base = gr.themes.Base(font=FONTS, font_mono=["ui-monospace", "monospace"])
+    # Gradio animates every property of a button, also its width: after a resize its text was cut for 0.2 s.
+    return base.set(**COLOURS, button_transition="none")

@@ -104,7 +104,7 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     expect_translation(page, models["reverse"].translate(same).text, "Tokens")
 
 
-def test_nobody_types_what_the_first_example_would_replace(visitor, address):
+def test_the_field_is_read_only_until_the_page_has_started(visitor, address):
     held: list[Route] = []
     page = visitor.page(locale="de-CH")
     page.route("**/locales/**", lambda route: held.extend([route]))

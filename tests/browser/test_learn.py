@@ -61,6 +61,17 @@ def test_the_first_chapters_bring_their_own_word(page: Page):
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
 
 
+def test_a_word_typed_before_the_chapters_own_is_answered_keeps_the_chapter(page: Page):
+    page.route("**/component_server**", lambda _: None)
+    with page.expect_request(lambda request: "umbrella" in str(request.post_data)):
+        page.get_by_role("button", name="Learn", exact=True).click()
+    with page.expect_request(lambda request: "window" in str(request.post_data)):
+        submit(page, "window")
+    page.unroute("**/component_server**")  # lets what was held go on
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("window").text)
+    expect(learn(page).get_by_role("heading", name=TITLES[0])).to_be_visible()
+
+
 def test_closing_gives_the_visitors_sentence_back(page: Page):
     submit(page, "Ein Hund läuft.")
     own = TRANSLATORS["de-en"].translate("Ein Hund läuft.").text

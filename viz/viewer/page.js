@@ -3,7 +3,7 @@
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
-import { targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
+import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
@@ -27,6 +27,7 @@ let latest = null; // the AbortController of the request that the page waits for
 let chosen = null; // the model in the list
 let destination = ''; // the code of the target language; empty if the model has only one
 let linked = null; // the address whose sentence is translated next
+let unopened = null; // the address that opens with the answer that the page waits for
 let refused = ''; // what an address asked for in vain
 const sentences = new Map(); // the sentence that was left behind, by the source language
 
@@ -94,8 +95,9 @@ export async function translate(...inputs) {
 export async function showTranslation(text, model, beam, penalty) {
   latest?.abort();
   const mine = new AbortController();
-  const [view, notice] = [linked, refused];
-  [latest, linked, refused] = [mine, null, ''];
+  // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
+  const [view, notice] = [linked ?? chapterAddress(unopened), refused];
+  [latest, unopened, linked, refused] = [mine, view, null, ''];
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (destination) request.target_code = destination;
@@ -127,7 +129,7 @@ export function cancel() {
 }
 
 function finish() {
-  latest = null;
+  [latest, unopened] = [null, null];
   document.body.classList.remove('hl-pending');
   showWaiting('');
 }

@@ -145,6 +145,14 @@ function pinParameters(pin) {
   return parameters;
 }
 
+// The chapter of Learn that an address opens, as an address for any sentence; null if it opens none.
+export function chapterAddress(address) {
+  const parameters = parse(address ?? '');
+  const learn = chapterOf(parameters);
+  if (learn === null) return null;
+  return `#${new URLSearchParams({ learn, panel: parameters.get('panel') ?? CHOICES.panel })}`;
+}
+
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
 export function fromAddress(address, record) {
   const parameters = parse(address);

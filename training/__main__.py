@@ -23,7 +23,7 @@ from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
 from training.hardware import disk_errors_as_user_errors
 from training.recipes import RECIPES, RENAMED
-from training.run.average import average_run, publish
+from training.run.average import average_runs, publish
 from training.run.card import refresh
 from training.run.directory import locked
 from training.trainer import Trainer
@@ -111,21 +111,23 @@ def run_evaluate(
 
 
 def run_average(
-    run: Annotated[Path, tyro.conf.Positional],
+    runs: Annotated[list[Path], tyro.conf.Positional],
     last: int = 0,
     best: int = 0,
     output: Path | None = None,
 ) -> None:
-    """Write the mean of a run's latest or best snapshots as a model directory.
+    """Write the mean of the latest or best snapshots of one or more runs as a model directory.
 
     Args:
-        run: Run directory.
-        last: Number of the latest snapshots to average.
-        best: Number of the best snapshots to average, by their validation scores.
-        output: Model directory to write; the default is RUN/averaged.
+        runs: Run directories.
+        last: Number of the latest snapshots of each run to average.
+        best: Number of the best snapshots of each run to average, by their validation scores.
+        output: Model directory to write; the default is RUN/averaged in the last run.
     """
-    output = output or run / "averaged"
-    snapshots = average_run(run, last, best, output)
+    if not runs:
+        raise UserError("Give at least one run directory.")
+    output = output or runs[-1] / "averaged"
+    snapshots = average_runs(runs, last, best, output)
     steps = ", ".join(f"{each.step:,} ({each.score:.2f})" for each in snapshots)
     print(f"{output} is the mean of the snapshots of steps {steps}.")
 

@@ -20,7 +20,7 @@ from tests.training.tiny import logged, parallel_files, sentences, state_of, wor
 from training.__main__ import main
 from training.evaluation.metrics import score
 from training.recipes import RECIPES
-from training.run.average import average_run
+from training.run.average import average_runs
 from training.run.directory import BEST, RUN, locked
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
@@ -252,7 +252,7 @@ def test_average_writes_the_mean_and_names_its_snapshots(command, tmp_path, data
     output = tmp_path / "run"
     command("train", WORDS, "--data", data, "--output", output, *options(TINY))
     numbers = {"last": 0, "best": 0} | {choice: 2}
-    snapshots = average_run(output, **numbers, output=tmp_path / "wanted")
+    snapshots = average_runs([output], **numbers, output=tmp_path / "wanted")
     for place in ([], ["--output", tmp_path / "mean"]):
         printed, _ = command("average", output, f"--{choice}", 2, *place)
         written = place[-1] if place else output / "averaged"

@@ -34,10 +34,18 @@ def select_snapshots(run: Path, last: int, best: int) -> list[Snapshot]:
     return snapshots
 
 
+def _vocabularies(checkpoint: Checkpoint) -> tuple[str, str]:
+    return checkpoint.source_tokenizer.to_json(), checkpoint.target_tokenizer.to_json()
+
+
 def average(directories: Sequence[Path]) -> Checkpoint:
     """The model whose weights are the means, in float32, of those in the directories."""
     checkpoints = [load(directory) for directory in directories]
     first, *others = checkpoints
+    if any(_vocabularies(each) != _vocabularies(first) for each in others):
+        raise UserError("The runs have different vocabularies; train them on the same pairs to average them.")
+    if any(each.model.config != first.model.config for each in others):
+        raise UserError("The runs have different networks; give runs with the same --config.model.")
     weights = [dict(other.model.named_parameters()) for other in others]
     with torch.no_grad():
         for name, parameter in first.model.named_parameters():
@@ -45,19 +53,21 @@ def average(directories: Sequence[Path]) -> Checkpoint:
     return first
 
 
-def average_run(run: Path, last: int, best: int, output: Path) -> list[Snapshot]:
-    """Write the mean of a run's snapshots as a model directory; returns these snapshots.
+def average_runs(runs: Sequence[Path], last: int, best: int, output: Path) -> list[Snapshot]:
+    """Write the mean of snapshots of each run as a model directory; returns these snapshots.
 
-    The mean is often better than each snapshot (Vaswani et al. 2017, section 6.1).
+    The mean is often better than each snapshot (Vaswani et al. 2017, section 6.1). That holds for two runs
+    as well, if one starts from the weights of the other. Curves and probes are those of the last run.
+    Raises UserError when the runs differ in network or vocabulary.
     """
-    snapshots = select_snapshots(run, last, best)
-    directories = [run / SNAPSHOTS / each.name for each in snapshots]
-    steps = ", ".join(f"{each.step:,}" for each in snapshots)
-    checkpoint = average(directories)
-    text = f"# {checkpoint.info.title}\n\nThe mean of the snapshots of steps {steps} of one training run.\n"
+    chosen = [(run, each) for run in runs for each in select_snapshots(run, last, best)]
+    checkpoint = average([run / SNAPSHOTS / each.name for run, each in chosen])
+    steps = ", ".join(f"{each.step:,}" for _, each in chosen)
+    count = "one training run" if len(runs) == 1 else f"{len(runs)} training runs"
+    text = f"# {checkpoint.info.title}\n\nThe mean of the snapshots of steps {steps} of {count}.\n"
     save(checkpoint, output, text)
-    copy_curves_and_probes(run, output)
-    return snapshots
+    copy_curves_and_probes(runs[-1], output)
+    return [each for _, each in chosen]
 
 
 def publish(model: Path, output: Path) -> None:

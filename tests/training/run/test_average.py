@@ -14,7 +14,7 @@ from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from tests.training.tiny import REVERSE, state_of
-from training.run.average import average_run, publish
+from training.run.average import average_runs, publish
 from training.run.directory import SNAPSHOTS
 
 
@@ -30,7 +30,7 @@ def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, cho
         wanted = every[-3:]
     else:
         wanted = sorted(sorted(every, key=lambda each: -each["score"])[:2], key=lambda each: each["step"])
-    found = average_run(finished, **choice, output=tmp_path / "mean")
+    found = average_runs([finished], **choice, output=tmp_path / "mean")
     assert [each.step for each in found] == [each["step"] for each in wanted]
     models = [load(finished / SNAPSHOTS / each.name).model for each in found]
     mean = dict(load(tmp_path / "mean").model.named_parameters())
@@ -42,22 +42,47 @@ def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, cho
 
 
 def test_the_mean_of_one_snapshot_is_that_snapshot(finished, tmp_path):
-    (only,) = average_run(finished, 1, 0, tmp_path / "mean")
+    (only,) = average_runs([finished], 1, 0, tmp_path / "mean")
     one, other = load(tmp_path / "mean").model, load(finished / SNAPSHOTS / only.name).model
     assert all(a.equal(b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_the_mean_of_two_runs_is_that_of_their_snapshots(finished, reference, tmp_path):
+    other = reference(replace(REVERSE, peak_learning_rate=2e-2))
+    found = average_runs([finished, other], 1, 0, tmp_path / "mean")
+    models = [
+        load(run / SNAPSHOTS / each.name).model for run, each in zip((finished, other), found, strict=True)
+    ]
+    for name, parameter in load(tmp_path / "mean").model.named_parameters():
+        one, two = (dict(model.named_parameters())[name] for model in models)
+        torch.testing.assert_close(parameter, (one + two) / 2, rtol=1e-3, atol=1e-4)
+    assert (tmp_path / "mean" / METRICS).read_bytes() == (other / METRICS).read_bytes()
+
+
+NETWORK = {"model": replace(REVERSE.model, n_heads=1)}
+VOCABULARY = {"tokenizer": "word"}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [(NETWORK, "different networks"), (VOCABULARY, "different vocabularies")]
+)
+def test_runs_that_do_not_fit_together_are_refused(finished, reference, tmp_path, change, reason):
+    other = reference(replace(REVERSE, **change))
+    with pytest.raises(UserError, match=reason):
+        average_runs([finished, other], 1, 0, tmp_path / "mean")
 
 
 @pytest.mark.parametrize(("last", "best"), [(0, 0), (2, 2), (-1, 0)])
 def test_one_number_must_be_given(finished, tmp_path, last, best):
     with pytest.raises(UserError, match="either --last N or --best N"):
-        average_run(finished, last, best, tmp_path / "mean")
+        average_runs([finished], last, best, tmp_path / "mean")
 
 
 def test_a_missing_run_or_snapshot_is_reported(finished, tmp_path):
     with pytest.raises(UserError, match="no run in"):
-        average_run(tmp_path, 2, 0, tmp_path / "mean")
+        average_runs([tmp_path], 2, 0, tmp_path / "mean")
     with pytest.raises(UserError, match="keeps its last 3 and its best 5"):
-        average_run(finished, 50, 0, tmp_path / "mean")
+        average_runs([finished], 50, 0, tmp_path / "mean")
     assert not (tmp_path / "mean").exists()
 
 

@@ -19,7 +19,7 @@ from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run
 from training.recipes import RECIPES
-from training.run.average import average_run
+from training.run.average import average_runs
 from training.run.directory import BEST, LATEST, STATE
 from training.run.probes import SENTENCES, measure, readable_sentences, should_probe
 
@@ -185,7 +185,7 @@ def test_broken_probes_are_reported_before_a_run_resumes(tmp_path, data):
 
 def test_the_best_and_the_averaged_model_have_the_curves_and_probes_of_their_run(tmp_path, data):
     best = run(replace(REVERSE, validate_every=3), data, tmp_path / "run")
-    average_run(tmp_path / "run", 2, 0, tmp_path / "mean")
+    average_runs([tmp_path / "run"], 2, 0, tmp_path / "mean")
     for directory in (best, tmp_path / "mean"):
         assert probes_of(directory) == probes_of(tmp_path / "run")
         assert (directory / METRICS).read_bytes() == (tmp_path / "run" / METRICS).read_bytes()

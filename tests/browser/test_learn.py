@@ -7,6 +7,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+import app
+from model.storage.probes import Probes
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST, cell, choose, submit
 
@@ -67,6 +69,7 @@ def test_a_word_typed_before_the_chapters_own_is_answered_keeps_the_chapter(page
         page.get_by_role("button", name="Learn", exact=True).click()
     with page.expect_request(lambda request: "window" in str(request.post_data)):
         submit(page, "window")
+    expect(learn(page)).to_be_hidden()
     page.unroute("**/component_server**")  # lets what was held go on
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("window").text)
     expect(learn(page).get_by_role("heading", name=TITLES[0])).to_be_visible()
@@ -187,6 +190,16 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
     choose(page, "Cross", best[1] + 1, best[2] + 1)
     page.keyboard.press("m")
     expect(task(page, 1)).to_contain_text("Done")
+
+
+def test_the_model_of_the_last_chapter_began_untrained():
+    probes = Probes.load(app.MODELS / "reverse")
+    start, end = (
+        [pair.cross.amax(-1).float().mean() / 255 for pair in probes.measured[step]]
+        for step in (probes.steps[0], probes.steps[-1])
+    )
+    assert probes.steps[0] == 0
+    assert max(start) < 0.5 < 0.9 < min(end)
 
 
 # The picture

@@ -264,9 +264,22 @@ def test_average_writes_the_mean_and_names_its_snapshots(command, tmp_path, data
         assert "mean of the snapshots" in (written / CARD).read_text(encoding="utf-8")
 
 
+def test_the_average_of_two_runs_is_written_into_the_last_one(command, tmp_path, data):
+    runs = [tmp_path / "first", tmp_path / "second"]
+    for output, steps in zip(runs, ("2", "4"), strict=True):
+        command(
+            "train", WORDS, "--data", data, "--output", output, *options(TINY), "--config.max-steps", steps
+        )
+    printed, _ = command("average", *runs, "--last", 1)
+    assert printed.startswith(f"{runs[1] / 'averaged'} is the mean of the snapshots of steps 2 ")
+    assert load(runs[1] / "averaged").model.config == load(runs[0] / "latest").model.config
+
+
 def test_average_ends_in_one_sentence_where_there_is_no_run(command, tmp_path):
     with pytest.raises(SystemExit, match="no run in"):
         command("average", tmp_path, "--last", 2)
+    with pytest.raises(SystemExit, match="at least one run"):
+        command("average", "--last", 2)
 
 
 def test_a_second_training_into_the_same_folder_is_refused(tmp_path, command):

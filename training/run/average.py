@@ -39,13 +39,22 @@ def _vocabularies(checkpoint: Checkpoint) -> tuple[str, str]:
 
 
 def average(directories: Sequence[Path]) -> Checkpoint:
-    """The model whose weights are the means, in float32, of those in the directories."""
+    """The model whose weights are the means, in float32, of those in the directories.
+
+    Raises UserError when they differ in vocabulary or network.
+    """
     checkpoints = [load(directory) for directory in directories]
     first, *others = checkpoints
     if any(_vocabularies(each) != _vocabularies(first) for each in others):
-        raise UserError("The runs have different vocabularies; train them on the same pairs to average them.")
+        raise UserError(
+            "The runs have different vocabularies; train them on the same pairs with the same "
+            "--config.vocabulary and --config.tokenizer."
+        )
     if any(each.model.config != first.model.config for each in others):
-        raise UserError("The runs have different networks; give runs with the same --config.model.")
+        raise UserError(
+            "The runs have different networks; give runs with the same --config.model, all with --alignments "
+            "or all without."
+        )
     weights = [dict(other.model.named_parameters()) for other in others]
     with torch.no_grad():
         for name, parameter in first.model.named_parameters():
@@ -56,9 +65,8 @@ def average(directories: Sequence[Path]) -> Checkpoint:
 def average_runs(runs: Sequence[Path], last: int, best: int, output: Path) -> list[Snapshot]:
     """Write the mean of snapshots of each run as a model directory; returns these snapshots.
 
-    The mean is often better than each snapshot (Vaswani et al. 2017, section 6.1). That holds for two runs
-    as well, if one starts from the weights of the other. Curves and probes are those of the last run.
-    Raises UserError when the runs differ in network or vocabulary.
+    The mean is often better than each snapshot (Vaswani et al. 2017, section 6.1). Runs can be averaged if
+    one starts from the weights of the other. Curves and probes are those of the last run.
     """
     chosen = [(run, each) for run in runs for each in select_snapshots(run, last, best)]
     checkpoint = average([run / SNAPSHOTS / each.name for run, each in chosen])

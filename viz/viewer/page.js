@@ -27,7 +27,7 @@ let latest = null; // the AbortController of the request that the page waits for
 let chosen = null; // the model in the list
 let destination = ''; // the code of the target language; empty if the model has only one
 let linked = null; // the address whose sentence is translated next
-let unopened = null; // the address that opens with the answer that the page waits for
+let pending = null; // the address that the answer of the running request opens
 let refused = ''; // what an address asked for in vain
 const sentences = new Map(); // the sentence that was left behind, by the source language
 
@@ -96,8 +96,8 @@ export async function showTranslation(text, model, beam, penalty) {
   latest?.abort();
   const mine = new AbortController();
   // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
-  const [view, notice] = [linked ?? chapterAddress(unopened), refused];
-  [latest, unopened, linked, refused] = [mine, view, null, ''];
+  const [view, notice] = [linked ?? chapterAddress(pending), refused];
+  [latest, pending, linked, refused] = [mine, view, null, ''];
   const isLatest = () => latest === mine;
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (destination) request.target_code = destination;
@@ -129,7 +129,7 @@ export function cancel() {
 }
 
 function finish() {
-  [latest, unopened] = [null, null];
+  [latest, pending] = [null, null];
   document.body.classList.remove('hl-pending');
   showWaiting('');
 }

@@ -145,21 +145,21 @@ export const CHAPTERS = [
   },
   {
     title: () => say('How heads form'),
-    begin: { ...TRANSLATION, own: false },
+    begin: BACKWARDS, // its record begins before the first step of its training; a translator began from another model
     view: { panel: 'training' },
     text: () => [
       say(
-        'At the start of its training a model knows nothing, and its heads look everywhere alike. Nobody tells a head what to do. It finds its part while the model learns to translate.',
+        'At the start of its training a model knows nothing, and its heads look everywhere alike. Nobody tells the heads of this small model what to do. They find their part while it learns.',
       ),
-      say('The tab Training shows one sentence at several steps of that training.'),
+      say('The tab Training shows one word at several steps of that training.'),
     ],
     tasks: [
       {
-        text: () => say('In the tab Training, go to the first saved step: the matrices are still nearly even.'),
+        text: () => say('In the tab Training, go to the first saved step: the matrices have no clear pattern yet.'),
         isDone: (state) => stepOfTraining(state) === 'first',
       },
       {
-        text: () => say('Go to the last one, and choose a head that aligns words there.'),
+        text: () => say('Go to the last one, and choose a head that aligns letters there.'),
         isDone: (state) => stepOfTraining(state) === 'last' && roleOf(state) === 'aligned',
       },
     ],

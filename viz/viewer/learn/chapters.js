@@ -149,7 +149,7 @@ export const CHAPTERS = [
     view: { panel: 'training' },
     text: () => [
       say(
-        'At the start of its training a model knows nothing, and its heads look everywhere alike. Nobody tells the heads of this small model what to do. They find their part while it learns.',
+        'At the start of its training a model knows nothing, and its heads look everywhere alike. The training does not say what a head should do. Each head finds its part while the model learns.',
       ),
       say('The tab Training shows one word at several steps of that training.'),
     ],

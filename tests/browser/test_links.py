@@ -79,6 +79,8 @@ def test_a_model_of_the_same_language_keeps_the_sentence(page: Page):
 def test_a_link_in_the_same_tab_loads_all_that_it_says(page: Page):
     go(page, model="de-en", text=FIRST)
     expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", FIRST))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(str(request.post_data)))
     go(page, model="reverse", text=OTHER, kind="cross", layer=2, head=3, panel="cell", row=3, column=2)
     expect(page.locator(".hl-translation")).to_have_text(text_of("reverse", OTHER))
     expect(page.get_by_label("Sentence")).to_have_value(OTHER)
@@ -86,6 +88,7 @@ def test_a_link_in_the_same_tab_loads_all_that_it_says(page: Page):
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
     assert page.evaluate("Headlight.viewer.state().pin") == {"row": 2, "column": 1}
     expect(page.locator(".hl-panel-cell .hl-sum")).to_be_visible()
+    assert len([body for body in asked if '"do":"cell"' in body]) == 1  # the same is not asked twice
     assert "text=Guten+Tag" in page.evaluate("location.hash")
     go(page, model="nobody", text=OTHER)
     expect(page.get_by_role("alert").filter(visible=True)).to_have_text(

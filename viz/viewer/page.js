@@ -35,9 +35,19 @@ const sentences = new Map(); // the sentence that was left behind, by the source
 // error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
 // that neither is known. `signal` cancels the work.
 export function asker(server) {
+  const cancelling = new Map(); // by request: one that came late would cancel the same request asked again
   return async (request, showPosition, signal) => {
+    const key = JSON.stringify(request);
+    await cancelling.get(key);
+    signal?.throwIfAborted();
     let open = true;
-    signal?.addEventListener('abort', () => open && server.cancel(request));
+    signal?.addEventListener('abort', async () => {
+      if (!open) return;
+      const done = server.cancel(request);
+      cancelling.set(key, done);
+      await done;
+      if (cancelling.get(key) === done) cancelling.delete(key);
+    });
     const poll = async () => {
       const position = await server.queue_position(request);
       if (open) showPosition?.(position);

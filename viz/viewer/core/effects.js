@@ -88,15 +88,18 @@ async function followMode(server, state, before) {
 // The pinned cell is explained while the panel Cell is open.
 function followPin(server, state, before) {
   const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin']);
-  if (moved && state.panel === 'cell' && pinnedCell(state) && !isExplained(state) && !whyNot(server, 'cell'))
-    askCell(server);
+  if (!moved || state.panel !== 'cell' || !pinnedCell(state) || isExplained(state) || whyNot(server, 'cell')) return;
+  if (!isRequested(server, 'cell', cellQuestion(state))) askCell(server);
+}
+
+function cellQuestion(state) {
+  return { do: 'cell', ids: targetIds(state.record), ...pinnedCell(state) };
 }
 
 export async function askCell(server) {
   const { store } = server;
   const place = pinnedCell(store.get());
-  const question = { do: 'cell', ids: targetIds(store.get().record), ...place };
-  const answer = await request(server, 'cell', question);
+  const answer = await request(server, 'cell', cellQuestion(store.get()));
   if (answer) store.change({ cell: { ...answer, ...place } });
 }
 

@@ -67,6 +67,7 @@ def test_a_word_typed_before_the_chapters_own_is_answered_keeps_the_chapter(page
     page.route("**/component_server**", lambda _: None)
     with page.expect_request(lambda request: "umbrella" in str(request.post_data)):
         page.get_by_role("button", name="Learn", exact=True).click()
+    expect(page.get_by_label("Sentence")).to_have_value("umbrella")
     with page.expect_request(lambda request: "window" in str(request.post_data)):
         submit(page, "window")
     expect(learn(page)).to_be_hidden()
@@ -80,6 +81,7 @@ def test_closing_gives_the_visitors_sentence_back(page: Page):
     own = TRANSLATORS["de-en"].translate("Ein Hund läuft.").text
     expect(page.locator(".hl-translation")).to_have_text(own)
     page.get_by_role("button", name="Learn", exact=True).click()
+    expect(page.get_by_label("Sentence")).to_have_value("umbrella")
     submit(page, "window")
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("window").text)
     learn(page).get_by_role("button", name="Close").click()

@@ -24,7 +24,7 @@ app: $(APP_INSTALLED) ## serve the page on 127.0.0.1:7860; LOCKED=1 checks the h
 
 # The first test waits for the kernels, so they are compiled while lint runs.
 test: $(TESTS_INSTALLED) ## lint, types and all tests but the slow ones, with a real browser; ARGS="tests/viz" runs a part
-	@$(PYTHON) -m model.decoding.compilation >/dev/null 2>&1 &
+	@$(PYTHON) -m model.decoding.kernels.compilation >/dev/null 2>&1 &
 	@$(MAKE) --no-print-directory lint
 ifdef ARGS
 	@$(call pytest,not slow,$(CHECK_SHAPES) $(ARGS))

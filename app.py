@@ -20,7 +20,7 @@ import gradio as gr
 import tyro
 from gradio.events import api
 
-from model.decoding.compilation import COMPILATION
+from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint

@@ -16,9 +16,9 @@ from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
 from model.decoding.beam_tree import BeamTree
-from model.decoding.compilation import COMPILATION
-from model.decoding.compiled import Steps
 from model.decoding.engine import EncodedSource, Engine, greedy_start
+from model.decoding.kernels.compilation import COMPILATION
+from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids

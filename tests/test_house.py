@@ -191,7 +191,7 @@ def test_assets_are_small() -> None:
 # names or has written. A stranger's model is not among it.
 READERS = {
     "app.py": "assets",
-    "model/decoding/compilation.py": "its own code",
+    "model/decoding/kernels/compilation.py": "its own code",
     "model/files.py": "the checks",
     "training/__main__.py": "assets",
     "training/corpus/links.py": "a corpus",

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.decoding.beam_tree import BeamTree
-from model.decoding.compilation import COMPILATION
-from model.decoding.compiled import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
+from model.decoding.kernels.compilation import COMPILATION
+from model.decoding.kernels.model import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
 from model.decoding.search import (
     NEVER_PREDICTED,
     Candidate,

@@ -43,7 +43,7 @@ import tyro
 
 from model.analysis.ablation import importance
 from model.config import ModelConfig
-from model.decoding.compilation import COMPILATION
+from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.search import Candidate
 from model.network.transformer import Transformer
 from model.storage.checkpoint import SCALES, Checkpoint, ModelInfo, quantise_rows

@@ -15,7 +15,7 @@ import tyro
 from playwright.sync_api import Browser, sync_playwright
 
 import app
-from model.decoding.compilation import COMPILATION
+from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.search import SearchOptions
 from model.translator import Translator
 from tests.browser.conftest import FLAGS, chromium

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import app
 from model import Translator
-from model.decoding.compilation import COMPILATION
+from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.progress import WorkCancelled, report
 from model.decoding.search import SearchOptions
 from model.marian.importer import import_model

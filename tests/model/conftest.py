@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from model.decoding.compilation import COMPILATION
+from model.decoding.kernels.compilation import COMPILATION
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 

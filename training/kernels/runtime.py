@@ -27,7 +27,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 from torch import Tensor
 
-from model.decoding.compilation import cache_directory
+from model.decoding.kernels.compilation import cache_directory
 
 BLOCK = 64  # rows
 WORDS = 24  # places for a kernel's arguments: the next block, the number of blocks, then its own

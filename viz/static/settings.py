@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from model.analysis.measures import ALIGNED, POSITIONAL, RARE, SINK
-from model.decoding.compiled import N_LIKELIEST
+from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.translator import UNSURE
 from viz.about import NO_CURVES

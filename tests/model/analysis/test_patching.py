@@ -7,8 +7,8 @@ import torch
 
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.analysis.trace import trace
-from model.decoding.compiled import Steps
 from model.decoding.engine import greedy_start
+from model.decoding.kernels.model import Steps
 from model.decoding.search import SearchOptions, encode_source
 from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.decoding.compilation import COMPILATION, SOURCES, Compilation, cache_directory
+from model.decoding.kernels.compilation import COMPILATION, SOURCES, Compilation, cache_directory
 from model.translator import Translator
 from tests.model.helpers import read_target
 
@@ -24,7 +24,7 @@ def test_without_numba_torch_translates(
     def missing(cache: object) -> None:
         raise ImportError("No module named 'numba'")
 
-    monkeypatch.setattr("model.decoding.compilation.load_kernels", missing)
+    monkeypatch.setattr("model.decoding.kernels.compilation.load_kernels", missing)
     compilation = Compilation()
     with caplog.at_level(logging.WARNING):
         assert not compilation.ready(timeout=30.0)
@@ -77,9 +77,10 @@ def test_directory_that_cannot_be_written_is_passed_over(
 @pytest.mark.parametrize("state", ["broken", "nowhere"])
 def test_kernels_work_with_a_broken_cache_or_none(tmp_path: Path, state: str) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    script = "from model.decoding.compilation import COMPILATION; assert COMPILATION.ready(timeout=600.0)"
+    wait = "assert c.COMPILATION.ready(timeout=600.0)"
+    script = f"import model.decoding.kernels.compilation as c; {wait}"
     if state == "nowhere":
-        script = f"import model.decoding.compilation as c; c.cache_directory = lambda sources: None; {script}"
+        script = script.replace(wait, f"c.cache_directory = lambda sources: None; {wait}")
     else:
         subprocess.run([sys.executable, "-c", script], env=environment, check=True)
         for index in (tmp_path / "cache").rglob("*.nbi"):
@@ -91,7 +92,7 @@ def test_kernels_work_with_a_broken_cache_or_none(tmp_path: Path, state: str) ->
 @pytest.mark.parametrize("seconds", [0.0, 2.0, 5.0])
 def test_a_program_that_ends_while_its_kernels_compile_ends_cleanly(tmp_path: Path, seconds: float) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    begin = "import time; from model.decoding.compilation import COMPILATION; COMPILATION.begin()"
+    begin = "import time; from model.decoding.kernels.compilation import COMPILATION; COMPILATION.begin()"
     command = [sys.executable, "-c", f"{begin}; time.sleep({seconds})"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")

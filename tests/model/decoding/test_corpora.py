@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.decoding.compiled import CompiledModel
+from model.decoding.kernels.model import CompiledModel
 from model.decoding.search import SearchOptions, search
 from model.inputs import MAX_TOKENS, batches_by_length, source_ids
 from model.network.transformer import Encoded

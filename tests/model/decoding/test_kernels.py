@@ -11,8 +11,8 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
-from model.decoding.compiled import CompiledModel, Found, Steps
-from model.decoding.packed import FIRST_POSITIONS, pack_decoder
+from model.decoding.kernels.model import CompiledModel, Found, Steps
+from model.decoding.kernels.packed import FIRST_POSITIONS, pack_decoder
 from model.decoding.search import Candidate, SearchOptions, encode_source, search
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.results import Token

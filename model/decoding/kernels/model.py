@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from model.decoding.beam_tree import BeamTree
-from model.decoding.packed import (
+from model.decoding.kernels.packed import (
     Floats,
     Gates,
     Memory,
@@ -31,7 +31,7 @@ from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
-    from model.decoding.kernel_search import Ends, Extensions, History, Rules
+    from model.decoding.kernels.search import Ends, Extensions, History, Rules
 
 MAX_ROWS = 16  # hypotheses of all sentences together; more make the kernels no faster
 N_LIKELIEST = 5  # tokens kept of each step
@@ -70,7 +70,7 @@ class CompiledModel:
 
     def encode(self, source: Int[Tensor, "B S"], gates: HeadGates | None = None) -> Encoded:
         """Read padded sentences, every attention weight kept: `Transformer.encode`."""
-        from model.decoding import kernels
+        from model.decoding.kernels import network
 
         config, (n, s) = self.config, source.shape
         if s > len(self._encoder.positions):
@@ -81,7 +81,7 @@ class CompiledModel:
         weights = np.zeros((n, config.n_encoder_layers, config.n_heads, s, s), np.float32)
         gate = _gate(None if gates is None else gates.encoder, config.n_encoder_layers, config.n_heads)
         scratch = new_scratch(s, config.d_model, config.d_ff, 1, config.n_heads, s, 1, 1)
-        kernels.encode(self._encoder, source.contiguous().numpy(), gate, scratch, memory, weights)
+        network.encode(self._encoder, source.contiguous().numpy(), gate, scratch, memory, weights)
         key, value = torch.from_numpy(memory.key), torch.from_numpy(memory.value)
         mask = (source != PAD_ID)[:, None, None, :]
         return Encoded(
@@ -90,7 +90,7 @@ class CompiledModel:
 
     def read(self, encoded: Encoded, target: Int[Tensor, "1 T"], gates: HeadGates | None = None) -> Steps:
         """The steps of a given translation of one sentence, in one pass: no search."""
-        from model.decoding import kernel_search
+        from model.decoding.kernels import search
 
         memory, (ids,) = _memory(encoded), target.contiguous().numpy()
         t, s = len(ids), memory.key.shape[3]
@@ -98,9 +98,9 @@ class CompiledModel:
         tokens, positions = np.concatenate(([BOS_ID], ids[:-1])), np.arange(t)
         reading = Reading(tokens, np.zeros(t, np.int64), positions, np.tile(positions, (t, 1)), 0)
         shape = (self.config.n_decoder_layers, self.config.n_heads)
-        record = kernel_search.new_record(t, *shape, s, N_LIKELIEST)
+        record = search.new_record(t, *shape, s, N_LIKELIEST)
         scratch = self._scratch(t, places=t, steps=1)
-        kernel_search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
+        search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
         found = int((record.top_token[0] >= 0).sum())  # fewer in a smaller vocabulary
         return Steps(
             torch.from_numpy(record.self_weights).permute(1, 2, 0, 3).contiguous(),
@@ -123,7 +123,7 @@ class CompiledModel:
 
         There may be at most MAX_ROWS hypotheses, those of all sentences counted.
         """
-        from model.decoding import kernel_search
+        from model.decoding.kernels import search
 
         memory = _memory(encoded)
         n, s = memory.key.shape[1], memory.key.shape[3]
@@ -132,20 +132,16 @@ class CompiledModel:
         steps = max(*limits, given.shape[1] + 1)
         self._lengthen(steps)
         penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
-        rules = kernel_search.Rules(
-            given, options.beam_size, options.n_best, np.array(limits), np.array(penalty)
-        )
+        rules = search.Rules(given, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
         shape = (self.config.n_decoder_layers, self.config.n_heads)
         k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows what was considered
         rows = n * options.beam_size
-        a = max(k, N_LIKELIEST) + kernel_search.FIRST_PREDICTED
-        history = kernel_search.new_history(steps, rows, a, *shape, s)
-        extensions = kernel_search.new_extensions(1 if tree is None else steps, n, k)
-        ends = kernel_search.new_ends(n, options.beam_size)
+        a = max(k, N_LIKELIEST) + search.FIRST_PREDICTED
+        history = search.new_history(steps, rows, a, *shape, s)
+        extensions = search.new_extensions(1 if tree is None else steps, n, k)
+        ends = search.new_ends(n, options.beam_size)
         scratch = self._scratch(rows, places=rows * steps, steps=steps)
-        kernel_search.search(
-            self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends
-        )
+        search.search(self._decoder, memory, self._gates(gates), scratch, rules, history, extensions, ends)
         if tree is not None:
             _watch(tree, rules, history, extensions)
         found = []

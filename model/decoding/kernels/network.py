@@ -1,14 +1,14 @@
 """The encoder and one decoder step for few rows, compiled by numba. Every attention weight is kept.
 
-Every function releases the GIL. Imported only by `model.decoding.compiled`, and late, as
-`model.decoding.kernel_layers` is.
+Every function releases the GIL. Imported only by `model.decoding.kernels.model`, and late, as
+`model.decoding.kernels.layers` is.
 
 Further axis letters: N sentences, R rows (hypotheses of all sentences), C places in the cache.
 """
 
 from __future__ import annotations
 
-from model.decoding.kernel_layers import (
+from model.decoding.kernels.layers import (
     START,
     attend,
     compiled,
@@ -21,7 +21,7 @@ from model.decoding.kernel_layers import (
     norm_of,
     product,
 )
-from model.decoding.packed import (
+from model.decoding.kernels.packed import (
     DecoderWeights,
     EncoderWeights,
     Floats,

@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from model.decoding.packed import GELU, SILU, Floats, Integers, Matrix, Norm, Norms, Scratch
+from model.decoding.kernels.packed import GELU, SILU, Floats, Integers, Matrix, Norm, Norms, Scratch
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -47,7 +47,7 @@ def compiled(function: Function) -> Function:
 
 
 def entry(function: Function) -> Function:
-    """Called from Python; kept on disk where `model.decoding.compilation` has found a folder."""
+    """Called from Python; kept on disk where `model.decoding.kernels.compilation` has found a folder."""
     return kernel(function, cache=bool(cast(Any, numba.config).CACHE_DIR))
 
 

@@ -1,7 +1,7 @@
-"""Greedy and beam search in one compiled call: the loop around `model.decoding.kernels.decode`.
+"""Greedy and beam search in one compiled call: the loop around `model.decoding.kernels.network.decode`.
 
 The rules are those of `model.decoding.search`, which is the reference. The search writes down what it did at
-each step; `model.decoding.compiled` reads the hypotheses from that, last token first.
+each step; `model.decoding.kernels.model` reads the hypotheses from that, last token first.
 
 Axis letters: T steps, R rows, N sentences, k hypotheses of each, A likeliest tokens kept of each row, C
 extensions considered of each sentence.
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.decoding.kernel_layers import START, ZERO, compiled, entry, exp
-from model.decoding.kernels import decode
-from model.decoding.packed import (
+from model.decoding.kernels.layers import START, ZERO, compiled, entry, exp
+from model.decoding.kernels.network import decode
+from model.decoding.kernels.packed import (
     DecoderWeights,
     Doubles,
     Floats,

@@ -24,7 +24,7 @@ from filelock import FileLock
 from torch import nn
 
 from model.config import ModelConfig
-from model.decoding.compiled import CompiledModel
+from model.decoding.kernels.model import CompiledModel
 from model.decoding.search import SearchOptions
 from model.network.transformer import Transformer
 from model.tokenizer import EOS_ID
@@ -33,10 +33,7 @@ LOG = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 # All that decides the result.
-SOURCES = [
-    HERE / name
-    for name in ("compilation.py", "kernel_layers.py", "kernels.py", "kernel_search.py", "packed.py")
-]
+SOURCES = [HERE / name for name in ("compilation.py", "layers.py", "network.py", "search.py", "packed.py")]
 COMPLETE = "complete"  # a file that is there when all kernels are
 LOCK_SECONDS = 60.0  # to wait for another process that compiles
 
@@ -78,7 +75,7 @@ class Compilation(threading.Thread):
             LOG.warning("The compiled kernels cannot be used here; torch translates instead.", exc_info=True)
 
     def _compile_in_a_child(self) -> None:
-        command = [sys.executable, "-m", "model.decoding.compilation"]
+        command = [sys.executable, "-m", "model.decoding.kernels.compilation"]
         with self._once:
             if self._ended:
                 return
@@ -103,9 +100,9 @@ def load_kernels(cache: Path | None) -> None:
     import numba
 
     cast(Any, numba.config).CACHE_DIR = str(cache or "")
-    from model.decoding import kernel_search, kernels
+    from model.decoding.kernels import network, search
 
-    functions: tuple[Any, ...] = (kernels.encode, kernel_search.search, kernel_search.read)
+    functions: tuple[Any, ...] = (network.encode, search.search, search.read)
     with torch.device("meta"):  # takes no random numbers
         model = Transformer(ModelConfig(8, 8, 4, 4, 2, 1, 1))
     tiny = CompiledModel(model.to_empty(device="cpu").requires_grad_(False).apply(_zero))

@@ -149,5 +149,6 @@ export function createHelp() {
       ...hintsOf().map((hint) => element('li', {}, ...hintOf(hint))),
     ),
     element('form', { method: 'dialog' }, close),
+    element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),
   );
 }

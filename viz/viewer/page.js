@@ -3,11 +3,11 @@
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
-import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
+import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
-import { reproducibleView } from './core/store.js';
+import { reproducibleView } from './core/state/queries.js';
 import { save } from './matrix/save_menu.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
 import { tell, translatePage } from './locales/language.js';

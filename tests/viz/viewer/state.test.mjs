@@ -1,29 +1,33 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { asksFor, fromAddress, hasLink, taskOfAddress, toAddress, viewOfAddress } from '../viewer/core/permalink.js';
+import {
+  asksFor,
+  fromAddress,
+  hasLink,
+  taskOfAddress,
+  toAddress,
+  viewOfAddress,
+} from '../viewer/core/state/permalink.js';
 import { movePin } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
-  CHOICES,
   chooseHead,
   chooseKind,
-  chosenHeads,
   changeView,
   closeView,
   extendSelection,
   moveHead,
   moveLayer,
   openView,
-  reproducibleView,
   showRecord,
-  sourceView,
-  spotOfToken,
   toggleAverage,
   toggleMute,
   togglePin,
-} from '../viewer/core/store.js';
+} from '../viewer/core/state/actions.js';
+import { chosenHeads, reproducibleView, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
+import { CHOICES } from '../viewer/core/state/store.js';
 import { opened, record, weights } from './record.mjs';
 
 test('moves stay inside the model', () => {

@@ -1,7 +1,7 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
 import { fault } from '../locales/language.js';
-import { SERVER_ONLY, needsServer } from './server_only.js';
+import { SERVER_ONLY, needsServer } from '../core/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { lens } from './lens.js';

@@ -1,7 +1,7 @@
 // The lens: the cells around the pointer, enlarged, where the whole matrix is shown in small cells.
 
 import { element, tokenText } from '../core/dom.js';
-import { isCell } from '../core/store.js';
+import { isCell } from '../core/state/queries.js';
 import { clamp } from '../core/math.js';
 import { drawCells, isSmall } from './cells.js';
 

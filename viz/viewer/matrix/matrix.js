@@ -1,7 +1,8 @@
 // The matrix of the chosen heads: tokens on both axes, values in the cells, and the exact value below.
 
 import { element, tokenText } from '../core/dom.js';
-import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js';
+import { togglePin } from '../core/state/actions.js';
+import { differs, focusOf, isCell, sameSpot } from '../core/state/queries.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createLens, drawLens } from './lens.js';

@@ -1,7 +1,7 @@
 // What can be taken away of the view: a link that opens it again, and pictures of it.
 
 import { createButton, element } from '../core/dom.js';
-import { hasLink, toAddress } from '../core/permalink.js';
+import { hasLink, toAddress } from '../core/state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { say } from '../locales/language.js';
 

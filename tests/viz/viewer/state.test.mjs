@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import {
   asksFor,
   fromAddress,
-  hasLink,
+  isLinkable,
   taskOfAddress,
   toAddress,
   viewOfAddress,
@@ -118,10 +118,10 @@ test('a comparison with another sentence is not in the address, one with another
   store.change({ mode: 'difference', reference: { label: 'another head', record: { ...record }, heads } });
   assert.equal(store.get().mode, 'difference');
   assert.equal(toAddress(store.get()), before);
-  assert.equal(hasLink(store.get()), false);
+  assert.equal(isLinkable(store.get()), false);
   store.change({ reference: { label: 'another head', record, heads } });
   assert.deepEqual(viewOfAddress(toAddress(store.get())).compared, heads);
-  assert.equal(hasLink(store.get()), true);
+  assert.equal(isLinkable(store.get()), true);
 });
 
 test('the address of an old link asks for the same as it did', () => {

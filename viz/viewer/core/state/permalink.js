@@ -132,7 +132,7 @@ function comparisonParameters({ home, record, reference }) {
 }
 
 // Whether a link opens the same view. A comparison with another sentence does not fit into it.
-export function hasLink(state) {
+export function isLinkable(state) {
   const { home, mode } = state;
   const isComplete = mode !== 'difference' || comparisonParameters(state).compare !== undefined;
   return isComplete && home.record.source_text.length <= LONGEST_TEXT;

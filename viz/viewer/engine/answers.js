@@ -23,7 +23,8 @@ const HANDLERS = {
   training,
   training_heads: async (loaded, asked) => {
     const { settings, translator } = loaded;
-    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, settings.thresholds) };
+    const { roles } = settings.definitions;
+    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, roles) };
   },
   training_step: async (loaded, asked) =>
     payload(loaded, asked, trainingStep(await trainingOf(loaded), loaded.translator.tokenizers, asked)),

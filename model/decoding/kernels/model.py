@@ -1,4 +1,4 @@
-"""CompiledModel: one model as the kernels compute it. Results equal those of torch to rounding.
+"""CompiledModel: one model, run by the kernels. Results equal those of torch to rounding.
 
 Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
 """
@@ -59,13 +59,15 @@ class CompiledModel:
 
     def __init__(self, model: Transformer) -> None:
         self.config = model.config
-        self._parameters = list(model.parameters())  # to walk through all modules at each check takes longer
+        self._parameters = list(
+            model.parameters()
+        )  # collected once: walking through all modules at each check takes longer
         self._versions = _versions(self._parameters)
         self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
         self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
 
     def is_current(self) -> bool:
-        """Whether the model still has these weights, as far as torch counts their changes."""
+        """Whether the model still has these weights, as far as torch notices their changes."""
         return self._versions == _versions(self._parameters)
 
     def encode(self, source: Int[Tensor, "B S"], gates: HeadGates | None = None) -> Encoded:
@@ -127,14 +129,16 @@ class CompiledModel:
 
         memory = _memory(encoded)
         n, s = memory.key.shape[1], memory.key.shape[3]
-        given = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
+        prefixes = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
         limits = [options.limit(length) for length in memory.lengths.tolist()]
-        steps = max(*limits, given.shape[1] + 1)
+        steps = max(*limits, prefixes.shape[1] + 1)
         self._lengthen(steps)
         penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
-        rules = search.Rules(given, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
+        rules = search.Rules(prefixes, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
         shape = (self.config.n_decoder_layers, self.config.n_heads)
-        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows what was considered
+        k = options.beam_size * (
+            1 if tree is None else 2
+        )  # a beam tree also shows the hypotheses that were dropped
         rows = n * options.beam_size
         a = max(k, N_LIKELIEST) + search.FIRST_PREDICTED
         history = search.new_history(steps, rows, a, *shape, s)

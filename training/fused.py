@@ -1,7 +1,7 @@
 """Forward pass of training on a CPU, with compiled kernels between the matrix products.
 
 It computes what `Transformer.encode` and `Transformer.decode` compute in training mode, on
-sentences that follow each other without padding; see docs/training-kernels.md.
+sentences that follow each other without padding; see docs/training.md.
 """
 
 from __future__ import annotations

@@ -66,23 +66,26 @@ def combine(factors, start, step, rows, column, count, out, target, n):
 
 
 @inner
-def load_rows(address, first, stride, count, width, narrow, rows, factor):
-    """Read the rows of a sentence, times a factor."""
+def load_rows(address, first, stride, count, width, narrow, rows):
+    """Read the rows of a sentence."""
     for i in range(count):
-        row = rows[i, :width]
-        load(address, (first + i) * stride, narrow, row)
-        for k in range(width):
-            row[k] *= factor
+        load(address, (first + i) * stride, narrow, rows[i, :width])
 
 
 @inner
-def store_rows(address, first, stride, count, width, narrow, rows, factor):
-    """Write the rows of a sentence, times a factor."""
+def store_rows(address, first, stride, count, width, narrow, rows):
+    """Write the rows of a sentence."""
+    for i in range(count):
+        store(address, (first + i) * stride, narrow, rows[i, :width])
+
+
+@inner
+def scale_rows(rows, count, width, factor):
+    """Multiply in place."""
     for i in range(count):
         row = rows[i, :width]
         for k in range(width):
             row[k] *= factor
-        store(address, (first + i) * stride, narrow, row)
 
 
 @inner
@@ -133,9 +136,10 @@ def attention_forward(arguments):
     while block < a.blocks:
         first_q, first_k = starts_q[block], starts_k[block]
         n_q, n_k = starts_q[block + 1] - first_q, starts_k[block + 1] - first_k
-        load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries, factor)
-        load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys, ONE)
-        load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values, ONE)
+        load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries)
+        load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys)
+        load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values)
+        scale_rows(queries, n_q, d, factor)
         turn(keys, n_k, d, turned)
         for h in range(heads):
             head = h * width
@@ -150,7 +154,7 @@ def attention_forward(arguments):
                     row[k] *= share
                 kept = floats(a.statistics + 8 * ((first_q + t) * heads + h), 2)
                 kept[0], kept[1] = highest, share
-        store_rows(a.out, first_q, d, n_q, d, narrow, out, ONE)
+        store_rows(a.out, first_q, d, n_q, d, narrow, out)
         block = take(arguments)
 
 
@@ -182,11 +186,12 @@ def attention_backward(arguments):
     while block < a.blocks:
         first_q, first_k = starts_q[block], starts_k[block]
         n_q, n_k = starts_q[block + 1] - first_q, starts_k[block + 1] - first_k
-        load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries, factor)
-        load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys, ONE)
-        load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values, ONE)
-        load_rows(a.out, first_q, d, n_q, d, narrow, out, ONE)
-        load_rows(a.d_out, first_q, d, n_q, d, narrow, d_out, ONE)
+        load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries)
+        load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys)
+        load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values)
+        load_rows(a.out, first_q, d, n_q, d, narrow, out)
+        load_rows(a.d_out, first_q, d, n_q, d, narrow, d_out)
+        scale_rows(queries, n_q, d, factor)
         turn(keys, n_k, d, keys_turned)
         turn(values, n_k, d, values_turned)
         for h in range(heads):
@@ -210,7 +215,8 @@ def attention_backward(arguments):
                 at = j * keys.shape[1] + head
                 combine(d_scores, j, weights.shape[1], queries, head, n_q, d_keys, at, width)
                 combine(weights, j, weights.shape[1], d_out, head, n_q, d_values, at, width)
-        store_rows(a.d_queries, first_q, a.query_stride, n_q, d, narrow, d_queries, factor)
-        store_rows(a.d_keys, first_k, a.key_stride, n_k, d, narrow, d_keys, ONE)
-        store_rows(a.d_values, first_k, a.key_stride, n_k, d, narrow, d_values, ONE)
+        scale_rows(d_queries, n_q, d, factor)
+        store_rows(a.d_queries, first_q, a.query_stride, n_q, d, narrow, d_queries)
+        store_rows(a.d_keys, first_k, a.key_stride, n_k, d, narrow, d_keys)
+        store_rows(a.d_values, first_k, a.key_stride, n_k, d, narrow, d_values)
         block = take(arguments)

@@ -1,6 +1,6 @@
 """How the kernels of training are compiled, called and run in threads, and what they share.
 
-docs/training-kernels.md explains how a step goes through them.
+docs/training.md explains how a step goes through them.
 """
 
 from __future__ import annotations
@@ -78,12 +78,13 @@ class Kernel:
 
     def __call__(self, **arguments: Tensor | float | None) -> None:
         """Run on all `blocks`. Raises TypeError unless exactly the declared arguments are given."""
-        if set(self.layout.names or ()) != {"next_block", *arguments}:
-            raise TypeError(f"the arguments are {self.layout.names}, not {tuple(arguments)}")
-        record = np.zeros(1, self.layout)
-        for name, value in arguments.items():
-            record[name] = value.data_ptr() if isinstance(value, Tensor) else value or 0
-        threads = min(torch.get_num_threads(), int(record["blocks"][0]))
+        names = (self.layout.names or ())[1:]
+        if set(names) != set(arguments):
+            raise TypeError(f"the arguments are {names}, not {tuple(arguments)}")
+        values = (arguments[name] for name in names)
+        words = (each.data_ptr() if isinstance(each, Tensor) else each or 0 for each in values)
+        record = np.array([(0, *words)], self.layout)
+        threads = min(torch.get_num_threads(), int(arguments["blocks"] or 0))
         OPENMP.GOMP_parallel(self.compiled.ctypes, ctypes.c_void_p(record.ctypes.data), threads, 0)
 
 

@@ -111,12 +111,9 @@ class Translator(OnHub):
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
         ids = target_ids(self.checkpoint, prefix)
         beam_tree = BeamTree(self._token) if tree else None
-        started = time.perf_counter()
         source = self.inference.encode(self._source(text), gates)
-        encoded = time.perf_counter()
         result = self._search(text, source, options, gates, ids, len(ids), tree=beam_tree)
-        timings = {"encode": 1000 * (encoded - started), **result.timings}
-        return replace(result, timings=timings, beam_tree=tuple(beam_tree.nodes) if beam_tree else ())
+        return replace(result, beam_tree=tuple(beam_tree.nodes)) if beam_tree else result
 
     def score(self, text: str, target: str | Sequence[int], gates: HeadGates | None = None) -> Translation:
         """Log-probabilities and attention of a given translation, without a search.
@@ -129,12 +126,11 @@ class Translator(OnHub):
             ids.append(EOS_ID)
         if not ids:
             raise UserError(Sentence("There is no translation to score; give one."))
-        started = time.perf_counter()
         source = self.inference.encode(self._source(text), gates)
-        encoded = time.perf_counter()
+        started = time.perf_counter()
         result = self._translation(text, source, ids, len(ids), self.inference.read(source, ids, gates))
-        timings = {"encode": 1000 * (encoded - started), "record": 1000 * (time.perf_counter() - encoded)}
-        return replace(result, timings=timings)
+        record = 1000 * (time.perf_counter() - started)
+        return replace(result, timings={"encode": source.milliseconds, "record": record})
 
     def mute(
         self,
@@ -174,16 +170,13 @@ class Translator(OnHub):
         options = SearchOptions(beam_size, length_penalty)
         start = target_ids(self.checkpoint, prefix)
         n_prefix = len(start)
-        started = time.perf_counter()
         source = self.inference.encode(self._source(text), gates)
-        encoded = time.perf_counter()
         steps = self.inference.read(source, original.ids, gates)
         if beam_size == 1 and list(original.ids[:n_prefix]) == start:
             limit = options.limit(source.ids.shape[1])
             start = list(original.ids[: greedy_start(steps, original.ids, n_prefix, limit)])
         read = steps if len(start) == len(original.ids) else None
         ablated = self._search(text, source, options, gates, start, n_prefix, read)
-        ablated = replace(ablated, timings={"encode": 1000 * (encoded - started), **ablated.timings})
         words = changed_words(original.text, ablated.text)
         pairs = zip(steps.log_probabilities, original.log_probabilities, strict=True)
         differences = tuple(after - before for after, before in pairs)
@@ -325,8 +318,8 @@ class Translator(OnHub):
         steps = steps or self.inference.read(source, target, gates)
         result = self._translation(text, source, target, n_prefix, steps, options.length_penalty)
         hypotheses = tuple(map(self._hypothesis, candidates)) or result.hypotheses
-        search, record = searched - started, time.perf_counter() - searched
-        timings = {"search": 1000 * search, "record": 1000 * record}
+        search, record = 1000 * (searched - started), 1000 * (time.perf_counter() - searched)
+        timings = {"encode": source.milliseconds, "search": search, "record": record}
         return replace(result, hypotheses=hypotheses, timings=timings)
 
     def _translation(

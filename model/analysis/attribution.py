@@ -58,7 +58,8 @@ def norm_weights(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor
 
 def _norms(heads: Attending) -> Float[Tensor, "H Q S"]:
     """||a f(x)|| = a ||f(x)||, without a vector for each cell."""
-    return heads.weights * head_vectors(heads.module, heads.value).norm(dim=-1)[:, None]
+    norms: Tensor = head_vectors(heads.module, heads.value).norm(dim=-1)
+    return heads.weights * norms[:, None]
 
 
 def rollout(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -34,6 +35,7 @@ class EncodedSource(NamedTuple):
 
     ids: Int[Tensor, "1 S"]
     encoded: Encoded  # with its weights
+    milliseconds: float  # that encoding took
     compiled: CompiledModel | None  # what encoded it and reads its translation; None: torch does both
 
 
@@ -88,9 +90,12 @@ class Inference:
     @torch.inference_mode()
     def encode(self, ids: Int[Tensor, "1 S"], gates: HeadGates | None = None) -> EncodedSource:
         """The source with the encoder's output and weights."""
-        if compiled := self.compiled(gates):
-            return EncodedSource(ids, compiled.encode(ids, gates), compiled)
-        return EncodedSource(ids, encode_source(self.model, ids, gates, explicit=True), None)
+        started, compiled = time.perf_counter(), self.compiled(gates)
+        if compiled:
+            encoded = compiled.encode(ids, gates)
+        else:
+            encoded = encode_source(self.model, ids, gates, explicit=True)
+        return EncodedSource(ids, encoded, 1000 * (time.perf_counter() - started), compiled)
 
     @torch.inference_mode()
     def search(

@@ -167,6 +167,15 @@ def score_gradients(array, start, weights, begin, n, delta):
             row[lane] = weight[lane] * (row[lane] - delta) if j + lane < n else ZERO
 
 
+@inner
+def dot(one, other):
+    """The sum of the products of two rows."""
+    total = ZERO
+    for k in range(len(one)):
+        total += one[k] * other[k]
+    return total
+
+
 @kernel(ARGUMENTS + "d_out d_queries d_keys d_values")
 def attention_backward(arguments):
     """Writes the gradients of queries, keys and values in the layout of the inputs."""
@@ -198,10 +207,7 @@ def attention_backward(arguments):
             head = h * width
             for t in range(n_q):
                 at, n, row = t * queries.shape[1] + head, t + 1 if causal else n_k, t * weights.shape[1]
-                delta = ZERO
-                one, other = out[t, head : head + width], d_out[t, head : head + width]
-                for k in range(width):
-                    delta += one[k] * other[k]
+                delta = dot(out[t, head : head + width], d_out[t, head : head + width])
                 if causal:
                     weights[t, : padded(n_k)] = ZERO
                     d_scores[t, : padded(n_k)] = ZERO

@@ -102,9 +102,9 @@ class CompiledModel:
         record = search.new_record(t, *shape, s, N_LIKELIEST)
         scratch = self._scratch(t, places=t, steps=1)
         search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
-        weights = (each.transpose(1, 2, 0, 3) for each in (record.self_weights, record.cross_weights))
+        own, cross = record.self_weights.transpose(1, 2, 0, 3), record.cross_weights.transpose(1, 2, 0, 3)
         values = tuple(record.log_probability.tolist())
-        return _steps(*weights, values, record.top_token, record.top_log_probability)
+        return _steps(own, cross, values, record.top_token, record.top_log_probability)
 
     def search(
         self,
@@ -223,9 +223,9 @@ def _steps(
     values: Floats,
 ) -> Steps:
     found = min(N_LIKELIEST, int((tokens[0] >= 0).sum()))  # fewer in a smaller vocabulary
-    weights = (torch.from_numpy(np.ascontiguousarray(each)) for each in (self_weights, cross_weights))
-    likeliest = (torch.from_numpy(each[:, :found]) for each in (tokens, values))
-    return Steps(*weights, log_probabilities, *likeliest)
+    own, cross = (torch.from_numpy(np.ascontiguousarray(each)) for each in (self_weights, cross_weights))
+    likeliest, best = (torch.from_numpy(each[:, :found]) for each in (tokens, values))
+    return Steps(own, cross, log_probabilities, likeliest, best)
 
 
 def _watch(tree: BeamTree, rules: Rules, history: History, extensions: Extensions) -> None:

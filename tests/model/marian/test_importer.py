@@ -74,6 +74,12 @@ def order(pair: Pair, side: str = "target") -> list[int]:
 def test_logits_and_attention_equal(pair: Pair) -> None:
     places = [index for index in range(len(pair.ours.target_tokenizer)) if index not in NEVER]
     wanted = torch.tensor(order(pair))[places]
+    their_model, our_model = exact(pair.theirs), exact(pair.ours.model)
+    for embedding in (our_model.source_embedding, our_model.target_embedding):
+        positions = their_model.model.encoder.embed_positions.weight  # which both round to float32, once
+        length, half = embedding.positions.shape[0], embedding.positions.shape[1] // 2
+        both = positions[:length, :half], positions[:length, half:]
+        torch.testing.assert_close(embedding.positions, torch.stack(both, -1).flatten(1), rtol=0, atol=2e-5)
     for text, translation in zip(
         marian.sentences(marian.GERMAN, 6, seed=3), marian.sentences(marian.ENGLISH, 6, seed=4), strict=True
     ):

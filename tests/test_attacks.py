@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks import attack
+from tests.benchmarks import attack, hostile
 from tests.visitor import Server, serving
 from tests.viz.loop import run
 
@@ -60,6 +60,13 @@ def test_a_stop_answers_every_question_and_exits(shared: Server):
     assert found["500 or closed connection"] == found["tracebacks"] == 0
     assert found["503 with a sentence"] >= 25
     assert found["seconds to exit"] < 10
+
+
+@pytest.mark.slow
+def test_a_tokenizer_that_takes_minutes_stops_nobody():
+    found = hostile.slow_tokenizer()
+    assert found["5,000 letters: refused after, s"] < 5  # 11.6 s before there was a bound
+    assert found["/healthz meanwhile, longest s"] < 5
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from model.errors import UserError, quote_untrusted, said
-from viz.server.scheduler import BUSY, NOBODY, RefusedError, Scheduler, asking
+from viz.server.scheduler import Scheduler
+from viz.server.work_queue import BUSY, NOBODY, RefusedError, asking
 
 MAX_UNREAD = 64  # calls that no client reads yet; a further one replaces the oldest
 UNREAD_SECONDS = 20

@@ -25,7 +25,7 @@ from model.errors import UserError, quote_untrusted
 from viz.server.connections import client_address
 from viz.server.handlers import find_handler
 from viz.server.logs import REQUESTS
-from viz.server.scheduler import Client, asking
+from viz.server.work_queue import Client, asking
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
 # the server send requests. Only these routes are served; all others return 404. * matches one part of a path,

@@ -14,13 +14,14 @@ from tests.visitor import ROOT
 from tests.viz.loop import run
 from tests.viz.questions import COMMON, GOOD, TRANSLATOR
 from tests.viz.server.test_scheduler import Work, ask, quick, until
-from viz.server import scheduler
+from viz.server import work_queue
 from viz.server.backend import Backend
 from viz.server.handlers import HANDLERS, estimate_seconds
 from viz.server.handlers.registry import COUNTED
 from viz.server.middleware import MAX_BODY
-from viz.server.scheduler import MAX_WAITING, QUICK_SECONDS, Client, Scheduler, WorkQueue, asking
+from viz.server.scheduler import QUICK_SECONDS, Scheduler
 from viz.server.validation import MAX_CHARACTERS, MAX_LISTED, MAX_SENTENCES
+from viz.server.work_queue import MAX_WAITING, Client, WorkQueue, asking
 
 
 async def order_of(requests: list[tuple[str, str, dict[str, Any]]], joined: int = 0) -> list[str]:
@@ -103,7 +104,7 @@ def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
 def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypatch: pytest.MonkeyPatch):
     """Two clients whose work takes a second; one of them made it look like a tenth."""
     now = [0.0]
-    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: now[0]))
     queue, done = WorkQueue(1, 1), []
 
     async def one(address: str, estimated: float, number: int) -> None:

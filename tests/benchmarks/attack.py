@@ -60,10 +60,18 @@ async def viewer_of(client: httpx.AsyncClient) -> int:
     return next(int(each["id"]) for each in components if each["props"].get("elem_id") == "hl-viewer")
 
 
-async def ask(client: httpx.AsyncClient, viewer: int, session: str, text: str, beam: int = 1) -> Any:
-    """Ask for a translation as the viewer does; return the response."""
-    request = {"do": "translate", "model": "de-en", "text": text, "beam_size": beam, "length_penalty": 1}
-    data = {**request, "prefix": []}
+async def ask(
+    client: httpx.AsyncClient,
+    viewer: int,
+    session: str,
+    text: str,
+    beam: int = 1,
+    do: str = "translate",
+    **more: object,
+) -> Any:
+    """Ask as the viewer does, for a translation unless `do` says otherwise; return the response."""
+    request = {"do": do, "model": "de-en", "text": text, "beam_size": beam, "length_penalty": 1}
+    data = {**request, **(more or {"prefix": []})}
     envelope = {"data": data, "component_id": viewer, "session_hash": session, "fn_name": "ask"}
     return await client.post("/gradio_api/component_server", json=envelope)
 
@@ -134,6 +142,27 @@ async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: 
         "long questions refused with a sentence": later["error"],
         "long questions still waiting": later["waiting"],
     }
+
+
+async def head_maps(server: Server, clients: int = 30) -> Figures:
+    """E3: many clients ask within a second for the importance of all heads, each for its own sentence."""
+    async with client_of(server) as client:
+        viewer = await viewer_of(client)
+        records = []
+        for number in range(100, 100 + clients):
+            answered = await ask(
+                client, viewer, f"{number}", f"Der Hund schläft seit {number} Tagen im Garten."
+            )
+            records.append(answered.json()["answer"])
+
+        async def wait(place: int, record: dict[str, Any]) -> float:
+            await asyncio.sleep(place / clients)
+            ids = [token["id"] for token in record["tokens"]["predicted"]]
+            asked = ask(client, viewer, f"{place}", record["source_text"], do="importance", ids=ids)
+            return await wait_of(asked)
+
+        waits = await asyncio.gather(*(wait(place, record) for place, record in enumerate(records)))
+    return {"wait, median s": statistics.median(waits), "wait, longest s": max(waits)}
 
 
 def fate(question: asyncio.Task[Any]) -> str:
@@ -265,6 +294,7 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,
     "D5 a crowd with long questions": crowd,
+    "E3 thirty head maps at once": head_maps,
     "D11 a call without its fields": missing_fields,
     "D12 a foreign site": foreign_site,
     "D9 stopped while questions wait": stop,

@@ -45,7 +45,7 @@ def quick(text: str) -> dict[str, str]:
 
 
 def slow(text: str) -> dict[str, Any]:
-    return {"do": "importance", "text": text, "ids": [4] * 30}
+    return {"do": "importance", "text": text, "ids": [4] * 100}
 
 
 def with_one_slow_worker(work: Work) -> Scheduler:
@@ -193,6 +193,24 @@ def test_quick_requests_are_answered_while_all_slow_ones_still_run():
         return found + await asyncio.gather(*long)
 
     assert run(both()) == [{"answer": text} for text in "abc123"]
+
+
+def test_the_head_maps_of_usual_sentences_are_computed_at_once_by_all_quick_workers():
+    """The page asks for one with each translation."""
+    work = Work()
+    sentence = "Der kleine Hund läuft mit seinem Ball durch den tiefen Schnee."
+
+    async def crowd() -> None:
+        scheduler = Scheduler(work)
+        work.allowed.clear()
+        maps = [{"do": "importance", "text": f"{sentence} {n}", "ids": [4] * 16} for n in range(5)]
+        tasks = [asyncio.create_task(ask(scheduler, one)) for one in maps]
+        await until(lambda: len(work.asked) == QUICK_AT_ONCE and len(scheduler.quick_queue.waiting) == 3)
+        assert not scheduler.slow_queue.running
+        work.allowed.set()
+        await asyncio.gather(*tasks)
+
+    run(crowd())
 
 
 def test_waiting_requests_have_a_position_and_run_in_that_order():

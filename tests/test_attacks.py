@@ -42,6 +42,12 @@ async def read_one(server: Server) -> None:
         assert "answer" in (await attack.ask(client, viewer, "person", attack.LONG, 8)).json()
 
 
+@pytest.mark.slow
+def test_calls_that_nobody_reads_lose_no_other_call_of_their_address(shared: Server):
+    found = run(attack.unread_flood(shared))
+    assert found["calls of gradio_client, of 16 answered"] == 16
+
+
 def test_a_short_question_does_not_wait_for_a_crowd_of_long_ones(shared: Server):
     found = run(attack.crowd(shared, clients=100, persons=5, seconds=0.1))
     assert found["long questions answered before the last short one"] <= 5

@@ -7,6 +7,7 @@ attacked in the same way first.
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import signal
 import socket
@@ -20,6 +21,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import gradio_client
 import httpx
 import psutil
 import tyro
@@ -111,6 +113,47 @@ async def unread_work(server: Server, calls: int = 40) -> Figures:
         "calls accepted": accepted,
         "the next quick question, s": wait,
         "computed until then, s": computed(server) - before,
+    }
+
+
+async def unread_flood(server: Server, connections: int = 8, calls: int = 16) -> Figures:
+    """E2: start calls without pause and read none, while gradio_client calls from the same address."""
+    answers: Counter[bytes] = Counter()  # by their status
+    host, body = f"127.0.0.1:{server.visitor.port}", json.dumps({"data": [SHORT]})
+    head = f"POST /gradio_api/call/translate HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    async def flood() -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.visitor.port)
+                while not writer.is_closing():
+                    writer.write(request)
+                    answer = await reader.read(1 << 16)
+                    answers[answer[9:12]] += 1
+                    if not answer or b"close" in answer:
+                        writer.close()
+
+    def predict(number: int) -> bool:
+        try:
+            person.predict(f"Der Hund {number} schläft.", api_name="/translate")
+        except BaseException:  # gradio_client cancels a call whose stream ends early
+            return False
+        return True
+
+    person = await asyncio.to_thread(gradio_client.Client, f"http://{host}", verbose=False)
+    floods = [asyncio.create_task(flood()) for _ in range(connections)]
+    begun = time.monotonic()
+    answered = sum([await asyncio.to_thread(predict, number) for number in range(calls)])
+    seconds = time.monotonic() - begun
+    for task in floods:
+        task.cancel()
+    await asyncio.gather(*floods, return_exceptions=True)
+    return {
+        "unread calls a second": answers[b"200"] / seconds,
+        "unread calls a second that are refused": answers[b"429"] / seconds,
+        "calls of gradio_client, of 16 answered": answered,
+        "wait for each, mean s": seconds / calls,
     }
 
 
@@ -293,6 +336,7 @@ def _be_hostile(port: int, process: int, seconds: float) -> None:
 ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,
+    "E2 unread calls without pause": unread_flood,
     "D5 a crowd with long questions": crowd,
     "E3 thirty head maps at once": head_maps,
     "D11 a call without its fields": missing_fields,

@@ -25,7 +25,7 @@ from model.errors import UserError, quote_untrusted
 from viz.server.connections import client_address
 from viz.server.handlers import find_handler
 from viz.server.logs import REQUESTS
-from viz.server.work_queue import Client, asking
+from viz.server.work_queue import RETRY_LATER, RETRY_SECONDS, STOPPING, Client, asking
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
 # the server send requests. Only these routes are served; all others return 404. * matches one part of a path,
@@ -81,7 +81,7 @@ POLICY = (
 )
 
 NOT_FOUND = "There is nothing here; the page is at /."
-TOO_MANY = "Too many requests from your address are in progress; try again in a moment."
+TOO_MANY = f"Too many requests from your address are in progress; try again in {RETRY_SECONDS} seconds."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 
 logger = logging.getLogger(REQUESTS)
@@ -109,7 +109,7 @@ class Workload:
     def admitted(self, address: str) -> Iterator[None]:
         """Hold one of the requests that an address may have in progress. Raises HTTPException."""
         if self._addresses[address] >= MAX_REQUESTS:
-            raise HTTPException(429, TOO_MANY)
+            raise HTTPException(429, TOO_MANY, RETRY_LATER)
         self._addresses[address] += 1
         try:
             yield
@@ -169,7 +169,7 @@ class RequestFilter:
         except ClientDisconnect:
             pass
         except HTTPException as refusal:
-            await context.respond(refusal.status_code, refusal.detail)
+            await context.respond(refusal.status_code, refusal.detail, refusal.headers)
         except Exception as error:
             if not isinstance(error.__cause__, HTTPException):  # Gradio raises that for an unknown session
                 context.note_failure(error)
@@ -184,7 +184,7 @@ class RequestFilter:
         if not context.route.startswith("POST "):
             return
         if self.workload.stopping and context.is_work:
-            raise HTTPException(503, "The server is stopping; try again in a moment.")
+            raise HTTPException(503, STOPPING, RETRY_LATER)
         await context.read_body()
 
 
@@ -231,10 +231,10 @@ class RequestContext:
                 await self._send({"type": "http.response.body", **piece})
         self._is_complete = not more
 
-    async def respond(self, status: int, sentence: str) -> None:
+    async def respond(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
         """Respond with one sentence, in the field that Gradio's clients read; end a started stream."""
         if self._status is None:
-            closing = {"Connection": "close"}  # the rest of the body is not read
+            closing = {"Connection": "close", **(headers or {})}  # the rest of the body is not read
             await JSONResponse({"detail": sentence}, status, closing)(self._scope, self.receive, self.send)
         elif self.is_work and not self._is_complete:  # a stream, which already contains Gradio's error event
             await self.send({"type": "http.response.body", "body": b""})

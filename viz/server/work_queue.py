@@ -19,7 +19,9 @@ from model.errors import Sentence, UserError
 
 MAX_WAITING = 60  # estimated seconds of work that wait for one worker; further requests are refused
 STUCK_SECONDS = 60  # the longest request of the largest model takes less
-BUSY = Sentence("Many people are asking at once; try again in a moment.")
+RETRY_SECONDS = 10
+RETRY_LATER = {"Retry-After": str(RETRY_SECONDS)}  # for whoever is refused
+BUSY = Sentence("Many people are asking at once; try again in {seconds} seconds.", seconds=RETRY_SECONDS)
 STOPPING = Sentence("The server is stopping; try again in a moment.")
 
 R = TypeVar("R")

@@ -340,7 +340,7 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D5 a crowd with long questions": crowd,
     "E3 thirty head maps at once": head_maps,
     "D11 a call without its fields": missing_fields,
-    "D12 a foreign site": foreign_site,
+    "D12, E5 a foreign site": foreign_site,
     "D9 stopped while questions wait": stop,
 }
 

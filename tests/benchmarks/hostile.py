@@ -21,7 +21,7 @@ from model.storage.checkpoint import save
 from model.tokenizer import Tokenizer
 from model.translator import Translator
 from tests.hostile.tokenizers import GROWTH, LETTER, slow_checkpoint
-from tests.visitor import ROOT, Server, serving
+from tests.visitor import ROOT, STATUS, Server, serving
 from training.run.directory import locked
 
 MODEL = ROOT / "assets" / "models" / "reverse"
@@ -158,12 +158,17 @@ async def missing_fields(server: Server) -> Figures:
 
 
 async def foreign_site(server: Server) -> Figures:
-    """D12: what a page of another site may read or frame."""
-    foreign = {"Host": "headlight.example", "Origin": "https://foreign.example"}
+    """D12 and E5: what a page of another site may read or frame."""
+    foreign = {"Host": f"127.0.0.1:{server.visitor.port}", "Origin": "https://foreign.example"}
     found = [server.visitor.headers(path, foreign) for path in PATHS]
+    named = [server.visitor.headers(path, foreign | {"Host": "foreign.example"}) for path in PATHS]
     read = sum("access-control-allow-origin" in each for each in found)
     framed = sum("frame-ancestors" not in each.get("content-security-policy", "") for each in found)
-    return {"responses it may read, of 4": read, "responses it may frame, of 4": framed}
+    return {
+        "responses it may read, of 4": read,
+        "responses it may frame, of 4": framed,
+        "responses under its own name, of 4": sum(each[STATUS] == "200" for each in named),
+    }
 
 
 # With no server, or one of their own. The previous release is spared: it would read /dev/zero for good.

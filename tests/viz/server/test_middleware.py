@@ -13,8 +13,9 @@ from starlette.testclient import TestClient
 
 from tests.viz.loop import run
 from viz.server import middleware
+from viz.server.connections import Workload
 from viz.server.lifecycle import Service
-from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload
+from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}

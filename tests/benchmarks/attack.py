@@ -14,8 +14,8 @@ import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -116,23 +116,53 @@ async def unread_work(server: Server, calls: int = 40) -> Figures:
     }
 
 
-async def unread_flood(server: Server, connections: int = 8, calls: int = 16) -> Figures:
-    """E2: start calls without pause and read none, while gradio_client calls from the same address."""
-    answers: Counter[bytes] = Counter()  # by their status
-    host, body = f"127.0.0.1:{server.visitor.port}", json.dumps({"data": [SHORT]})
-    head = f"POST /gradio_api/call/translate HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+@asynccontextmanager
+async def flood(server: Server, path: str, body: str, connections: int) -> AsyncIterator[Counter[bytes]]:
+    """Send this body without pause meanwhile; the statuses of the answers are counted."""
+    statuses: Counter[bytes] = Counter()
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
 
-    async def flood() -> None:
+    async def send() -> None:
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.visitor.port)
                 while not writer.is_closing():
                     writer.write(request)
                     answer = await reader.read(1 << 16)
-                    answers[answer[9:12]] += 1
+                    statuses[answer[9:12]] += 1
                     if not answer or b"close" in answer:
                         writer.close()
+
+    floods = [asyncio.create_task(send()) for _ in range(connections)]
+    try:
+        yield statuses
+    finally:
+        for task in floods:
+            task.cancel()
+        await asyncio.gather(*floods, return_exceptions=True)
+
+
+async def large_bodies(server: Server, connections: int = 10, persons: int = 20) -> Figures:
+    """E6: bodies of 128 kB about the place in the queue, and a person at another address."""
+    numbers = ",".join("1" * 65_000)
+    body = f'{{"fn_name": "queue_position", "data": {{"do": "translate", "ids": [{numbers}]}}}}'
+    person = client_of(Server(server.process, Visitor(server.visitor.port, source=NEIGHBOUR)))
+    async with person, flood(server, "/gradio_api/component_server", body, connections) as statuses:
+        begun, viewer = time.monotonic(), await viewer_of(person)
+        texts = [f"Die Katze {number} schläft." for number in range(persons)]
+        waits = [await wait_of(ask(person, viewer, "person", text)) for text in texts]
+        seconds = time.monotonic() - begun
+    return {
+        "bodies a second": statuses.total() / seconds,
+        "short question, median s": statistics.median(waits),
+        "short question, longest s": max(waits),
+    }
+
+
+async def unread_flood(server: Server, connections: int = 8, calls: int = 16) -> Figures:
+    """E2: start calls without pause and read none, while gradio_client calls from the same address."""
+    address = f"http://127.0.0.1:{server.visitor.port}"
 
     def predict(number: int) -> bool:
         try:
@@ -141,17 +171,15 @@ async def unread_flood(server: Server, connections: int = 8, calls: int = 16) ->
             return False
         return True
 
-    person = await asyncio.to_thread(gradio_client.Client, f"http://{host}", verbose=False)
-    floods = [asyncio.create_task(flood()) for _ in range(connections)]
-    begun = time.monotonic()
-    answered = sum([await asyncio.to_thread(predict, number) for number in range(calls)])
-    seconds = time.monotonic() - begun
-    for task in floods:
-        task.cancel()
-    await asyncio.gather(*floods, return_exceptions=True)
+    person = await asyncio.to_thread(gradio_client.Client, address, verbose=False)
+    body = json.dumps({"data": [SHORT]})
+    async with flood(server, "/gradio_api/call/translate", body, connections) as statuses:
+        begun = time.monotonic()
+        answered = sum([await asyncio.to_thread(predict, number) for number in range(calls)])
+        seconds = time.monotonic() - begun
     return {
-        "unread calls a second": answers[b"200"] / seconds,
-        "unread calls a second that are refused": answers[b"429"] / seconds,
+        "unread calls a second": statuses[b"200"] / seconds,
+        "unread calls a second that are refused": statuses[b"429"] / seconds,
         "calls of gradio_client, of 16 answered": answered,
         "wait for each, mean s": seconds / calls,
     }
@@ -337,6 +365,7 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,
     "E2 unread calls without pause": unread_flood,
+    "E6 bodies of 128 kB": large_bodies,
     "D5 a crowd with long questions": crowd,
     "E3 thirty head maps at once": head_maps,
     "D11 a call without its fields": missing_fields,

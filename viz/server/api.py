@@ -204,7 +204,7 @@ class Calls:
 
     async def ask(self, request: Request) -> Response:
         """Answer the viewer."""
-        body = await request.json()
+        body = request.scope["json"]
         body = body if isinstance(body, dict) else {}
         name = body.get("fn_name")
         if not isinstance(name, str) or name not in self.viewer:
@@ -214,14 +214,14 @@ class Calls:
 
     async def start(self, request: Request) -> Response:
         """Note a call whose result is read on its own: a list of arguments, or for v2 an object."""
-        body = await request.json()
+        body = request.scope["json"]
         named = "/v2/" in request.url.path
         given = body if named or not isinstance(body, dict) else body.get("data")
         return self._note(request.path_params["name"], given, await _size(request))
 
     async def join(self, request: Request) -> Response:
         """Note a call whose result is read in the stream of its session."""
-        body = await request.json()
+        body = request.scope["json"]
         body = body if isinstance(body, dict) else {}
         function, session = body.get("fn_index"), body.get("session_hash")
         if not isinstance(session, str):

@@ -143,6 +143,7 @@ class Workload:
         self.stopping = False
         self._addresses: Counter[str] = Counter()  # the requests in progress of each
         self._unsent: dict[asyncio.Timeout, tuple[str, int]] = {}  # addresses, and bytes yet to be read
+        self.large_bodies = asyncio.Lock()  # held while one of them is parsed
 
     @contextmanager
     def counted(self) -> Iterator[None]:

@@ -108,7 +108,8 @@ def create(
 ) -> Service:
     """Return the page and its API, ready to be launched."""
     backend = Backend(translators)
-    scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds)
+    examples = {sentence for each in EXAMPLES.values() for sentence in each}
+    scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds, examples=examples)
     page = build(translators, scheduler, problems)
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {

@@ -1,7 +1,7 @@
 """Schedules the work of all clients: fair queues for cheap and for costly work, and a response cache.
 
 Cheap requests never wait for costly ones. Equal requests share one computation, and its response is cached: a
-request contains everything that its response depends on, so a response says nothing about who asked for it.
+request contains everything that its response depends on. Neither a response nor its time says who else asked.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import hashlib
 import json
 import sys
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -36,7 +37,20 @@ QUICK_SECONDS = 0.3  # estimated; what takes longer waits in the slow queue
 MAX_CACHED = 32 * 2**20  # bytes of responses: some hundred translations
 MAX_RESPONSE = 64 * 2**20  # bytes; the record of the largest model and the longest sentence has 58 MB
 CANCELLED = Sentence("This request was cancelled.")
+MAX_READERS = 32  # clients that get a cached response at once; the others wait as for a new one
+# Fields whose text a person types. The ids of a typed translation are not among them.
+TYPED = frozenset(("target", "other", "sample", "sentences", "gold"))
 TOO_LARGE = Sentence("The answer is too large to send; shorten the sentence.")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A response, what it cost, and who has read it."""
+
+    response: bytes
+    is_answer: bool = True  # and not an error
+    seconds: float = 0.0  # that it took to compute
+    readers: deque[Client] = field(default_factory=lambda: deque(maxlen=MAX_READERS))
 
 
 class ResponseCache:
@@ -45,20 +59,20 @@ class ResponseCache:
     def __init__(self, size: int) -> None:
         self.size = size
         self.used = 0
-        self.responses: OrderedDict[str, bytes] = OrderedDict()
+        self.responses: OrderedDict[str, Answered] = OrderedDict()
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str) -> Answered | None:
         """Return the response, and mark it as the most recently used one."""
         if key in self.responses:
             self.responses.move_to_end(key)
         return self.responses.get(key)
 
-    def put(self, key: str, response: bytes) -> None:
+    def put(self, key: str, answered: Answered) -> None:
         """Add a response that is not in the cache; drop the least recently used ones that no longer fit."""
-        self.responses[key] = response
-        self.used += len(response)
+        self.responses[key] = answered
+        self.used += len(answered.response)
         while self.used > self.size:
-            self.used -= len(self.responses.popitem(last=False)[1])
+            self.used -= len(self.responses.popitem(last=False)[1].response)
 
 
 class Scheduler:
@@ -69,16 +83,20 @@ class Scheduler:
         answer: Answer,
         max_cached: int = MAX_CACHED,
         estimate: Callable[[object], float] = estimate_seconds,
+        examples: Collection[str] = (),
     ) -> None:
         self.answer = answer
         self.estimate = estimate
+        self.examples = frozenset(examples)
         self.estimate_queue = WorkQueue(1, 1)  # reads the text with the tokenizer of an untrusted model
         self.quick_queue = WorkQueue(QUICK_AT_ONCE, QUICK_THREADS)
         self.slow_queue = WorkQueue(SLOW_AT_ONCE, SLOW_THREADS, SLOW_NICENESS)
         self.queues = self.estimate_queue, self.quick_queue, self.slow_queue
-        self.running: dict[str, asyncio.Task[bytes | None]] = {}
+        self.running: dict[str, asyncio.Task[Answered | None]] = {}
         self.waiters: Counter[str] = Counter()
-        self.waits: dict[tuple[Client, str], asyncio.Future[bytes | None]] = {}  # the latest of each client
+        self.waits: dict[
+            tuple[Client, str], asyncio.Future[Answered | None]
+        ] = {}  # the latest of each client
         self.progress: dict[str, str] = {}  # of running work
         self.cache = ResponseCache(max_cached)
         self.is_stopping = self.is_closed = False
@@ -88,24 +106,35 @@ class Scheduler:
 
         A client that disconnects or calls `cancel` does not cancel the work for others. Work without waiters
         is cancelled: in the queue at once, else when it next reports its progress.
+
+        A response that others have asked for comes no sooner than a new one would, so that nobody can find
+        out what others have typed. It comes at once if it is about an example of the project.
         """
-        key = key_of(request)
+        key, client, began = key_of(request), asking.get(NOBODY), time.monotonic()
         cached = self.cache.get(key)
-        if cached is not None:
-            return cached
+        if cached and (client in cached.readers or self._is_example(request)):
+            return cached.response
+        answered = await self._wait(request, key, client)
+        await asyncio.sleep(max(0.0, began + answered.seconds - time.monotonic()))  # it was begun earlier
+        if client.session:
+            answered.readers.append(client)
+        return answered.response
+
+    async def _wait(self, request: object, key: str, client: Client) -> Answered:
+        """Return the response to a request, which is new or shared, when its turn has come."""
         self.waiters[key] += 1
-        mine = asking.get(NOBODY), key
+        mine = client, key
         try:
-            response = None
-            while response is None:  # again for work that was cancelled just before this client came
+            answered = None
+            while answered is None:  # again for work that was cancelled just before this client came
                 if key in self.running:
                     for queue in self.queues:
-                        queue.join(key, mine[0])
+                        queue.join(key, client)
                 else:
                     self.running[key] = asyncio.create_task(self._run(key, request))
                 wait = self.waits[mine] = asyncio.shield(self.running[key])
-                response = await wait
-            return response
+                answered = await wait
+            return answered
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self.is_closed or (task and not task.cancelling()):
@@ -160,32 +189,38 @@ class Scheduler:
         for task in self.running.values():
             task.cancel()
 
-    async def _run(self, key: str, request: object) -> bytes | None:
-        """Return the response, None if the work was cancelled."""
+    def _is_example(self, request: object) -> bool:
+        """Whether all that a person could have typed is an example."""
+        text = request.get("text") if isinstance(request, dict) else None
+        return isinstance(text, str) and text in self.examples and TYPED.isdisjoint(request)  # type: ignore[arg-type]
+
+    async def _run(self, key: str, request: object) -> Answered | None:
+        """Return the response, None if the work was cancelled.
+
+        One from the cache waits for its turn as a new one does, and then as long as it took to compute.
+        """
         client = asking.get(NOBODY)
         try:
             seconds = await self.estimate_queue.run(key, client, CHEAPEST, lambda: self.estimate(request))
             queue = self.quick_queue if seconds <= QUICK_SECONDS else self.slow_queue
-            work = self._work(key, queue, request)
-            done = await queue.run(key, client, seconds, work) if self.waiters[key] else None
+            cached = self.cache.get(key)
+            work = (lambda: cached) if cached else self._work(key, queue, request)
+            answered = await queue.run(key, client, seconds, work) if self.waiters[key] else None
+            if cached:
+                await asyncio.sleep(cached.seconds)
         finally:
             self.progress.pop(key, None)
             if self.running.get(key) is asyncio.current_task():  # else the same request was started again
                 del self.running[key]
         if queue is self.slow_queue and not queue.running:
             queue.workers.submit(_return_memory)
-        if done is None:
-            return None
-        response, is_answer = done
-        if len(response) > MAX_RESPONSE:
-            return _encoded({"error": TOO_LARGE, "said": said(TOO_LARGE)})
         handler = find_handler(request)
-        if is_answer and handler and handler.is_cached:
-            self.cache.put(key, response)
-        return response
+        if answered and not cached and answered.is_answer and handler and handler.is_cached:
+            self.cache.put(key, answered)
+        return answered
 
-    def _work(self, key: str, queue: WorkQueue, request: object) -> Callable[[], tuple[bytes, bool] | None]:
-        """What a worker does: it returns the response, and whether it is an answer; None if cancelled."""
+    def _work(self, key: str, queue: WorkQueue, request: object) -> Callable[[], Answered | None]:
+        """What a worker does; it returns None if the work was cancelled."""
 
         def note(progress: str) -> None:
             if not self.waiters[key]:
@@ -193,13 +228,17 @@ class Scheduler:
             self.progress[key] = progress
             queue.running[key] = time.monotonic()
 
-        def work() -> tuple[bytes, bool] | None:
+        def work() -> Answered | None:
+            began = time.monotonic()
             try:
                 with listening(note):
-                    answered = self.answer(request)
+                    found = self.answer(request)
             except WorkCancelled:
                 return None
-            return _encoded(answered), "answer" in answered
+            response = _encoded(found)
+            if len(response) > MAX_RESPONSE:
+                return Answered(_encoded({"error": TOO_LARGE, "said": said(TOO_LARGE)}), is_answer=False)
+            return Answered(response, "answer" in found, time.monotonic() - began)
 
         return work
 

@@ -19,6 +19,7 @@ from viz.server.scheduler import (
     SLOW_AT_ONCE,
     SLOW_THREADS,
     TOO_LARGE,
+    Answered,
     ResponseCache,
     Scheduler,
     key_of,
@@ -165,9 +166,9 @@ def test_the_cache_stays_within_its_size_and_keeps_the_most_recently_used(asked)
     order: list[str] = []
     for key, length in asked:
         if cache.get(key) is None:
-            cache.put(key, b"x" * length)
+            cache.put(key, Answered(b"x" * length))
         order = [*(other for other in order if other != key), key]
-        assert cache.used == sum(map(len, cache.responses.values())) <= 20
+        assert cache.used == sum(len(each.response) for each in cache.responses.values()) <= 20
         assert list(cache.responses) == order[len(order) - len(cache.responses) :]
 
 

@@ -201,11 +201,13 @@ class Scheduler:
         """
         client = asking.get(NOBODY)
         try:
-            seconds = await self.estimate_queue.run(key, client, CHEAPEST, lambda: self.estimate(request))
+            seconds = await self.estimate_queue.run(key, [client], CHEAPEST, lambda: self.estimate(request))
             queue = self.quick_queue if seconds <= QUICK_SECONDS else self.slow_queue
             cached = self.cache.get(key)
             work = (lambda: cached) if cached else self._work(key, queue, request)
-            answered = await queue.run(key, client, seconds, work) if self.waiters[key] else None
+            joined = [each for each, asked in self.waits if asked == key and each != client]
+            clients = [client, *joined]
+            answered = await queue.run(key, clients, seconds, work) if self.waiters[key] else None
             if cached:
                 await asyncio.sleep(cached.seconds)
         finally:

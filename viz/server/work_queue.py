@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -107,11 +107,16 @@ class WorkQueue:
             by_session, lambda turn: turn.client.address, lambda turn: turn.arrived[0]
         )
 
-    async def run(self, key: str, client: Client, seconds: float, work: Callable[[], R]) -> R:
-        """Run the work in a thread in its turn. Raises RefusedError if the server is too busy or stopping."""
+    async def run(self, key: str, clients: Sequence[Client], seconds: float, work: Callable[[], R]) -> R:
+        """Run the work in a thread in its turn, which is the earliest turn of its clients.
+
+        Raises RefusedError if the server is too busy or stopping.
+        """
         if self.stopping:
             raise RefusedError(STOPPING)
-        turn = self.waiting[key] = self._turn(client, seconds)
+        turn = self.waiting[key] = self._turn(clients[0], seconds)
+        for other in clients[1:]:
+            self.join(key, other)
         self._refuse_excess()
         self._start_next()
         await turn.granted

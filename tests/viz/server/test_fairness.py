@@ -83,7 +83,7 @@ def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
         done: list[str] = []
 
         async def one(name: str, seconds: float) -> None:
-            await queue.run(name, Client("a", name), seconds, lambda: (b"", True))
+            await queue.run(name, [Client("a", name)], seconds, lambda: (b"", True))
             done.append(name)
 
         tasks = [asyncio.create_task(one("long", 1.0))]
@@ -112,7 +112,7 @@ def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypat
             now[0] += 1
             return b"", True
 
-        await queue.run(f"{address}{number}", Client(address), estimated, work)
+        await queue.run(f"{address}{number}", [Client(address)], estimated, work)
         done.append(address)
 
     async def crowd() -> None:
@@ -173,7 +173,7 @@ def test_few_tokens_are_counted_however_long_a_text_is():
 
 
 def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
-    found = run(WorkQueue(1, 1).run("key", Client(), 10 * MAX_WAITING, lambda: (b"done", True)))
+    found = run(WorkQueue(1, 1).run("key", [Client()], 10 * MAX_WAITING, lambda: (b"done", True)))
     assert found == (b"done", True)
 
 

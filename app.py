@@ -29,9 +29,9 @@ from viz.export import GENERATOR
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
 from viz.server.component import language_picker, picker, target_picker, viewer
+from viz.server.connections import Access
 from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
-from viz.server.middleware import check_origins
 from viz.server.scheduler import Scheduler
 from viz.server.theme import theme
 from viz.viewer import style
@@ -105,18 +105,19 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
 
 
 def create(
-    translators: Mapping[str, Translator], problems: Sequence[str] = (), origins: Sequence[str] = ()
+    translators: Mapping[str, Translator], problems: Sequence[str] = (), access: Access | None = None
 ) -> Service:
     """Return the page and its API, ready to be launched."""
     backend = Backend(translators)
-    scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds)
+    examples = {sentence for each in EXAMPLES.values() for sentence in each}
+    scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds, examples=examples)
     page = build(translators, scheduler, problems)
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
         "theme": theme(),
         "head": f"{GENERATOR}{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
     }
-    return Service(page, scheduler, calls, list(translators), look, origins)
+    return Service(page, scheduler, calls, list(translators), look, access)
 
 
 def build(
@@ -267,6 +268,8 @@ def main(
     port: int | None = None,
     models: Path = MODELS,
     allow_origin: tuple[str, ...] = (),
+    allow_host: tuple[str, ...] = (),
+    trusted_proxy: tuple[str, ...] = (),
 ) -> None:
     """Serve Headlight's page.
 
@@ -276,19 +279,23 @@ def main(
         models: the folder that holds the model directories.
         allow_origin: other sites, as in https://school.example, that may call the API and show the page in
             a frame.
+        allow_host: further names, as in school.example, under which browsers open the page.
+        trusted_proxy: addresses or networks of reverse proxies, as in 127.0.0.1, whose X-Forwarded headers
+            are believed.
     """
     configure_logging()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     try:
         port = port_setting.port() if port is None else port
-        check_origins(allow_origin)
+        access = Access(allow_origin, allow_host, trusted_proxy)
+        access.check()
         listener = listen(host, port)  # before the models, whose loading takes seconds
     except UserError as error:
         sys.exit(str(error))
     translators, problems = load(models)
     for problem in problems:
         logger.warning(problem)
-    service = create(translators, problems, allow_origin)
+    service = create(translators, problems, access)
     service.install_signal_handlers()
     service.launch(listener)
     COMPILATION.begin()  # not before: to load the kernels would slow the launch

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+from jaxtyping import UInt32
+
 MAX_TABLE = 4 << 20  # bytes
+MAX_KEY = 64  # bytes that are replaced together; those of nmt_nfkc have at most 12
 MAX_VALUE = 128  # bytes that one replacement can have; those of nmt_nfkc have at most 33
 
 
@@ -17,7 +21,10 @@ class Charsmap:
     """Replaces the longest match at each place of a text."""
 
     def __init__(self, table: bytes) -> None:
-        """Raises ValueError if the table is too long or not one; every lookup stays inside it."""
+        """Raises ValueError if the table is too long or not one.
+
+        Every lookup stays inside it and reads at most `MAX_KEY` bytes of the text.
+        """
         self.table = table
         self._units: tuple[int, ...] = ()
         self._values = b""
@@ -27,6 +34,8 @@ class Charsmap:
                 raise ValueError("the table is too long or cut short")
             self._units = struct.unpack_from(f"<{size // 4}I", table, 4)
             self._values = table[4 + size :]
+            if _depth(np.frombuffer(table, "<u4", size // 4, 4)) > MAX_KEY:
+                raise ValueError("the trie has a cycle or too long keys")
 
     def replace(self, text: str, start: int) -> tuple[str, int]:
         """What the longest match at `start` becomes, and where it ends; without one, the character itself."""
@@ -53,3 +62,19 @@ class Charsmap:
 def _offset(unit: int) -> int:
     """From a unit to those of its children."""
     return (unit >> 10) << ((unit & 1 << 9) >> 6)
+
+
+def _depth(units: UInt32[np.ndarray, " U"]) -> int:
+    """Length in bytes of the longest key of a trie, at most `MAX_KEY` + 1."""
+    places = np.arange(len(units), dtype=np.uint32)
+    children = places ^ (units >> 10 << ((units & 1 << 9) >> 6))  # of each unit: the place for the label 0
+    labels = units & 0xFF
+    edges = np.flatnonzero(units >> 31 == 0)
+    parents = places[edges] ^ labels[edges]  # what `children` is for the units from which an edge comes
+    reached = np.array([children[0]])
+    for depth in range(MAX_KEY + 1):
+        found = edges[np.isin(parents, reached)]
+        if not len(found):
+            return depth
+        reached = children[found]
+    return MAX_KEY + 1

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from model.charsmap import Charsmap
-from model.errors import UserError, quote_untrusted
+from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.files import read_json
 from model.languages import TARGET_CODE
 from model.results import Token
@@ -30,7 +30,10 @@ Algorithm = Literal["unigram", "bpe"]
 FILE_TYPE = "sentencepiece"
 UNKNOWN_PENALTY = 10.0  # an unknown character costs this much more than the least likely piece
 MAX_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 by default
+MAX_NORMALISED = 10_240  # characters; twice the longest text that is tokenised
+MAX_LOOKUPS = 1 << 19  # of possible pieces in one text: 100 for each character of the longest one
 MAX_ENTRIES = 250_000  # as in `model.config`
+TOO_LONG = Sentence("The model's tokenizer makes this text too long; shorten it.")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -54,7 +57,10 @@ class SentencePiece:
     byte_fallback: bool = False  # write an unknown character as its bytes in UTF-8
 
     def segment(self, text: str) -> list[Segment]:
-        """Cut a text. Unknown characters in a row make one unknown segment."""
+        """Cut a text. Unknown characters in a row make one unknown segment.
+
+        Raises TooLongError if the model makes the text too long to be cut, or cutting it too slow.
+        """
         normalised, origins = self.normalise(text)
         segments: list[Segment] = []
         cut = self._unigram if self.algorithm == "unigram" else self._bpe
@@ -80,6 +86,8 @@ class SentencePiece:
             if replaced:
                 characters += replaced.replace(" ", SPACE)
                 origins += [start] * len(replaced)
+                if len(characters) > MAX_NORMALISED:
+                    raise TooLongError(TOO_LONG)
                 after_space = self.merge_spaces and replaced.endswith(" ")
             start = end
         while self.merge_spaces and characters and characters[-1] == SPACE:
@@ -87,7 +95,9 @@ class SentencePiece:
         return "".join(characters) if text else "", origins
 
     def _unigram(self, text: str) -> list[tuple[int, int]]:
-        """The most probable segmentation: the Viterbi algorithm (Kudo 2018)."""
+        """The most probable segmentation: the Viterbi algorithm (Kudo 2018). Raises TooLongError."""
+        if sum(self._longest_piece.get(character, 1) for character in text) > MAX_LOOKUPS:
+            raise TooLongError(TOO_LONG)
         # Numbers of 32 bits, since SentencePiece rounds each sum: it decides between equal segmentations.
         best, rounded = array("f", bytes(4 * (len(text) + 1))), array("f", (0.0,))
         begins = [-1] * (len(text) + 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks import attack
+from tests.benchmarks import attack, hostile
 from tests.visitor import Server, serving
 from tests.viz.loop import run
 
@@ -42,6 +42,12 @@ async def read_one(server: Server) -> None:
         assert "answer" in (await attack.ask(client, viewer, "person", attack.LONG, 8)).json()
 
 
+@pytest.mark.slow
+def test_calls_that_nobody_reads_lose_no_other_call_of_their_address(shared: Server):
+    found = run(attack.unread_flood(shared))
+    assert found["calls of gradio_client, of 16 answered"] == 16
+
+
 def test_a_short_question_does_not_wait_for_a_crowd_of_long_ones(shared: Server):
     found = run(attack.crowd(shared, clients=100, persons=5, seconds=0.1))
     assert found["long questions answered before the last short one"] <= 5
@@ -60,6 +66,13 @@ def test_a_stop_answers_every_question_and_exits(shared: Server):
     assert found["500 or closed connection"] == found["tracebacks"] == 0
     assert found["503 with a sentence"] >= 25
     assert found["seconds to exit"] < 10
+
+
+@pytest.mark.slow
+def test_a_tokenizer_that_takes_minutes_stops_nobody():
+    found = hostile.slow_tokenizer()
+    assert found["5,000 letters: refused after, s"] < 5  # 11.6 s before there was a bound
+    assert found["/healthz meanwhile, longest s"] < 5
 
 
 @pytest.mark.slow

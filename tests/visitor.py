@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+STATUS = ":status"
 TEXT = "Ein kleiner Hund läuft durch den Schnee."
 
 
@@ -59,11 +60,12 @@ class Visitor:
             connection.close()
 
     def headers(self, path: str, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """The headers of the response to a GET with these headers, in lower case."""
+        """The headers of the response to a GET with these headers, in lower case, and its status."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, 60)
         with closing(connection):
             connection.request("GET", path, headers=dict(headers))
-            return {name.lower(): text for name, text in connection.getresponse().getheaders()}
+            answer = connection.getresponse()
+            return {name.lower(): text for name, text in answer.getheaders()} | {STATUS: str(answer.status)}
 
     def join(self, name: str, *data: object) -> None:
         """Queue the callback or endpoint of this name."""

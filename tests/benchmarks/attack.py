@@ -7,19 +7,21 @@ attacked in the same way first.
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import signal
 import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import gradio_client
 import httpx
 import psutil
 import tyro
@@ -60,10 +62,18 @@ async def viewer_of(client: httpx.AsyncClient) -> int:
     return next(int(each["id"]) for each in components if each["props"].get("elem_id") == "hl-viewer")
 
 
-async def ask(client: httpx.AsyncClient, viewer: int, session: str, text: str, beam: int = 1) -> Any:
-    """Ask for a translation as the viewer does; return the response."""
-    request = {"do": "translate", "model": "de-en", "text": text, "beam_size": beam, "length_penalty": 1}
-    data = {**request, "prefix": []}
+async def ask(
+    client: httpx.AsyncClient,
+    viewer: int,
+    session: str,
+    text: str,
+    beam: int = 1,
+    do: str = "translate",
+    **more: object,
+) -> Any:
+    """Ask as the viewer does, for a translation unless `do` says otherwise; return the response."""
+    request = {"do": do, "model": "de-en", "text": text, "beam_size": beam, "length_penalty": 1}
+    data = {**request, **(more or {"prefix": []})}
     envelope = {"data": data, "component_id": viewer, "session_hash": session, "fn_name": "ask"}
     return await client.post("/gradio_api/component_server", json=envelope)
 
@@ -106,6 +116,75 @@ async def unread_work(server: Server, calls: int = 40) -> Figures:
     }
 
 
+@asynccontextmanager
+async def flood(server: Server, path: str, body: str, connections: int) -> AsyncIterator[Counter[bytes]]:
+    """Send this body without pause meanwhile; the statuses of the answers are counted."""
+    statuses: Counter[bytes] = Counter()
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    async def send() -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.visitor.port)
+                while not writer.is_closing():
+                    writer.write(request)
+                    answer = await reader.read(1 << 16)
+                    statuses[answer[9:12]] += 1
+                    if not answer or b"close" in answer:
+                        writer.close()
+
+    floods = [asyncio.create_task(send()) for _ in range(connections)]
+    try:
+        yield statuses
+    finally:
+        for task in floods:
+            task.cancel()
+        await asyncio.gather(*floods, return_exceptions=True)
+
+
+async def large_bodies(server: Server, connections: int = 10, persons: int = 20) -> Figures:
+    """E6: bodies of 128 kB about the place in the queue, and a person at another address."""
+    numbers = ",".join("1" * 65_000)
+    body = f'{{"fn_name": "queue_position", "data": {{"do": "translate", "ids": [{numbers}]}}}}'
+    person = client_of(Server(server.process, Visitor(server.visitor.port, source=NEIGHBOUR)))
+    async with person, flood(server, "/gradio_api/component_server", body, connections) as statuses:
+        begun, viewer = time.monotonic(), await viewer_of(person)
+        texts = [f"Die Katze {number} schläft." for number in range(persons)]
+        waits = [await wait_of(ask(person, viewer, "person", text)) for text in texts]
+        seconds = time.monotonic() - begun
+    return {
+        "bodies a second": statuses.total() / seconds,
+        "short question, median s": statistics.median(waits),
+        "short question, longest s": max(waits),
+    }
+
+
+async def unread_flood(server: Server, connections: int = 8, calls: int = 16) -> Figures:
+    """E2: start calls without pause and read none, while gradio_client calls from the same address."""
+    address = f"http://127.0.0.1:{server.visitor.port}"
+
+    def predict(number: int) -> bool:
+        try:
+            person.predict(f"Der Hund {number} schläft.", api_name="/translate")
+        except BaseException:  # gradio_client cancels a call whose stream ends early
+            return False
+        return True
+
+    person = await asyncio.to_thread(gradio_client.Client, address, verbose=False)
+    body = json.dumps({"data": [SHORT]})
+    async with flood(server, "/gradio_api/call/translate", body, connections) as statuses:
+        begun = time.monotonic()
+        answered = sum([await asyncio.to_thread(predict, number) for number in range(calls)])
+        seconds = time.monotonic() - begun
+    return {
+        "unread calls a second": statuses[b"200"] / seconds,
+        "unread calls a second that are refused": statuses[b"429"] / seconds,
+        "calls of gradio_client, of 16 answered": answered,
+        "wait for each, mean s": seconds / calls,
+    }
+
+
 async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: float = 30) -> Figures:
     """D5: many clients with long sentences and the largest beam, and a person with short sentences."""
     async with client_of(server) as client:
@@ -134,6 +213,27 @@ async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: 
         "long questions refused with a sentence": later["error"],
         "long questions still waiting": later["waiting"],
     }
+
+
+async def head_maps(server: Server, clients: int = 30) -> Figures:
+    """E3: many clients ask within a second for the importance of all heads, each for its own sentence."""
+    async with client_of(server) as client:
+        viewer = await viewer_of(client)
+        records = []
+        for number in range(100, 100 + clients):
+            answered = await ask(
+                client, viewer, f"{number}", f"Der Hund schläft seit {number} Tagen im Garten."
+            )
+            records.append(answered.json()["answer"])
+
+        async def wait(place: int, record: dict[str, Any]) -> float:
+            await asyncio.sleep(place / clients)
+            ids = [token["id"] for token in record["tokens"]["predicted"]]
+            asked = ask(client, viewer, f"{place}", record["source_text"], do="importance", ids=ids)
+            return await wait_of(asked)
+
+        waits = await asyncio.gather(*(wait(place, record) for place, record in enumerate(records)))
+    return {"wait, median s": statistics.median(waits), "wait, longest s": max(waits)}
 
 
 def fate(question: asyncio.Task[Any]) -> str:
@@ -264,9 +364,12 @@ def _be_hostile(port: int, process: int, seconds: float) -> None:
 ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "D1 results that nobody reads": unread_results,
     "D4 work for clients that are gone": unread_work,
+    "E2 unread calls without pause": unread_flood,
+    "E6 bodies of 128 kB": large_bodies,
     "D5 a crowd with long questions": crowd,
+    "E3 thirty head maps at once": head_maps,
     "D11 a call without its fields": missing_fields,
-    "D12 a foreign site": foreign_site,
+    "D12, E5 a foreign site": foreign_site,
     "D9 stopped while questions wait": stop,
 }
 

@@ -10,14 +10,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from model.errors import UserError
+from model.sentencepiece import MAX_LOOKUPS, MAX_PIECE
+from model.storage.checkpoint import save
 from model.tokenizer import Tokenizer
 from model.translator import Translator
-from tests.visitor import ROOT, Server, serving
+from tests.hostile.tokenizers import GROWTH, LETTER, slow_checkpoint
+from tests.visitor import ROOT, STATUS, Server, serving
 from training.run.directory import locked
 
 MODEL = ROOT / "assets" / "models" / "reverse"
@@ -65,6 +69,33 @@ def logs_of_trainings() -> Figures:
         "log that is /dev/zero: answer after, s": device,
         "log of 600,000 rows: answer after, s": rows,
         "log of 600,000 rows: answer, MB": len(json.dumps(answered)) / 1e6,
+        "a question after that, s": question,
+    }
+
+
+def slow_tokenizer() -> Figures:
+    """E1: a model whose tokenizer makes a text 127 times as long; then a question to another model."""
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(1) as thread:
+        shutil.copytree(MODEL, Path(name) / "reverse")
+        save(slow_checkpoint(), Path(name) / "slow")
+        with serving(after=["--models", name]) as server:
+            ask(server, "translate", "reverse", prefix=[])  # what any work takes the first time
+            longest, fits = LETTER * 5000, LETTER * (MAX_LOOKUPS // (MAX_PIECE * GROWTH))
+            asked = [
+                thread.submit(ask, server, "translate", "slow", text=text, prefix=[])
+                for text in (longest, fits)
+            ]
+            health = 0.0
+            while not asked[-1].done():
+                started = time.monotonic()
+                server.visitor.ask("/healthz")
+                health = max(health, time.monotonic() - started)
+            question, _ = ask(server, "translate", "reverse", text="other", prefix=[])
+    refused, read = (one.result()[0] for one in asked)
+    return {
+        "5,000 letters: refused after, s": refused,
+        "the most letters that it reads: after, s": read,
+        "/healthz meanwhile, longest s": health,
         "a question after that, s": question,
     }
 
@@ -127,17 +158,23 @@ async def missing_fields(server: Server) -> Figures:
 
 
 async def foreign_site(server: Server) -> Figures:
-    """D12: what a page of another site may read or frame."""
-    foreign = {"Host": "headlight.example", "Origin": "https://foreign.example"}
+    """D12 and E5: what a page of another site may read or frame."""
+    foreign = {"Host": f"127.0.0.1:{server.visitor.port}", "Origin": "https://foreign.example"}
     found = [server.visitor.headers(path, foreign) for path in PATHS]
+    named = [server.visitor.headers(path, foreign | {"Host": "foreign.example"}) for path in PATHS]
     read = sum("access-control-allow-origin" in each for each in found)
     framed = sum("frame-ancestors" not in each.get("content-security-policy", "") for each in found)
-    return {"responses it may read, of 4": read, "responses it may frame, of 4": framed}
+    return {
+        "responses it may read, of 4": read,
+        "responses it may frame, of 4": framed,
+        "responses under its own name, of 4": sum(each[STATUS] == "200" for each in named),
+    }
 
 
 # With no server, or one of their own. The previous release is spared: it would read /dev/zero for good.
 ON_THEIR_OWN: dict[str, Callable[[], Figures]] = {
     "D2 logs of trainings (D11: the long one)": logs_of_trainings,
+    "E1 a tokenizer that takes minutes": slow_tokenizer,
     "D6 a vocabulary entry of 3,000,000 letters": vocabulary_entry,
     "D7 two trainings into one folder": two_trainings,
     "D8 a word of 200,000 letters": long_word,

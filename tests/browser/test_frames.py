@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect
 import app
 from tests.browser.conftest import TRANSLATORS
 from tests.browser.screen import FIRST
+from viz.server.connections import Access
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +28,7 @@ def address() -> Iterator[str]:
     """The address of the page, which runs as a Space does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPACE_ID", "user/headlight")
-        service = app.create(TRANSLATORS, origins=[FRIEND])
+        service = app.create(TRANSLATORS, access=Access([FRIEND]))
         yield service.launch()
         service.stop()
 

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, expect
 import app
 from tests.browser.conftest import TRANSLATORS
 from tests.browser.screen import FIRST, translate
+from viz.server.connections import Access
 
 pytestmark = pytest.mark.browser
 
@@ -64,7 +65,7 @@ class Proxy(BaseHTTPRequestHandler):
 @pytest.fixture
 def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("GRADIO_ROOT_PATH", PATH)
-    service = app.create(TRANSLATORS)
+    service = app.create(TRANSLATORS, access=Access(proxies=["127.0.0.1"]))
     Proxy.port, Proxy.passed_by = urlsplit(service.launch()).port, []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     threading.Thread(target=server.serve_forever, daemon=True).start()

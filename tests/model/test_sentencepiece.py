@@ -1,19 +1,22 @@
 """Our SentencePiece against Google's and against MarianTokenizer, which only the tests install."""
 
+import base64
 import json
 import random
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sentencepiece
 
-from model.charsmap import Charsmap
-from model.errors import UserError
+from model.charsmap import MAX_KEY, Charsmap
+from model.errors import TooLongError, UserError
 from model.marian.spm import read_spm
 from model.marian.tokenizers import SpecialIds, read_tokenizers
-from model.sentencepiece import MAX_PIECE, SentencePieceTokenizer, load_tokenizer
+from model.sentencepiece import MAX_LOOKUPS, MAX_NORMALISED, MAX_PIECE, SentencePieceTokenizer, load_tokenizer
 from model.tokenizer import EOS_ID, SPECIALS, UNK_ID, Tokenizer
+from tests.hostile import tokenizers as hostile_tokenizers
 from tests.model.helpers import assert_sentence
 from tests.model.marian import checkpoints as marian
 
@@ -270,6 +273,51 @@ def test_random_charsmaps_end(tokenizer: SentencePieceTokenizer) -> None:
             assert end > place
             assert len(replaced) <= 128
             place = end
+
+
+def test_a_charsmap_with_a_cycle_is_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    """Every place of a text would be compared with the whole rest of it."""
+    settings = json.loads(tokenizer.to_json())
+    settings["charsmap"] = base64.b64encode(hostile_tokenizers.cyclic()).decode()
+    (tmp_path / "t.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match="charsmap") as caught:
+        load_tokenizer(tmp_path / "t.json")
+    assert_sentence(caught.value)
+
+
+def test_a_long_key_is_read_and_a_longer_one_is_refused() -> None:
+    def chain(length: int) -> bytes:
+        """A trie with one key of so many letters; the children of the node n begin at 256 n."""
+        units = [1 << 31] * 256 * (length + 2)
+        units[0], node = 256 << 10, 256
+        for depth in range(1, length + 1):
+            place = node ^ ord("a")
+            node = 256 * (depth + 1)
+            units[place] = (place ^ node) << 10 | (depth == length) << 8 | ord("a")
+        units[node] = 1 << 31
+        return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + b"x\0"
+
+    assert Charsmap(chain(MAX_KEY)).replace("a" * MAX_KEY, 0) == ("x", MAX_KEY)
+    with pytest.raises(ValueError, match="long keys"):
+        Charsmap(chain(MAX_KEY + 1))
+
+
+def test_a_text_that_grows_too_long_is_refused() -> None:
+    slow = hostile_tokenizers.slow_tokenizer(longest=16)
+    fits = (MAX_NORMALISED - 1) // hostile_tokenizers.GROWTH  # a space comes before it
+    ids = slow.encode("a" * fits)
+    assert sum(map(len, slow.pieces(ids))) > 0.98 * MAX_NORMALISED
+    with pytest.raises(TooLongError) as caught:
+        slow.encode("a" * (fits + 1))
+    assert_sentence(caught.value)
+
+
+def test_a_text_with_too_many_possible_pieces_is_refused() -> None:
+    slow = hostile_tokenizers.slow_tokenizer()
+    fits = MAX_LOOKUPS // (MAX_PIECE * hostile_tokenizers.GROWTH)
+    assert slow.encode("a" * fits)
+    with pytest.raises(TooLongError):
+        slow.encode("a" * (fits + 1))
 
 
 @pytest.mark.parametrize("cut", [0, 1, 50, 3000, -1])

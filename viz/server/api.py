@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,11 +23,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from model.errors import UserError, quote_untrusted, said
-from viz.server.scheduler import BUSY, NOBODY, RefusedError, Scheduler, asking
+from viz.server.scheduler import Scheduler
+from viz.server.work_queue import BUSY, NOBODY, RETRY_LATER, RefusedError, asking
 
-MAX_UNREAD = 64  # calls that no client reads yet; a further one replaces the oldest
+MAX_UNREAD = 16 * 2**20  # bytes of calls that no client reads yet
+CALL_BYTES = 4096  # that the smallest call takes, with what Python needs for it
+FRESH_SECONDS = 2  # in which a client that waits for its call comes back to read it
 UNREAD_SECONDS = 20
 MAX_OPEN = 32  # calls that one session may have started
+TOO_MANY_UNREAD = f"Too many calls of your address have not been read; try again in {FRESH_SECONDS} seconds."
 UNKNOWN_CALL = "There is no such call, or it was not read in time; call the endpoint again."
 
 
@@ -110,7 +115,7 @@ def viewer_functions(scheduler: Scheduler) -> list[Callable[[Any], Awaitable[Res
             return Response(await scheduler.ask(request), media_type="application/json")
         except RefusedError as refusal:
             answer = {"error": str(refusal), "said": said(refusal)}
-            return JSONResponse(answer, 503 if scheduler.is_stopping else 200)
+            return JSONResponse(answer, 503 if scheduler.is_stopping else 200, RETRY_LATER)
 
     async def queue_position(request: Any) -> Response:
         position = scheduler.queue_position(request)
@@ -128,9 +133,52 @@ class Call:
     """A call of an endpoint, which waits for its client to read the result."""
 
     compute: Callable[[], Awaitable[Any]]
+    size: int  # in bytes
     session: str | None = None  # None for a call that is read on its own
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     address: str = field(default_factory=lambda: asking.get(NOBODY).address)
+    started: float = field(default_factory=time.monotonic)
+
+
+class UnreadCalls:
+    """The calls that no client reads yet, by their ids, the oldest first.
+
+    When they have too many bytes, the oldest one of the address with most makes room. But no address can
+    displace its own calls that have just come, because their clients may be on their way to read them: then
+    the new call is refused. Every call is dropped after a while.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Call] = {}
+        self.sizes: Counter[str] = Counter()  # of the calls of each address
+
+    def add(self, call: Call) -> None:
+        """Keep a call. Raises HTTPException if there is no room for it."""
+        while self.sizes.total() + call.size > MAX_UNREAD:
+            ((most, _),) = self.sizes.most_common(1)
+            oldest = next(each for each in self.calls.values() if each.address == most)
+            if most == call.address and time.monotonic() - oldest.started < FRESH_SECONDS:
+                raise HTTPException(429, TOO_MANY_UNREAD, {"Retry-After": str(FRESH_SECONDS)})
+            self.take(oldest.id)
+        self.calls[call.id] = call
+        self.sizes[call.address] += call.size
+        asyncio.get_running_loop().call_later(UNREAD_SECONDS, self.take, call.id)
+
+    def take(self, identifier: str) -> Call | None:
+        """Remove a call and return it, None if there is none."""
+        call = self.calls.pop(identifier, None)
+        if call is not None:
+            self.sizes[call.address] -= call.size
+            if not self.sizes[call.address]:
+                del self.sizes[call.address]
+        return call
+
+    def take_session(self, session: str) -> list[Call]:
+        """Remove the calls of a session and return them."""
+        calls = [call for call in self.calls.values() if call.session == session]
+        for call in calls:
+            self.take(call.id)
+        return calls
 
 
 class Calls:
@@ -140,7 +188,7 @@ class Calls:
         self.endpoints = {endpoint.__name__: endpoint for endpoint in api.endpoints}
         self.viewer = {function.__name__: function for function in viewer_functions(api.scheduler)}
         self.functions = functions  # the numbers under which Gradio's clients know the endpoints
-        self.unread: dict[str, Call] = {}  # by its number, the oldest first
+        self.unread = UnreadCalls()
         self.reading: dict[str, list[Call]] = {}  # by session: its further calls
 
     def routes(self) -> list[Route]:
@@ -156,7 +204,7 @@ class Calls:
 
     async def ask(self, request: Request) -> Response:
         """Answer the viewer."""
-        body = await request.json()
+        body = request.scope["json"]
         body = body if isinstance(body, dict) else {}
         name = body.get("fn_name")
         if not isinstance(name, str) or name not in self.viewer:
@@ -166,24 +214,24 @@ class Calls:
 
     async def start(self, request: Request) -> Response:
         """Note a call whose result is read on its own: a list of arguments, or for v2 an object."""
-        body = await request.json()
+        body = request.scope["json"]
         named = "/v2/" in request.url.path
         given = body if named or not isinstance(body, dict) else body.get("data")
-        return self._note(request.path_params["name"], given)
+        return self._note(request.path_params["name"], given, await _size(request))
 
     async def join(self, request: Request) -> Response:
         """Note a call whose result is read in the stream of its session."""
-        body = await request.json()
+        body = request.scope["json"]
         body = body if isinstance(body, dict) else {}
         function, session = body.get("fn_index"), body.get("session_hash")
         if not isinstance(session, str):
             raise HTTPException(400, "“session_hash” must be a text that names your session.")
         name = self.functions.get(function) if isinstance(function, int) else None
-        return self._note(name, body.get("data"), session)
+        return self._note(name, body.get("data"), await _size(request), session)
 
     async def read(self, request: Request) -> Response:
         """Compute one call and stream its result."""
-        call = self.unread.pop(request.path_params["call"], None)
+        call = self.unread.take(request.path_params["call"])
         if call is None:
             raise HTTPException(404, UNKNOWN_CALL)
 
@@ -197,11 +245,9 @@ class Calls:
     async def read_session(self, request: Request) -> Response:
         """Compute the calls of a session, one after the other, and stream the results."""
         session = request.query_params.get("session_hash", "")
-        calls = [call for call in self.unread.values() if call.session == session]
+        calls = self.unread.take_session(session)
         if not calls:
             raise HTTPException(404, UNKNOWN_CALL)
-        for call in calls:
-            del self.unread[call.id]
         self.reading[session] = calls
 
         async def events() -> AsyncIterator[str]:
@@ -221,26 +267,23 @@ class Calls:
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    def _note(self, name: str | None, given: object, session: str | None = None) -> Response:
+    def _note(self, name: str | None, given: object, size: int, session: str | None = None) -> Response:
         if name not in self.endpoints:
             known = ", ".join(self.endpoints)
             raise HTTPException(404, f"There is no endpoint {quote_untrusted(name)}; choose one of: {known}.")
-        call = Call(_bind(self.endpoints[name], given), session)
+        call = Call(_bind(self.endpoints[name], given), size, session)
         if session in self.reading:
             if len(self.reading[session]) >= MAX_OPEN:
-                raise HTTPException(503, BUSY)
+                raise HTTPException(503, BUSY, RETRY_LATER)
             self.reading[session].append(call)
         else:
-            self._keep_unread(call)
+            self.unread.add(call)
         return JSONResponse({"event_id": call.id})
 
-    def _keep_unread(self, call: Call) -> None:
-        """Keep a call for a while. One too many displaces the oldest of the address with the most."""
-        self.unread[call.id] = call
-        asyncio.get_running_loop().call_later(UNREAD_SECONDS, self.unread.pop, call.id, None)
-        if len(self.unread) > MAX_UNREAD:
-            ((most, _),) = Counter(each.address for each in self.unread.values()).most_common(1)
-            del self.unread[next(each.id for each in self.unread.values() if each.address == most)]
+
+async def _size(request: Request) -> int:
+    """The bytes that a call takes, which are about those of its request's body."""
+    return CALL_BYTES + len(await request.body())
 
 
 def _bind(endpoint: Callable[..., Awaitable[Any]], given: object) -> Callable[[], Awaitable[Any]]:

@@ -36,7 +36,14 @@ class Backend:
             return CHEAPEST  # it is refused
         checkpoint = translator.checkpoint
         slowness = max(1.0, checkpoint.model.config.n_parameters / USUAL_WEIGHTS)
-        return estimate_seconds(request, slowness, lambda text: len(checkpoint.source_tokenizer.encode(text)))
+
+        def count_tokens(text: str) -> float:
+            try:
+                return len(checkpoint.source_tokenizer.encode(text))
+            except UserError:  # too long for this tokenizer
+                return len(text)
+
+        return estimate_seconds(request, slowness, count_tokens)
 
     def answer(self, request: object) -> dict[str, Any]:
         """Answer a request of the viewer: {"answer": ...}, or {"error": one sentence, "said": ...}."""

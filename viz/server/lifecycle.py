@@ -25,8 +25,16 @@ from starlette.routing import Route
 
 from model.errors import UserError
 from viz.server.api import Calls
-from viz.server.connections import AT_ONCE, KEEP_ALIVE_SECONDS, LimitedConnection, raise_file_limit
-from viz.server.middleware import RequestFilter, Workload
+from viz.server.connections import (
+    AT_ONCE,
+    KEEP_ALIVE_SECONDS,
+    Access,
+    ForwardedHeaders,
+    LimitedConnection,
+    Workload,
+    raise_file_limit,
+)
+from viz.server.middleware import RequestFilter, security_headers
 from viz.server.scheduler import Scheduler
 
 FINISH_SECONDS = 5  # for running work when the server is stopped
@@ -51,27 +59,28 @@ class Service:
         calls: Calls,
         models: Sequence[str],
         look: Mapping[str, Any],
-        origins: Sequence[str] = (),
+        access: Access | None = None,
     ) -> None:
         self.page = page
         self.scheduler = scheduler
         self.workload = Workload()
-        self._calls, self._models, self._look, self._origins = calls, models, look, origins
+        self._calls, self._models, self._look, self._access = calls, models, look, access or Access()
         self._started = time.monotonic()
         self._stop_requested = Event()
 
     def app(self) -> Starlette:
         """Return the page, its API and the health endpoint, behind the request filter."""
-        # Gradio would let every site read unless the outer application says which ones may.
-        readers = Middleware(CORSMiddleware, allow_origins=self._origins, allow_methods=["GET", "POST"])
+        middleware = [
+            Middleware(ForwardedHeaders, proxies=self._access.trusted_proxies),
+            # Gradio would let every site read unless the outer application says which ones may.
+            Middleware(CORSMiddleware, allow_origins=self._access.origins, allow_methods=["GET", "POST"]),
+            Middleware(RequestFilter, workload=self.workload, access=self._access),
+        ]
         return gr.mount_gradio_app(
-            Starlette(middleware=[readers]),
+            Starlette(middleware=middleware),
             self.page,
             "/",
-            app_kwargs={
-                "routes": [Route("/healthz", self.health), *self._calls.routes()],
-                "middleware": [Middleware(RequestFilter, workload=self.workload, origins=self._origins)],
-            },
+            app_kwargs={"routes": [Route("/healthz", self.health), *self._calls.routes()]},
             root_path=os.environ.get("GRADIO_ROOT_PATH"),
             footer_links=[],
             run_history=False,
@@ -104,7 +113,8 @@ class Service:
         listener = listener or socket.create_server(("127.0.0.1", 0))
         raise_file_limit()
         sys.setswitchinterval(SWITCH_SECONDS)
-        self._server = _Server(self.app(), self.workload, self.scheduler)
+        headers = security_headers(self._access.frames)
+        self._server = _Server(self.app(), self.workload, self.scheduler, headers)
         self._thread = Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -137,7 +147,9 @@ class Service:
 class _Server(uvicorn.Server):
     """uvicorn with limited connections and a shutdown that answers everybody."""
 
-    def __init__(self, app: Starlette, workload: Workload, scheduler: Scheduler) -> None:
+    def __init__(
+        self, app: Starlette, workload: Workload, scheduler: Scheduler, headers: Mapping[str, str]
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -147,6 +159,8 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 access_log=False,
+                headers=list(headers.items()),
+                proxy_headers=False,  # ForwardedHeaders does it
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=CLOSE_SECONDS,
             )

@@ -6,26 +6,24 @@ import asyncio
 import errno
 import json
 import logging
-import os
 import re
 import time
 import traceback
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from model.errors import UserError, quote_untrusted
-from viz.server.connections import client_address
+from model.errors import quote_untrusted
+from viz.server.connections import Access, Workload, client_address
 from viz.server.handlers import find_handler
 from viz.server.logs import REQUESTS
-from viz.server.scheduler import Client, asking
+from viz.server.work_queue import RETRY_LATER, STOPPING, Client, asking
 
 # Gradio also exposes uploads, a proxy and remote files, with which a stranger could write to the disk or make
 # the server send requests. Only these routes are served; all others return 404. * matches one part of a path,
@@ -65,10 +63,9 @@ def _regex(route: str) -> re.Pattern[str]:
 
 ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
 MAX_BODY = 1 << 17  # a sentence with every head and token named needs less than half
-MAX_DEPTH = 32
-MAX_REQUESTS = 300  # in progress for one address; fewer than the connections of a proxy in front of it
-MAX_UNSENT = 64 * 2**20  # bytes of responses that clients have yet to read
 PIECE = 1 << 16
+SMALL_BODY = 1 << 14  # bytes; parsed within a millisecond, and most sentences need less
+MAX_DEPTH = 32
 BODY_SECONDS = 20
 CLIENT_GONE = 499  # nginx's status for a client that disconnected
 
@@ -81,84 +78,26 @@ POLICY = (
 )
 
 NOT_FOUND = "There is nothing here; the page is at /."
-TOO_MANY = "Too many requests from your address are in progress; try again in a moment."
+UNKNOWN_HOST = "This server does not answer for the name {host}; start it with --allow-host and the name."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
 
 logger = logging.getLogger(REQUESTS)
 
 
-class Workload:
-    """The number of requests in progress, and whether new ones are refused. Used by the event loop alone."""
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.stopping = False
-        self._addresses: Counter[str] = Counter()  # the requests in progress of each
-        self._unsent: dict[asyncio.Timeout, tuple[str, int]] = {}  # addresses, and bytes yet to be read
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count one request while the block runs."""
-        self.running += 1
-        try:
-            yield
-        finally:
-            self.running -= 1
-
-    @contextmanager
-    def admitted(self, address: str) -> Iterator[None]:
-        """Hold one of the requests that an address may have in progress. Raises HTTPException."""
-        if self._addresses[address] >= MAX_REQUESTS:
-            raise HTTPException(429, TOO_MANY)
-        self._addresses[address] += 1
-        try:
-            yield
-        finally:
-            self._addresses[address] -= 1
-            if not self._addresses[address]:
-                del self._addresses[address]
-
-    @asynccontextmanager
-    async def sending(self, address: str, size: int) -> AsyncIterator[None]:
-        """Count the bytes of a response.
-
-        When there are too many, the oldest responses to the address that has most of them are broken off.
-        """
-        try:
-            async with asyncio.timeout(None) as limit:
-                self._unsent[limit] = address, size
-                while sum(size for _, size in self._unsent.values()) > MAX_UNSENT and len(self._unsent) > 1:
-                    self._break_off()
-                yield
-        except TimeoutError as error:
-            raise ClientDisconnect from error
-        finally:
-            self._unsent.pop(limit, None)
-
-    def _break_off(self) -> None:
-        totals: Counter[str] = Counter()
-        for address, size in self._unsent.values():
-            totals[address] += size
-        ((most, _),) = totals.most_common(1)
-        oldest = next(limit for limit, (address, _) in self._unsent.items() if address == most)
-        del self._unsent[oldest]
-        oldest.reschedule(asyncio.get_running_loop().time())
-
-
 class RequestFilter:
     """ASGI middleware that passes valid requests on to Gradio and answers all others."""
 
-    def __init__(self, app: ASGIApp, workload: Workload, origins: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, workload: Workload, access: Access | None = None) -> None:
         self.app = app
         self.workload = workload
-        self.headers = _security_headers(origins)
+        self.access = access or Access()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        context = RequestContext(scope, receive, send, self.workload, self.headers)
+        context = RequestContext(scope, receive, send, self.workload)
         try:
             with self.workload.admitted(context.client.address):
                 await self._check(context)
@@ -169,7 +108,7 @@ class RequestFilter:
         except ClientDisconnect:
             pass
         except HTTPException as refusal:
-            await context.respond(refusal.status_code, refusal.detail)
+            await context.respond(refusal.status_code, refusal.detail, refusal.headers)
         except Exception as error:
             if not isinstance(error.__cause__, HTTPException):  # Gradio raises that for an unknown session
                 context.note_failure(error)
@@ -179,27 +118,27 @@ class RequestFilter:
 
     async def _check(self, context: RequestContext) -> None:
         """Read the body of a POST. Raises HTTPException for a request that must not reach Gradio."""
+        if (host := self.access.refused_host(context.scope)) is not None:
+            raise HTTPException(421, UNKNOWN_HOST.format(host=quote_untrusted(host)))
         if context.route is None:
             raise HTTPException(404, NOT_FOUND)
         if not context.route.startswith("POST "):
             return
         if self.workload.stopping and context.is_work:
-            raise HTTPException(503, "The server is stopping; try again in a moment.")
+            raise HTTPException(503, STOPPING, RETRY_LATER)
         await context.read_body()
 
 
 class RequestContext:
     """One request on its way through, and what is logged of it: never what a person wrote."""
 
-    def __init__(
-        self, scope: Scope, receive: Receive, send: Send, workload: Workload, headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, workload: Workload) -> None:
         self.route = _route(scope)
         self.is_work = self.route in WORK_ROUTES
         # uvicorn has put in the address that a trusted proxy has forwarded.
         self.client = Client(client_address((scope.get("client") or ("",))[0]), _session_in_query(scope))
-        self._scope, self._receive, self._send = scope, receive, send
-        self._workload, self._headers = workload, headers
+        self.scope, self._receive, self._send = scope, receive, send
+        self._workload = workload
         self._started = time.monotonic()
         self._body: bytes | None = None  # read here, and not yet passed on
         self._status: int | None = None
@@ -217,9 +156,8 @@ class RequestContext:
 
     async def send(self, message: Message) -> None:
         """Send a part of the response."""
-        if message["type"] == "http.response.start":
-            self._status = message["status"]
-            MutableHeaders(scope=message).update(self._headers)
+        if message["type"] != "http.response.body":
+            self._status = message.get("status", self._status)
             await self._send(message)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
@@ -231,27 +169,27 @@ class RequestContext:
                 await self._send({"type": "http.response.body", **piece})
         self._is_complete = not more
 
-    async def respond(self, status: int, sentence: str) -> None:
+    async def respond(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
         """Respond with one sentence, in the field that Gradio's clients read; end a started stream."""
         if self._status is None:
-            closing = {"Connection": "close"}  # the rest of the body is not read
-            await JSONResponse({"detail": sentence}, status, closing)(self._scope, self.receive, self.send)
+            closing = {"Connection": "close", **(headers or {})}  # the rest of the body is not read
+            await JSONResponse({"detail": sentence}, status, closing)(self.scope, self.receive, self.send)
         elif self.is_work and not self._is_complete:  # a stream, which already contains Gradio's error event
             await self.send({"type": "http.response.body", "body": b""})
 
     async def read_body(self) -> None:
         """Read and check the JSON of the body. Raises HTTPException."""
-        headers = Headers(scope=self._scope)
+        headers = Headers(scope=self.scope)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "Send JSON, with the header Content-Type: application/json.")
         if int(headers.get("content-length", 0)) > MAX_BODY:
             raise HTTPException(413, TOO_LARGE)
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                self._body = await _read_all(self._scope, self._receive)
+                self._body = await _read_all(self.scope, self._receive)
         except TimeoutError as error:
             raise HTTPException(408, "The request took too long to arrive; send it again.") from error
-        value = _parse(self._body)
+        value = self.scope["json"] = await self._parsed(self._body)
         call = value if isinstance(value, dict) else {}
         if isinstance(session := call.get("session_hash"), str):
             self.client = self.client._replace(session=session)
@@ -259,6 +197,17 @@ class RequestContext:
             self.is_work = False  # about work; a waiting page asks for its position every other second
         if handler := find_handler(call.get("data")):
             self._fields["kind"] = handler.name
+
+    async def _parsed(self, body: bytes) -> Any:
+        """The JSON of a body. Large ones are parsed one at a time, and others take their turn in between."""
+        if len(body) <= SMALL_BODY:
+            return _parse(body)
+        async with self._workload.large_bodies:
+            started = time.monotonic()
+            try:
+                return _parse(body)
+            finally:
+                await asyncio.sleep(time.monotonic() - started)
 
     def note_failure(self, error: Exception) -> None:
         """Log where the server failed, without the error's message, which may repeat a person's words."""
@@ -276,19 +225,10 @@ class RequestContext:
         logger.log(level, "request", extra={"fields": fields})
 
 
-def check_origins(origins: Iterable[str]) -> None:
-    """Raise UserError unless each is the origin of a site."""
-    for origin in origins:
-        if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?", origin):
-            raise UserError(
-                f"{quote_untrusted(origin)} is not an origin; write it as in https://school.example."
-            )
-
-
-def _security_headers(origins: Iterable[str]) -> dict[str, str]:
-    space = ["https://huggingface.co"] if "SPACE_ID" in os.environ else []
+def security_headers(frames: Iterable[str]) -> dict[str, str]:
+    """Return the headers of every response, for a page that these sites may show in a frame."""
     return {
-        "Content-Security-Policy": f"{POLICY}; frame-ancestors {' '.join((SELF, *space, *sorted(origins)))}",
+        "Content-Security-Policy": f"{POLICY}; frame-ancestors {' '.join((SELF, *frames))}",
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
     }
@@ -352,18 +292,17 @@ def _parse(body: bytes) -> Any:
         value = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, "The body is not valid JSON; check it.") from error
-    level = [value]
+    containers = (dict, list)  # a union of types takes three times as long
+    level = [value] if isinstance(value, containers) else []
     for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent)]
+        level = [child for parent in level for child in _children(parent) if isinstance(child, containers)]
     if level:
         raise HTTPException(400, f"The JSON is nested deeper than {MAX_DEPTH} levels; make it flatter.")
     return value
 
 
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _children(value: dict[str, Any] | list[Any]) -> Collection[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _refuse(constant: str) -> None:

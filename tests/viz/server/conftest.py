@@ -12,15 +12,19 @@ from starlette.testclient import TestClient
 
 import app
 from tests.viz.fakes import FakeTranslator
+from viz.server.connections import Access
 from viz.server.lifecycle import Service
 from viz.server.logs import JsonFormatter
 
 FRIEND = "https://school.example"  # the only other site that may read
+NAME = "headlight.example"  # the only name of the server besides its address
 
 
 @pytest.fixture(scope="module")
 def service() -> Service:
-    return app.create({"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)}, origins=[FRIEND])
+    return app.create(
+        {"tiny": FakeTranslator("tiny", "Tiny", layers=1, heads=1)}, access=Access([FRIEND], [NAME])
+    )
 
 
 @pytest.fixture(scope="module")

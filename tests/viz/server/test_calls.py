@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from viz.server.api import MAX_UNREAD
+from viz.server import api
+from viz.server.api import CALL_BYTES, TOO_MANY_UNREAD, UnreadCalls
 from viz.server.lifecycle import Service
 
 CALL = "/gradio_api/call"
+BASE = "http://127.0.0.1"
 SCORE_NEEDS = "score needs “text” and “target”; its fields are: text, target, model."
 
 
@@ -31,14 +34,46 @@ def test_a_call_is_computed_when_it_is_read(service: Service, client: TestClient
     assert client.get(f"{CALL}/translate/{numbers[1]}").status_code == 404  # it has been read
 
 
-def test_calls_that_nobody_reads_are_dropped(client: TestClient):
-    def start(session: str | None = None) -> str:
-        body = {"data": ["Hund", "tiny"], "session_hash": session}
-        return client.post(f"{CALL}/translate", json=body).json()["event_id"]
+def room_for(monkeypatch: pytest.MonkeyPatch, service: Service, calls: int) -> None:
+    """Let so many small calls wait to be read, and begin with none."""
+    monkeypatch.setattr(service._calls, "unread", UnreadCalls())
+    monkeypatch.setattr(api, "MAX_UNREAD", calls * (CALL_BYTES + 100))
 
-    first, *others = (start("one session") for _ in range(MAX_UNREAD + 1))
+
+def start(client: TestClient) -> httpx.Response:
+    return client.post(f"{CALL}/translate", json={"data": ["Hund", "tiny"]})
+
+
+def test_a_call_that_is_about_to_be_read_is_not_dropped_for_another(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+):
+    """Its client comes back for it in a moment. The others of its address are refused and can come again."""
+    room_for(monkeypatch, service, 5)
+    client = TestClient(service.app(), BASE, client=("192.0.2.1", 50_000))
+    first = start(client).json()["event_id"]
+    refused = [each for each in (start(client) for _ in range(20)) if each.status_code == 429]
+    assert refused
+    assert {each.headers["retry-after"] for each in refused} == {"2"}
+    assert {each.json()["detail"] for each in refused} == {TOO_MANY_UNREAD}
+    assert "hUND" in client.get(f"{CALL}/translate/{first}").text
+    assert start(client).status_code == 200
+
+
+def test_calls_that_nobody_reads_make_room_for_others(service: Service, monkeypatch: pytest.MonkeyPatch):
+    room_for(monkeypatch, service, 5)
+    monkeypatch.setattr(api, "FRESH_SECONDS", 0)
+    client = TestClient(service.app(), BASE, client=("192.0.2.1", 50_000))
+    first, *others = (start(client).json()["event_id"] for _ in range(6))
     assert client.get(f"{CALL}/translate/{first}").status_code == 404
     assert "hUND" in client.get(f"{CALL}/translate/{others[0]}").text
+
+
+def test_large_calls_take_more_room(service: Service, monkeypatch: pytest.MonkeyPatch):
+    room_for(monkeypatch, service, 5)
+    client = TestClient(service.app(), BASE, client=("192.0.2.1", 50_000))
+    large = {"data": ["H" * 3 * CALL_BYTES, "tiny"]}
+    assert [client.post(f"{CALL}/translate", json=large).status_code for _ in range(2)] == [200, 429]
+    assert start(client).status_code == 200
 
 
 def test_a_call_that_nobody_reads_for_a_while_is_dropped(service: Service, monkeypatch: pytest.MonkeyPatch):
@@ -48,14 +83,15 @@ def test_a_call_that_nobody_reads_for_a_while_is_dropped(service: Service, monke
         assert client.get(f"{CALL}/translate/{call}").status_code == 404
 
 
-def test_calls_of_one_address_do_not_drop_those_of_another(service: Service):
+def test_calls_of_one_address_do_not_drop_those_of_another(service: Service, monkeypatch: pytest.MonkeyPatch):
+    room_for(monkeypatch, service, 5)
     page = service.app()
-
-    def start(address: str) -> tuple[TestClient, str]:
-        client = TestClient(page, client=(address, 50_000))
-        return client, client.post(f"{CALL}/translate", json={"data": ["Hund", "tiny"]}).json()["event_id"]
-
-    person, call = start("192.0.2.1")
-    for _ in range(MAX_UNREAD):
-        start("192.0.2.2")
-    assert "hUND" in person.get(f"{CALL}/translate/{call}").text
+    person, hostile = (
+        TestClient(page, BASE, client=(address, 50_000)) for address in ("192.0.2.1", "192.0.2.2")
+    )
+    early = start(person).json()["event_id"]
+    for _ in range(20):
+        start(hostile)
+    late = start(person).json()["event_id"]
+    for call in (early, late):
+        assert "hUND" in person.get(f"{CALL}/translate/{call}").text

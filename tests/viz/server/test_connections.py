@@ -14,7 +14,7 @@ import app
 from tests.viz.fakes import FakeTranslator
 from viz.server import connections
 
-HALF = b"HEAD /healthz HTTP/1.1\r\nHost: headlight\r\n"
+HALF = b"HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 Connect = Callable[[], socket.socket]
 
 
@@ -127,7 +127,7 @@ def test_a_client_that_takes_nothing_is_closed(
     monkeypatch.setattr(connections, "STALL_SECONDS", 0.2)
     connection = connect()
     connection.setblocking(False)
-    pages = b"GET / HTTP/1.1\r\nHost: headlight\r\n\r\n" * 500  # more than the buffers of the kernel hold
+    pages = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 500  # more than the buffers of the kernel hold
     with suppress(BlockingIOError):
         connection.send(pages)
     deadline = time.monotonic() + 60

@@ -14,13 +14,14 @@ from tests.visitor import ROOT
 from tests.viz.loop import run
 from tests.viz.questions import COMMON, GOOD, TRANSLATOR
 from tests.viz.server.test_scheduler import Work, ask, quick, until
-from viz.server import scheduler
+from viz.server import work_queue
 from viz.server.backend import Backend
 from viz.server.handlers import HANDLERS, estimate_seconds
 from viz.server.handlers.registry import COUNTED
 from viz.server.middleware import MAX_BODY
-from viz.server.scheduler import MAX_WAITING, QUICK_SECONDS, Client, Scheduler, WorkQueue, asking
+from viz.server.scheduler import QUICK_SECONDS, Scheduler
 from viz.server.validation import MAX_CHARACTERS, MAX_LISTED, MAX_SENTENCES
+from viz.server.work_queue import MAX_WAITING, Client, WorkQueue, asking
 
 
 async def order_of(requests: list[tuple[str, str, dict[str, Any]]], joined: int = 0) -> list[str]:
@@ -82,7 +83,7 @@ def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
         done: list[str] = []
 
         async def one(name: str, seconds: float) -> None:
-            await queue.run(name, Client("a", name), seconds, lambda: (b"", True))
+            await queue.run(name, [Client("a", name)], seconds, lambda: (b"", True))
             done.append(name)
 
         tasks = [asyncio.create_task(one("long", 1.0))]
@@ -103,7 +104,7 @@ def test_a_long_request_gets_its_turn_among_short_ones_that_keep_coming():
 def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypatch: pytest.MonkeyPatch):
     """Two clients whose work takes a second; one of them made it look like a tenth."""
     now = [0.0]
-    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: now[0]))
     queue, done = WorkQueue(1, 1), []
 
     async def one(address: str, estimated: float, number: int) -> None:
@@ -111,7 +112,7 @@ def test_work_that_takes_longer_than_estimated_is_charged_for_its_time(monkeypat
             now[0] += 1
             return b"", True
 
-        await queue.run(f"{address}{number}", Client(address), estimated, work)
+        await queue.run(f"{address}{number}", [Client(address)], estimated, work)
         done.append(address)
 
     async def crowd() -> None:
@@ -172,7 +173,7 @@ def test_few_tokens_are_counted_however_long_a_text_is():
 
 
 def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
-    found = run(WorkQueue(1, 1).run("key", Client(), 10 * MAX_WAITING, lambda: (b"done", True)))
+    found = run(WorkQueue(1, 1).run("key", [Client()], 10 * MAX_WAITING, lambda: (b"done", True)))
     assert found == (b"done", True)
 
 

@@ -13,8 +13,9 @@ from starlette.testclient import TestClient
 
 from tests.viz.loop import run
 from viz.server import middleware
+from viz.server.connections import Workload
 from viz.server.lifecycle import Service
-from viz.server.middleware import MAX_BODY, MAX_DEPTH, RequestFilter, Workload
+from viz.server.middleware import MAX_BODY, MAX_DEPTH, SMALL_BODY, RequestFilter
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}
@@ -123,6 +124,37 @@ def test_invalid_json_is_refused(content: bytes):
     status, told = ask([body(content)])
     assert status == 400
     assert len(json.loads(told)["detail"].split(". ")) == 1
+
+
+def test_large_bodies_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    """Between two of them the event loop answers others."""
+    order: list[str] = []
+    monkeypatch.setattr(middleware, "_parse", lambda content: order.append("large" if content else "small"))
+
+    async def send_all() -> None:
+        workload = Workload()
+
+        async def one(content: bytes) -> None:
+            coming = iter([body(content)])
+
+            async def receive() -> Any:
+                message = next(coming, None)
+                return message if message is not None else await asyncio.Event().wait()
+
+            async def send(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    order.append("answered")
+
+            scope = {"type": "http", "method": "POST", "path": ASK}
+            headers = [(b"content-type", b"application/json")]
+            await RequestFilter(answer, workload)({**scope, "headers": headers}, receive, send)
+
+        bodies = [b"1" * (SMALL_BODY + 1)] * 3 + [b""]
+        await asyncio.gather(*map(one, bodies))
+
+    run(send_all())
+    assert order[:3] == ["large", "small", "answered"]
+    assert order.count("large") == 3
 
 
 def test_json_of_the_largest_depth_is_accepted():

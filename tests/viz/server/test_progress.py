@@ -12,7 +12,8 @@ import pytest
 from model.decoding.progress import report
 from tests.viz.loop import run
 from tests.viz.server.test_scheduler import ask, slow, until
-from viz.server.scheduler import CANCELLED, Client, RefusedError, Scheduler, asking
+from viz.server.scheduler import CANCELLED, Scheduler
+from viz.server.work_queue import Client, RefusedError, asking
 
 
 class LongWork:
@@ -33,7 +34,7 @@ class LongWork:
 
 
 def test_running_work_says_how_far_it_is_and_the_server_is_not_stuck(monkeypatch):
-    monkeypatch.setattr("viz.server.scheduler.STUCK_SECONDS", 0.1)
+    monkeypatch.setattr("viz.server.work_queue.STUCK_SECONDS", 0.1)
     work = LongWork()
 
     async def watch() -> tuple[list[Any], bool, Any]:

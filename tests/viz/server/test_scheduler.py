@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 from tests.viz.loop import run
 from viz.server.handlers import estimate_seconds
 from viz.server.scheduler import (
-    BUSY,
-    MAX_WAITING,
-    STOPPING,
+    QUICK_AT_ONCE,
     TOO_LARGE,
-    Client,
+    Answered,
     ResponseCache,
     Scheduler,
-    asking,
     key_of,
 )
+from viz.server.work_queue import BUSY, MAX_WAITING, STOPPING, Client, asking
 
 
 class Work:
@@ -45,7 +43,14 @@ def quick(text: str) -> dict[str, str]:
 
 
 def slow(text: str) -> dict[str, Any]:
-    return {"do": "importance", "text": text, "ids": [4] * 30}
+    return {"do": "importance", "text": text, "ids": [4] * 100}
+
+
+def with_one_slow_worker(work: Work) -> Scheduler:
+    """A scheduler in which all slow work but one waits."""
+    scheduler = Scheduler(work)
+    scheduler.slow_queue.at_once = 1
+    return scheduler
 
 
 async def ask(scheduler: Scheduler, request: object) -> Any:
@@ -68,6 +73,49 @@ def test_equal_requests_share_one_computation_and_others_do_not():
 
     assert run(crowd()) == [{"answer": text} for text in "aaba"]
     assert sorted(work.asked) == ["a", "b"]
+
+
+def test_neither_estimates_nor_work_run_in_the_event_loop():
+    """An estimate reads the text with the tokenizer of a model that may come from a stranger."""
+    threads = []
+
+    def estimate(_: object) -> float:
+        threads.append(threading.get_ident())
+        return 0.1
+
+    def work(_: object) -> dict[str, Any]:
+        threads.append(threading.get_ident())
+        return {"answer": ""}
+
+    async def loop_thread() -> int:
+        await Scheduler(work, estimate=estimate).ask(quick("a"))
+        return threading.get_ident()
+
+    assert run(loop_thread()) not in threads
+    assert len(threads) == 2
+
+
+def test_work_is_not_begun_when_its_client_leaves_during_the_estimate():
+    begun, allowed = threading.Event(), threading.Event()
+    work = Work()
+
+    def estimate(_: object) -> float:
+        begun.set()
+        allowed.wait(60)
+        return 0.1
+
+    async def leave() -> None:
+        scheduler = Scheduler(work, estimate=estimate)
+        task = asyncio.create_task(ask(scheduler, quick("a")))
+        await until(begun.is_set)
+        task.cancel()
+        await asyncio.wait([task])
+        allowed.set()
+        await until(lambda: not scheduler.running)
+        assert await ask(scheduler, quick("b")) == {"answer": "b"}
+
+    run(leave())
+    assert work.asked == ["b"]
 
 
 def test_an_answer_is_cached_and_an_error_is_not():
@@ -115,9 +163,9 @@ def test_the_cache_stays_within_its_size_and_keeps_the_most_recently_used(asked)
     order: list[str] = []
     for key, length in asked:
         if cache.get(key) is None:
-            cache.put(key, b"x" * length)
+            cache.put(key, Answered(b"x" * length))
         order = [*(other for other in order if other != key), key]
-        assert cache.used == sum(map(len, cache.responses.values())) <= 20
+        assert cache.used == sum(len(each.response) for each in cache.responses.values()) <= 20
         assert list(cache.responses) == order[len(order) - len(cache.responses) :]
 
 
@@ -145,11 +193,29 @@ def test_quick_requests_are_answered_while_all_slow_ones_still_run():
     assert run(both()) == [{"answer": text} for text in "abc123"]
 
 
+def test_the_head_maps_of_usual_sentences_are_computed_at_once_by_all_quick_workers():
+    """The page asks for one with each translation."""
+    work = Work()
+    sentence = "Der kleine Hund läuft mit seinem Ball durch den tiefen Schnee."
+
+    async def crowd() -> None:
+        scheduler = Scheduler(work)
+        work.allowed.clear()
+        maps = [{"do": "importance", "text": f"{sentence} {n}", "ids": [4] * 16} for n in range(5)]
+        tasks = [asyncio.create_task(ask(scheduler, one)) for one in maps]
+        await until(lambda: len(work.asked) == QUICK_AT_ONCE and len(scheduler.quick_queue.waiting) == 3)
+        assert not scheduler.slow_queue.running
+        work.allowed.set()
+        await asyncio.gather(*tasks)
+
+    run(crowd())
+
+
 def test_waiting_requests_have_a_position_and_run_in_that_order():
     work = Work()
 
     async def queue() -> None:
-        scheduler = Scheduler(work)
+        scheduler = with_one_slow_worker(work)
         work.allowed.clear()
         tasks = [asyncio.create_task(ask(scheduler, slow(text))) for text in "abcd"]
         await until(lambda: work.asked == ["a"] and len(scheduler.slow_queue.waiting) == 3)
@@ -166,7 +232,7 @@ def test_a_full_queue_refuses_who_would_wait_longest_and_answers_the_others():
     work = Work()
 
     async def crowd() -> None:
-        scheduler = Scheduler(work)
+        scheduler = with_one_slow_worker(work)
         work.allowed.clear()
         first = asyncio.create_task(ask(scheduler, slow("first")))
         await until(lambda: work.asked)
@@ -198,7 +264,7 @@ def test_a_stopped_scheduler_refuses_what_waits_and_a_closed_one_what_runs():
     work = Work()
 
     async def stop() -> list[Any]:
-        scheduler = Scheduler(work)
+        scheduler = with_one_slow_worker(work)
         work.allowed.clear()
         running = asyncio.create_task(ask(scheduler, slow("a")))
         await until(lambda: work.asked)
@@ -225,7 +291,7 @@ def test_a_worker_that_never_finishes_is_noticed(monkeypatch):
         task = asyncio.create_task(ask(scheduler, quick("a")))
         await until(lambda: work.asked)
         assert not scheduler.is_stuck()
-        monkeypatch.setattr("viz.server.scheduler.STUCK_SECONDS", -1)
+        monkeypatch.setattr("viz.server.work_queue.STUCK_SECONDS", -1)
         assert scheduler.is_stuck()
         work.allowed.set()
         await task
@@ -277,7 +343,7 @@ def test_queued_work_without_waiters_is_cancelled():
     work = Work()
 
     async def leave() -> None:
-        scheduler = Scheduler(work)
+        scheduler = with_one_slow_worker(work)
         work.allowed.clear()
         first, *others = (asyncio.create_task(ask(scheduler, slow(text))) for text in "abbc")
         await until(lambda: work.asked == ["a"] and len(scheduler.slow_queue.waiting) == 2)
@@ -298,7 +364,7 @@ def test_a_request_repeated_right_after_its_cancellation_is_answered():
     work = Work()
 
     async def leave_and_come_back() -> Any:
-        scheduler = Scheduler(work)
+        scheduler = with_one_slow_worker(work)
         work.allowed.clear()
         first, second = (asyncio.create_task(ask(scheduler, slow(text))) for text in "ab")
         await until(lambda: work.asked == ["a"] and scheduler.queue_position(slow("b")) == 1)

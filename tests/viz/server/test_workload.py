@@ -11,13 +11,14 @@ from starlette.requests import ClientDisconnect
 
 from tests.viz.loop import run
 from tests.viz.server.test_middleware import answer, body
-from viz.server import middleware
-from viz.server.middleware import RequestFilter, Workload
+from viz.server import connections
+from viz.server.connections import Workload
+from viz.server.middleware import RequestFilter
 
 
 def test_an_address_has_only_so_many_requests_in_progress(monkeypatch: pytest.MonkeyPatch):
     """Whatever the connections are that they come through: a proxy's visitors share its connections."""
-    monkeypatch.setattr(middleware, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(connections, "MAX_REQUESTS", 2)
     finish = asyncio.Event()
 
     async def wait(scope: Any, receive: Any, send: Any) -> None:
@@ -62,7 +63,7 @@ def test_responses_that_nobody_reads_are_broken_off(
     responses: list[str], finished: set[str], monkeypatch: pytest.MonkeyPatch
 ):
     """At most `MAX_UNSENT` bytes wait to be read; the oldest ones of the address with most go first."""
-    monkeypatch.setattr(middleware, "MAX_UNSENT", 250)
+    monkeypatch.setattr(connections, "MAX_UNSENT", 250)
     workload = Workload()
     done: set[str] = set()
 

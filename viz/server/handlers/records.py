@@ -85,7 +85,7 @@ def ablation_values(translator: Translator, request: Request, result: AblationRe
     }
 
 
-@handler("importance", OptionalTargetRequest, cost=12.0)
+@handler("importance", OptionalTargetRequest, cost=4.0)
 def importance(translator: Translator, request: OptionalTargetRequest) -> dict[str, Any]:
     """Change of the log-probability of `ids`, in nats, with each head alone muted."""
     values = translator.importance(request.text, request.target)

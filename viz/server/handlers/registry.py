@@ -13,7 +13,7 @@ from viz.server.validation import MAX_LISTED, Request
 
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 400
-COUNTED = 512  # characters whose tokens are counted, which takes up to a millisecond
+COUNTED = 512  # characters whose tokens are counted; a shipped model takes up to a millisecond
 
 Work = Callable[[Translator, Any], dict[str, Any]]
 

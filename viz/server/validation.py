@@ -121,10 +121,20 @@ class OptionalTargetRequest(Request):
 
 
 class MuteRequest(OptionalTargetRequest):
-    """Asks what muting these heads changes; the translation without them begins with `prefix`."""
+    """Asks what muting these heads changes; the translation without them begins with `prefix`.
+
+    Instead of nothing, the heads can give a `baseline`: their mean over `sample`, or what they give for the
+    sentence `other`. With a `row`, only this row changes.
+    """
 
     heads: Heads
     prefix: TokenIds = []
+    baseline: Annotated[
+        Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
+    ] = "zero"
+    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []
+    other: Text = ""
+    row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
 
 
 class ScoreRequest(Request):
@@ -147,42 +157,6 @@ class CellRequest(TargetRequest):
     head: Index
     row: Index
     column: Index
-
-
-class InterveneRequest(MuteRequest):
-    """Asks what replacing the outputs of these heads changes, in all rows or in one."""
-
-    baseline: Annotated[
-        Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
-    ] = "zero"
-    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []  # of the mean
-    other: Text = ""  # the sentence
-    row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
-
-
-class ContributionRequest(TargetRequest):
-    """Asks what wrote a word at a step, or that word and not another."""
-
-    step: Index
-    word: WordId
-    other: WordId | None = Field(None, description="the id of a word")
-
-
-class RemovalRequest(TargetRequest):
-    """Asks how the word of a step fares while cells of one row are removed; no head means the whole layer."""
-
-    kind: KindName
-    layer: Index
-    head: Index | None = Field(None, description="the index of a head")
-    row: Index
-    step: Index
-
-
-class LinksRequest(TargetRequest):
-    """Asks for the word links of this pair, and for their error if there are links in Pharaoh form."""
-
-    head: Head | None = Field(None, description='a head of cross-attention such as ["cross", 0, 3]')
-    gold: Text = ""
 
 
 class ExamplesRequest(Request):

@@ -2,7 +2,7 @@
 
 import { createButton, element } from './core/dom.js';
 import { fixed } from './core/labels.js';
-import { SERVER_ONLY } from './core/server_only.js';
+import { SERVER_ONLY } from './core/instruments/questions.js';
 import { workerAsker } from './core/requests.js';
 import {
   cancel,

@@ -176,7 +176,7 @@ def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
     assert found == (b"done", True)
 
 
-@pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("intervene", "sample")])
+@pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("mute", "sample")])
 def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
     request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}
     backend = Backend({"tiny": TRANSLATOR})

@@ -3,32 +3,27 @@
 // answer is then ignored.
 
 import { needsServer } from './server_only.js';
-import { sameQuestion } from './instruments/questions.js';
+import { doingOf, sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './state/queries.js';
 import { say, tell } from '../locales/language.js';
 
+// What the status line says meanwhile; questions.js has the instruments.
 const DOING = {
   beams: () => say('Searching with a beam'),
   beside: () => say('Reading what stands beside'),
   cell: () => say('Explaining the cell'),
-  contributions: () => say('Adding up what wrote this word'),
   examples: () => say('Reading sentences'),
   force: () => say('Translating from the forced word'),
   importance: () => say('Muting each head in turn'),
-  lens: () => say('Reading the model after each layer'),
-  links: () => say('Linking the words'),
   mute: () => say('Translating with heads muted'),
-  removal: () => say('Removing cells of this row'),
   score: () => say('Scoring your translation'),
-  score_split: () => say('Splitting the score'),
   target: () => say('Reading this hypothesis'),
   training: () => say('Reading the training record'),
   training_heads: () => say('Measuring the heads at each step'),
   training_step: () => say('Reading this step of the training'),
   tour: () => say('Opening the model that reverses words'),
   values: () => say('Computing these values'),
-  writing: () => say('Reading what the head writes'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 
@@ -116,7 +111,7 @@ function openRequest({ store, requests }, name, question) {
   const aborting = new AbortController();
   const mine = {
     signal: aborting.signal,
-    what: DOING[name](),
+    what: DOING[name]?.() ?? doingOf(name),
     question,
     record: store.get().record,
     isOpen: true,

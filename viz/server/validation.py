@@ -19,13 +19,10 @@ from model.instruments import MAX_SAMPLE
 from model.languages import join_code
 from model.results import KINDS, Head
 from model.storage.checkpoint import MAX_LABEL
+from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
 
 MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
-MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
-MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
-MAX_SENTENCES = 25  # of one request of the examples; the page asks several times
-MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
 
 

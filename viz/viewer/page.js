@@ -176,8 +176,7 @@ export function readAddress(known) {
   const code = targetOfAddress(location.hash);
   chooseTarget(code);
   refused = refusalOf(task.model, isLoaded, code);
-  const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
-  return [typed ?? task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
+  return [typed ?? task.text ?? examplesOf(model)[0], model, task.beam ?? 1, task.alpha ?? 1, ...exampleButtons(model)];
 }
 
 // What a link asks for in vain, in one sentence; empty if nothing.

@@ -14,13 +14,14 @@ from tests.visitor import ROOT
 from tests.viz.loop import run
 from tests.viz.questions import COMMON, GOOD, TRANSLATOR
 from tests.viz.server.test_scheduler import Work, ask, quick, until
+from viz.limits import MAX_LISTED, MAX_SENTENCES
 from viz.server import scheduler
 from viz.server.backend import Backend
 from viz.server.handlers import HANDLERS, estimate_seconds
 from viz.server.handlers.registry import COUNTED
 from viz.server.middleware import MAX_BODY
 from viz.server.scheduler import MAX_WAITING, QUICK_SECONDS, Client, Scheduler, WorkQueue, asking
-from viz.server.validation import MAX_CHARACTERS, MAX_LISTED, MAX_SENTENCES
+from viz.server.validation import MAX_CHARACTERS
 
 
 async def order_of(requests: list[tuple[str, str, dict[str, Any]]], joined: int = 0) -> list[str]:

@@ -18,9 +18,16 @@ from tests.viz.questions import COMMON, GOOD, IDS, PATCH, TEXT, train
 from viz.server.handlers import HANDLERS
 from viz.server.validation import MAX_CHARACTERS
 
-SERVER_ONLY = set(
-    ["contributions", "examples", "export", "links", "portable", "removal", "score_split", "writing"]
-)
+SERVER_ONLY = {
+    "contributions",
+    "examples",
+    "export",
+    "links",
+    "portable",
+    "removal",
+    "score_split",
+    "writing",
+}
 NEEDS_SERVER = "This needs the page with a server: run “make app” and open the same link there."
 OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
 

@@ -36,24 +36,11 @@ __all__ = [
     "writing",
 ]
 # Altair and Plotly take a quarter of a second to import, and the page does not draw with them.
-MODULES = {
-    "viz.charts.head_maps": ("head_map", "importance_map", "step_probabilities"),
-    "viz.charts.heatmaps": ("head_figure", "layer_grid"),
-    "viz.charts.instruments": (
-        "contributions",
-        "examples",
-        "lens",
-        "removal",
-        "score_split",
-        "word_links",
-        "writing",
-    ),
-    "viz.notebook": ("compare", "show"),
-}
+MODULES = ("notebook", "charts.head_maps", "charts.heatmaps", "charts.instruments")
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in MODULES.items():
-        if name in names:
-            return getattr(import_module(module), name)
+    for module in MODULES if name in __all__ else ():
+        if hasattr(found := import_module(f"viz.{module}"), name):
+            return getattr(found, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

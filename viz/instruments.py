@@ -62,10 +62,18 @@ def contribution_values(
 
 
 def score_values(
-    translator: Translator, text: str, ids: Sequence[int], head: Head, row: int, column: int
+    translator: Translator,
+    text: str,
+    ids: Sequence[int],
+    kind: str,
+    layer: int,
+    head: int,
+    row: int,
+    column: int,
 ) -> dict[str, Any]:
     """The score of one cell over pairs of what wrote the query and what wrote the key."""
-    found = split_score(translator.checkpoint.model, *translator.pair(text, ids), head, row, column)
+    pair = translator.pair(text, ids)
+    found = split_score(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
     return {
         "score": round(found.score, 6),
         "query_parts": [part._asdict() for part in found.query_parts],
@@ -75,11 +83,19 @@ def score_values(
 
 
 def writing_values(
-    translator: Translator, text: str, ids: Sequence[int], head: Head, row: int, column: int
+    translator: Translator,
+    text: str,
+    ids: Sequence[int],
+    kind: str,
+    layer: int,
+    head: int,
+    row: int,
+    column: int,
 ) -> dict[str, Any]:
     """The words that a head pushes up and down; for a head of the encoder, of the source vocabulary."""
-    found = writing(translator.checkpoint.model, *translator.pair(text, ids), head, row, column)
-    source = head.kind == "encoder"
+    pair = translator.pair(text, ids)
+    found = writing(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
+    source = kind == "encoder"
     return {
         "weight": round(found.weight, 6),
         "norm": round(found.norm, 6),

@@ -96,7 +96,7 @@ def measure(translator: Translator, length: int, times: int) -> None:
         "contributions": {"ids": ids, "step": 3, "word": ids[3]},
         "score_split": {"ids": ids, **cell},
         "writing": {"ids": ids, **cell},
-        "intervene": {"ids": ids, "heads": heads, "baseline": "sentence", "other": WORDS[0]},
+        "mute, another sentence": {"ids": ids, "heads": heads, "baseline": "sentence", "other": WORDS[0]},
         "removal": {"ids": ids, "kind": "cross", "layer": 3, "row": 3, "step": 3},
         "links": {"ids": ids, "gold": "0-0"},
         "importance": {"ids": ids},

@@ -19,9 +19,9 @@ MOST = {  # milliseconds that each may take
     "contributions": 100,
     "score_split": 50,
     "writing": 50,
-    "intervene": 120,
-    "intervene, mean": 120,
-    "intervene, another sentence": 120,
+    "mute": 120,
+    "mute, mean": 120,
+    "mute, another sentence": 120,
     "removal": None,
     "links": None,
 }
@@ -33,7 +33,7 @@ def questions(ids: list[int]) -> dict[str, dict[str, Any]]:
     """A request for each instrument."""
     step = len(ids) // 2
     cell = {"ids": ids, "kind": "cross", "layer": 3, "head": 2, "row": step, "column": 4}
-    heads = {"do": "intervene", "ids": ids, "heads": [["cross", 3, 2]]}
+    heads = {"do": "mute", "ids": ids, "heads": [["cross", 3, 2]]}
     sample = json.loads(Path("assets/everyday.json").read_text(encoding="utf-8"))["de-en"]
     row = {"kind": "cross", "layer": 3, "row": step, "step": step}
     return {
@@ -41,9 +41,9 @@ def questions(ids: list[int]) -> dict[str, dict[str, Any]]:
         "contributions": {"do": "contributions", "ids": ids, "step": step, "word": ids[step], "other": 500},
         "score_split": {"do": "score_split", **cell},
         "writing": {"do": "writing", **cell},
-        "intervene": heads,
-        "intervene, mean": {**heads, "baseline": "mean", "sample": sample},
-        "intervene, another sentence": {**heads, "baseline": "sentence", "other": OTHER},
+        "mute": heads,
+        "mute, mean": {**heads, "baseline": "mean", "sample": sample},
+        "mute, another sentence": {**heads, "baseline": "sentence", "other": OTHER},
         "removal": {"do": "removal", "ids": ids, **row},
         "links": {"do": "links", "ids": ids, "gold": "0-0"},
     }

@@ -222,7 +222,7 @@ def test_the_server_answers_the_viewer_and_says_what_is_wrong(opened: Page):
     request = {"model": "de-en", "text": FIRST, "beam_size": 1, "length_penalty": 1}
     forced = opened.evaluate(ask, {**request, "do": "translate", "prefix": []})
     assert forced["text"] == TRANSLATORS["de-en"].translate(FIRST).text
-    assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: translate,")
+    assert opened.evaluate(ask, {**request, "do": "nothing"}).startswith("“do” must be one of: ")
     assert opened.evaluate(ask, {**request, "text": "crash", "do": "translate", "prefix": []}) == UNEXPECTED
 
 

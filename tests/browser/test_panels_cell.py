@@ -118,7 +118,7 @@ def test_the_parts_of_a_score(page: Page, kind: str, layer: int, head: int, row:
     choose(page, kind, layer, head)
     pin(page, row, column)
     why = ask(page, "Cell", "Why does it look there?")
-    asked = Head(kind.lower(), layer - 1, head - 1), row, column
+    asked = kind.lower(), layer - 1, head - 1, row, column
     found = score_values(tiny(), TEXT, RESULT.ids, *asked)
     expect(why.locator(".hl-fact .hl-number")).to_have_text(number(found["score"]))
     cells: dict[str, float] = {}
@@ -141,7 +141,7 @@ def test_what_a_head_writes(page: Page, kind: str, layer: int, head: int, row: i
     choose(page, kind, layer, head)
     pin(page, row, column)
     what = ask(page, "Cell", "What does it write from there?")
-    asked = Head(kind.lower(), layer - 1, head - 1), row, column
+    asked = kind.lower(), layer - 1, head - 1, row, column
     found = writing_values(tiny(), TEXT, RESULT.ids, *asked)
     for name in ("up", "down"):
         numbers = what.get_by_label(f"Words pushed {name}").locator(".hl-number")

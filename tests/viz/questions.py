@@ -37,13 +37,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "contributions": {"ids": IDS, "step": 1, "word": IDS[1], "other": 5},
     "score_split": {"ids": IDS, "kind": "cross", "layer": 2, "head": 1, "row": 2, "column": 1},
     "writing": {"ids": IDS, "kind": "cross", "layer": 2, "head": 1, "row": 2, "column": 1},
-    "intervene": {
-        "ids": IDS,
-        "heads": [["cross", 3, 1]],
-        "baseline": "sentence",
-        "other": "Die Tür ist heiß.",
-        "row": 1,
-    },
     "removal": {"ids": IDS, "kind": "cross", "layer": 1, "head": 2, "row": 2, "step": 2},
     "links": {"ids": IDS, "head": ["cross", 3, 1], "gold": "0-0 1p1"},
     "examples": {"sentences": ["Ein kleiner Hund läuft.", "Die Tür ist heiß."]},
@@ -51,6 +44,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "training_heads": {"sentence": 1},
     "training_step": {"step": 4, "sentence": 1},
 }
+PATCH = {"baseline": "sentence", "other": "Die Tür ist heiß.", "row": 1}  # for the muted heads of `mute`
 PAIRS = (
     ProbePair("Ein kleiner Hund läuft.", "A small dog runs."),
     ProbePair("Die Tür ist heiß", "The door is hot"),

@@ -18,6 +18,7 @@ from viz.payload import encode, to_json
 from viz.server.theme import FONTS
 
 HERE = Path(__file__).parent
+LIMITS = "core/limits.js"
 
 
 SCRIPTS = pytest.mark.parametrize("entries", [viz.viewer.VIEWER, viz.viewer.SITE, viz.viewer.ENGINE])
@@ -85,6 +86,7 @@ def test_arithmetic(tmp_path):
     (tmp_path / "hostile.json").write_text(json.dumps(hostile.STRINGS), "utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     shutil.copytree(viz.viewer.HERE, tmp_path / "viewer")
+    (tmp_path / "viewer" / LIMITS).write_text(viz.viewer.modules()[LIMITS], "utf-8")
     shutil.copytree(HERE / "viewer", tmp_path / "tests")
     tests = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("tests/*.test.mjs"))
     assert tests

@@ -76,7 +76,7 @@ def score_split(
     translator: Translator, text: str, head: Head, row: int, column: int, target: Target = None
 ) -> alt.Chart:
     """Return the score of one cell over what wrote the query and what wrote the key."""
-    found = score_values(translator, text, _result(translator, text, target).ids, head, row, column)
+    found = score_values(translator, text, _result(translator, text, target).ids, *head, row, column)
     queries, keys = (list(map(_part_name, found[f"{side}_parts"])) for side in ("query", "key"))
     rows = [
         {"query": query, "key": key, "score": value}
@@ -102,7 +102,7 @@ def writing(
     translator: Translator, text: str, head: Head, row: int, column: int, target: Target = None
 ) -> alt.Chart:
     """Return the words that a head pushes up and down when it reads the token of a column."""
-    found = writing_values(translator, text, _result(translator, text, target).ids, head, row, column)
+    found = writing_values(translator, text, _result(translator, text, target).ids, *head, row, column)
     pushes = [*found["up"], *reversed(found["down"])]
     # The axis counts words, because two tokens can be written alike.
     rows = [

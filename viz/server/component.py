@@ -13,14 +13,9 @@ from viz.server.scheduler import Scheduler
 from viz.viewer import head
 
 MOUNT = """
-const ask = Headlight.asker(server);
-const page = {
-  translateAddress: () => trigger('submit'),
-  openExport: Headlight.openExport,
-  otherModels: Headlight.otherModels,
-};
-const options = { address: true, ask, about: props.about, page };
-Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });
+const page = Headlight.createPage(() => trigger('submit'));
+const options = { address: true, ask: Headlight.asker(server), about: props.about, page };
+Headlight.provide(Headlight.mount(element.querySelector('.headlight'), options));
 """
 # Filled by script, so that no title is read as a template. A group without a name has no heading.
 FILL = """

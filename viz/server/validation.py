@@ -19,13 +19,10 @@ from model.instruments import MAX_SAMPLE
 from model.languages import join_code
 from model.results import KINDS, Head
 from model.storage.checkpoint import MAX_LABEL
+from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
 
 MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
-MAX_ADDRESS = 64_000  # of a view; the viewer reads no longer one
-MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_STEP = 1_000_000_000
-MAX_SENTENCES = 25  # of one request of the examples; the page asks several times
-MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
 
 
@@ -121,10 +118,20 @@ class OptionalTargetRequest(Request):
 
 
 class MuteRequest(OptionalTargetRequest):
-    """Asks what muting these heads changes; the translation without them begins with `prefix`."""
+    """Asks what muting these heads changes; the translation without them begins with `prefix`.
+
+    Instead of nothing, the heads can give a `baseline`: their mean over `sample`, or what they give for the
+    sentence `other`. With a `row`, only this row changes.
+    """
 
     heads: Heads
     prefix: TokenIds = []
+    baseline: Annotated[
+        Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
+    ] = "zero"
+    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []
+    other: Text = ""
+    row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
 
 
 class ScoreRequest(Request):
@@ -147,42 +154,6 @@ class CellRequest(TargetRequest):
     head: Index
     row: Index
     column: Index
-
-
-class InterveneRequest(MuteRequest):
-    """Asks what replacing the outputs of these heads changes, in all rows or in one."""
-
-    baseline: Annotated[
-        Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
-    ] = "zero"
-    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []  # of the mean
-    other: Text = ""  # the sentence
-    row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
-
-
-class ContributionRequest(TargetRequest):
-    """Asks what wrote a word at a step, or that word and not another."""
-
-    step: Index
-    word: WordId
-    other: WordId | None = Field(None, description="the id of a word")
-
-
-class RemovalRequest(TargetRequest):
-    """Asks how the word of a step fares while cells of one row are removed; no head means the whole layer."""
-
-    kind: KindName
-    layer: Index
-    head: Index | None = Field(None, description="the index of a head")
-    row: Index
-    step: Index
-
-
-class LinksRequest(TargetRequest):
-    """Asks for the word links of this pair, and for their error if there are links in Pharaoh form."""
-
-    head: Head | None = Field(None, description='a head of cross-attention such as ["cross", 0, 3]')
-    gold: Text = ""
 
 
 class ExamplesRequest(Request):

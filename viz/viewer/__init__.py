@@ -14,6 +14,7 @@ from pathlib import Path
 from posixpath import dirname, normpath
 from typing import Any
 
+from viz.limits import LIMITS
 from viz.payload import to_json
 
 HERE = Path(__file__).parent
@@ -37,7 +38,8 @@ def modules(entries: tuple[str, ...] = VIEWER) -> dict[str, str]:
     while waiting:
         name = waiting.pop()
         if name not in texts:
-            texts[name] = (HERE / name).read_text("utf-8")
+            text = (HERE / name).read_text("utf-8")
+            texts[name] = text.replace("LIMITS = {}", f"LIMITS = {to_json(LIMITS)}")
             imports[name] = [_resolve(name, found[2]) for found in _IMPORT.finditer(texts[name])]
             waiting += imports[name]
     return {name: texts[name] for name in TopologicalSorter(imports).static_order()}

@@ -6,8 +6,9 @@ import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
 import { useStorage } from './core/storage.js';
-import { waitingText } from './core/requests.js';
+import { send } from './core/requests.js';
 import { reproducibleView } from './core/state/queries.js';
+import { createStore } from './core/state/store.js';
 import { save } from './matrix/save_menu.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
 import { reopenIn, tell, translatePage } from './locales/language.js';
@@ -22,15 +23,14 @@ let provideViewer;
 const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
-let site = {}; // what the page knows of its models: examples, languages and captions
-let downloads = []; // addresses of the exported files
-let latest = null; // the AbortController of the request that the page waits for
-let chosen = null; // the model in the list
-let destination = ''; // the code of the target language; empty if the model has only one
-let linked = null; // the address whose sentence is translated next
-let pending = null; // the address that the answer of the running request opens
-let refused = ''; // what an address asked for in vain
-const sentences = new Map(); // the sentence that was left behind, by the source language
+const store = createStore(); // that of the viewer, which may be mounted after the page has read its address
+const ofPage = () => store.get().page;
+const change = (changes) => store.change({ page: { ...ofPage(), ...changes } });
+
+// What the viewer needs of the page around it.
+export function createPage(translateAddress) {
+  return { store, translateAddress, openExport, otherModels };
+}
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
 // error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
@@ -94,6 +94,7 @@ export function provide(mounted) {
   restoreTheme();
   document.addEventListener('keydown', translateOnEnter);
   translatePage(document.body);
+  store.subscribe(showWaiting);
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }
@@ -115,49 +116,34 @@ export async function translate(...inputs) {
 // Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; or {} if another
 // translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
-  latest?.abort();
-  const mine = new AbortController();
+  const { linked, refused: notice, target, view: former } = ofPage();
   // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
-  const [view, notice] = [linked ?? chapterAddress(pending), refused];
-  [latest, pending, linked, refused] = [mine, view, null, ''];
-  const isLatest = () => latest === mine;
-  const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
-  if (destination) request.target_code = destination;
+  const view = linked ?? chapterAddress(store.get().translating && former);
+  change({ linked: null, refused: '', view });
+  const question = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
+  if (target) question.target_code = target;
   drawTargets();
   offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
-  document.body.classList.add('hl-pending');
-  try {
-    const { ask, show } = await viewer;
-    const showPosition = (position) => isLatest() && showWaiting(waitingText(position));
-    const payload = await ask(request, showPosition, mine.signal);
-    if (!isLatest()) return {};
-    show(payload, { caption: captionOf(model, text), view });
-    return { notice };
-  } catch (error) {
-    return isLatest() ? { error: error.message } : {};
-  } finally {
-    if (isLatest()) finish();
-  }
+  const { server, show } = await viewer;
+  const { answer, error } = (await send(server, 'translate', question)) ?? {};
+  if (answer === undefined) return error === undefined ? {} : { error };
+  show(answer, { caption: captionOf(model, text), view });
+  return { notice };
 }
 
 function captionOf(model, text) {
-  const { captions } = site;
+  const { captions } = ofPage().site;
   return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
 }
 
 export function cancel() {
-  latest?.abort();
-  finish();
+  store.get().translating?.cancel();
 }
 
-function finish() {
-  [latest, pending] = [null, null];
-  document.body.classList.remove('hl-pending');
-  showWaiting('');
-}
-
-function showWaiting(text) {
-  document.querySelector('#hl-queue-position [role="status"]').textContent = text;
+function showWaiting({ translating }, before) {
+  if (translating === before.translating) return;
+  document.body.classList.toggle('hl-pending', translating !== null);
+  document.querySelector('#hl-queue-position [role="status"]').textContent = translating?.waiting ?? '';
 }
 
 function escaped(text) {
@@ -166,18 +152,16 @@ function escaped(text) {
 
 // The widgets' values from the address, or those of a new page: sentence, model, beam size, length penalty, and the
 // buttons with the model's examples.
-export function readAddress(known) {
-  site = known;
+export function readAddress(site) {
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;
   const typed = takeTyped(task.text);
-  [chosen, linked] = [model, location.hash];
   const code = targetOfAddress(location.hash);
+  change({ site, model, linked: location.hash });
   chooseTarget(code);
-  refused = refusalOf(task.model, isLoaded, code);
-  const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
-  return [typed ?? task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
+  change({ refused: refusalOf(task.model, isLoaded, code) });
+  return [typed ?? task.text ?? examplesOf(model)[0], model, task.beam ?? 1, task.alpha ?? 1, ...exampleButtons(model)];
 }
 
 // What a link asks for in vain, in one sentence; empty if nothing.
@@ -186,7 +170,7 @@ function refusalOf(model, isLoaded, code) {
     const name = nameInvisible(model);
     return say('The link asks for the model “{name}”, which is not here.', { name });
   }
-  if (!isLoaded || code === null || code === destination) return '';
+  if (!isLoaded || code === null || code === ofPage().target) return '';
   return say('The link asks for the target language “{code}”, which this model does not have.', {
     code: nameInvisible(code),
   });
@@ -194,45 +178,48 @@ function refusalOf(model, isLoaded, code) {
 
 // The sentence and the example buttons for a newly chosen model. A sentence stays if the new model reads its language.
 export function chooseModel(sentence, model) {
+  const { site, model: chosen, target, left } = ofPage();
   const [language, former] = [site.languages[model], site.languages[chosen]];
-  chosen = model;
-  chooseTarget(destination);
+  change({ model });
+  chooseTarget(target);
   if (language === former) return [sentence, ...exampleButtons(model)];
-  sentences.set(former, sentence);
-  return [sentences.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
+  change({ left: new Map(left).set(former, sentence) });
+  return [left.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
 }
 
 // The person has chosen a target language.
 export function takeTarget(code) {
-  destination = code;
+  change({ target: code });
 }
 
 // Takes a target language if the chosen model has it, or else the model's first one.
 function chooseTarget(code) {
-  const known = targetsOf(chosen).map(([each]) => each);
-  destination = known.includes(code) ? code : (known[0] ?? '');
+  const known = targetsOf(ofPage().model).map(([each]) => each);
+  change({ target: known.includes(code) ? code : (known[0] ?? '') });
 }
 
 // The target languages of a model, [code, name] each; none if it has only one.
 function targetsOf(model) {
-  return Object.hasOwn(site.targets ?? {}, model) ? site.targets[model] : [];
+  const { targets = {} } = ofPage().site;
+  return Object.hasOwn(targets, model) ? targets[model] : [];
 }
 
 function drawTargets() {
   const list = document.querySelector('#hl-target select');
-  const targets = targetsOf(chosen);
+  const { model, target } = ofPage();
+  const targets = targetsOf(model);
   list.hidden = targets.length === 0;
   list.replaceChildren(...targets.map(([code, name]) => new Option(name, code)));
-  list.value = destination;
+  list.value = target;
 }
 
 function examplesOf(model) {
-  const examples = site.examples[model] ?? [];
+  const examples = ofPage().site.examples[model] ?? [];
   return examples.length > 0 ? examples : [''];
 }
 
 function exampleButtons(model) {
-  return Array.from({ length: site.buttons }, (_, place) => {
+  return Array.from({ length: ofPage().site.buttons }, (_, place) => {
     const value = examplesOf(model)[place] ?? '';
     return update({ value, visible: value !== '' });
   });
@@ -244,9 +231,9 @@ export async function exportRecord() {
   const { ask, state } = await viewer;
   try {
     const { files, python, curl } = await ask({ do: 'export', ...onScreen(state()) });
-    downloads.forEach((url) => URL.revokeObjectURL(url));
+    ofPage().downloads.forEach((url) => URL.revokeObjectURL(url));
     const values = Object.entries(files).map(fileOf);
-    downloads = values.map(({ url }) => url);
+    change({ downloads: values.map(({ url }) => url) });
     return [
       oppositeOf(state()) === null
         ? ''
@@ -263,7 +250,7 @@ export async function exportRecord() {
 
 // With the size of a page with its model, whose files are written in base64.
 function portableTitle(model) {
-  const { sizes } = site;
+  const { sizes } = ofPage().site;
   if (!Object.hasOwn(sizes, model)) return say('Page that translates on, offline (HTML)');
   const size = Math.ceil((BASE64 * sizes[model] + OF_PAGE) / 1e6);
   return say('Page that translates on, offline (HTML, {size} MB)', { size });
@@ -314,6 +301,7 @@ function onScreen(state) {
 // The other models of the page, { name, title, to } each, those that read the same language first. `to` is the target
 // language: that of the record on screen if the model has it.
 export function otherModels({ model: own, target_code: code = '' }) {
+  const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
   const sorted = [...choices.filter(isSame), ...choices.filter((choice) => !isSame(choice))];

@@ -2,14 +2,13 @@
 
 import { createButton, element } from './core/dom.js';
 import { fixed } from './core/labels.js';
-import { SERVER_ONLY } from './core/server_only.js';
+import { SERVER_ONLY } from './core/instruments/questions.js';
 import { workerAsker } from './core/requests.js';
 import {
   cancel,
   chooseModel,
+  createPage,
   openAbout,
-  openExport,
-  otherModels,
   provide,
   readAddress,
   restoreTheme,
@@ -35,10 +34,10 @@ export async function startSite(site, sources) {
   const widgets = findWidgets();
   const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   widgets.ask = ask;
-  const page = { translateAddress: () => translateAddress(widgets, site), openExport, otherModels };
+  const page = createPage(() => translateAddress(widgets, site));
   const viewer = mount(widgets.viewer, { address: true, ask, about: site.about, page });
   followTheme(); // before `provide`, which restores the theme that the person chose
-  provide({ ...viewer, ask });
+  provide(viewer);
   listen(widgets);
   widgets.sentence.readOnly = false; // until now the first sentence would have replaced what a person typed
   return translateAddress(widgets, site);

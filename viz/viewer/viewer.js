@@ -6,7 +6,7 @@ import { decode } from './core/payload.js';
 import { currentTheme, watchTheme } from './core/colormap.js';
 import { showRecord } from './core/state/actions.js';
 import { isElsewhere } from './core/state/queries.js';
-import { EMPTY, createStore } from './core/state/store.js';
+import { createStore } from './core/state/store.js';
 import { titleOfMatrix } from './core/labels.js';
 import { createServer } from './core/requests.js';
 import { startEffects } from './core/effects.js';
@@ -27,11 +27,12 @@ import { say } from './locales/language.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
-// `page` is the page around the viewer, which translates the sentence of an address and has the menu Export and
-// the list of models: { translateAddress, openExport, otherModels }; null in an exported file and in a notebook. Returns
-// { show, state, entries, openAbout }: the entries are those of the menu Export.
+// `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export
+// and the list of models: see page.js; null in an exported file and in a notebook. Returns
+// { show, state, server, ask, entries, openAbout }: the entries are those of the menu Export.
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
-  const store = createStore({ ...EMPTY, about: models });
+  const store = page?.store ?? createStore();
+  store.change({ about: models });
   const server = createServer(store, ask);
   startEffects(server);
   const help = createHelp();
@@ -71,7 +72,8 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   });
   help.append(createTour(server, root));
   const bar = address ? createAddress(server, page?.translateAddress) : null;
-  return { show: createLoader(root, store, problem, bar), state: store.get, entries, openAbout: about.open };
+  const show = createLoader(root, store, problem, bar);
+  return { show, state: store.get, server, ask, entries, openAbout: about.open };
 }
 
 // Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.

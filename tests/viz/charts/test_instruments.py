@@ -41,7 +41,7 @@ def test_contributions_are_one_map_for_each_kind():
 def test_a_score_split_has_every_pair_of_parts():
     head = Head("cross", 1, 2)
     found = rows(viz.score_split(TRANSLATOR, TEXT, head, 2, 1, TARGET))
-    score = score_values(TRANSLATOR, TEXT, IDS, head, 2, 1)["score"]
+    score = score_values(TRANSLATOR, TEXT, IDS, *head, 2, 1)["score"]
     assert sum(row["score"] for row in found) == pytest.approx(score, abs=1e-3)
     assert "decoder 1.1" in {row["query"] for row in found}
 

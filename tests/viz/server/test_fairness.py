@@ -14,13 +14,14 @@ from tests.visitor import ROOT
 from tests.viz.loop import run
 from tests.viz.questions import COMMON, GOOD, TRANSLATOR
 from tests.viz.server.test_scheduler import Work, ask, quick, until
+from viz.limits import MAX_LISTED, MAX_SENTENCES
 from viz.server import work_queue
 from viz.server.backend import Backend
 from viz.server.handlers import HANDLERS, estimate_seconds
 from viz.server.handlers.registry import COUNTED
 from viz.server.middleware import MAX_BODY
 from viz.server.scheduler import QUICK_SECONDS, Scheduler
-from viz.server.validation import MAX_CHARACTERS, MAX_LISTED, MAX_SENTENCES
+from viz.server.validation import MAX_CHARACTERS
 from viz.server.work_queue import MAX_WAITING, Client, WorkQueue, asking
 
 
@@ -177,7 +178,7 @@ def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
     assert found == (b"done", True)
 
 
-@pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("intervene", "sample")])
+@pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("mute", "sample")])
 def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
     request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}
     backend = Backend({"tiny": TRANSLATOR})

@@ -83,7 +83,7 @@ def test_the_payload_of_an_imported_model_can_be_read_again(imported: Translator
         ("cell", {"kind": "cross", "layer": 2, "head": 0, "row": 1, "column": 0}),
         ("beams", {"beam_size": 2}),
         ("lens", {}),
-        ("intervene", {"heads": [["cross", 2, 0]], "baseline": "sentence", "other": "Die Katze."}),
+        ("mute", {"heads": [["cross", 2, 0]], "baseline": "sentence", "other": "Die Katze."}),
     ],
 )
 def test_every_request_is_about_the_target_language(

@@ -9,7 +9,7 @@ import torch
 
 from model.analysis.patching import head_outputs
 from model.results import KINDS, Head
-from tests.viz.questions import COMMON, GOOD, IDS, TEXT, TRANSLATOR
+from tests.viz.questions import COMMON, GOOD, IDS, PATCH, TEXT, TRANSLATOR
 from viz.payload import to_json
 from viz.server.backend import Backend
 
@@ -84,18 +84,17 @@ def test_writing_names_words_of_the_right_vocabulary():
     assert ask("writing", kind="encoder", layer=0)["up"]
 
 
-def test_to_intervene_with_zero_is_to_mute():
-    heads = GOOD["mute"]["heads"]
-    answer = ask("intervene", heads=heads, baseline="zero", row=None)
-    muted = ask("mute")
-    baseline = answer.pop("baseline")
-    assert baseline == {"name": "zero", "sentences": 0, "translation": "", "rows": None}
-    for name in ("text", "words", "original_words", "differences"):
-        assert answer[name] == muted[name]
+def test_muted_heads_give_nothing_in_all_rows_or_in_one():
+    expected = TRANSLATOR.mute(TEXT, [Head(*head) for head in GOOD["mute"]["heads"]], target=IDS)
+    answer, one = ask("mute"), ask("mute", heads=[["cross", 3, 1]], row=1)
+    assert answer["differences"] == pytest.approx(expected.differences, abs=1e-6)
+    assert "baseline" not in answer
+    assert one["differences"][0] == 0
+    assert any(one["differences"][1:])
 
 
 def test_a_patch_says_how_many_rows_the_other_sentence_has():
-    answer = ask("intervene")
+    answer = ask("mute", heads=[["cross", 3, 1]], **PATCH)
     translation = TRANSLATOR.translate(OTHER)
     outputs = head_outputs(TRANSLATOR.checkpoint.model, *TRANSLATOR.pair(OTHER, translation.ids))
     rows = {kind: getattr(outputs, kind).shape[2] for kind in KINDS}
@@ -106,9 +105,9 @@ def test_a_patch_says_how_many_rows_the_other_sentence_has():
 
 
 def test_a_mean_says_over_how_many_sentences():
-    answer = ask("intervene", baseline="mean", sample=[TEXT, OTHER, "漢字"])
+    answer = ask("mute", baseline="mean", sample=[TEXT, OTHER, "漢字"])
     assert answer["baseline"]["sentences"] == 2
-    assert answer["baseline"]["rows"] is None
+    assert set(answer["baseline"]["rows"].values()) == {1}
 
 
 def test_removal_begins_at_the_probability_of_the_record():

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/state/permalink.js';
+import { LIMITS } from '../viewer/core/limits.js';
 import { nameInvisible, readable, visible } from '../viewer/core/dom.js';
 import { readAddress } from '../viewer/page.js';
 import { CHOICES } from '../viewer/core/state/store.js';
@@ -69,7 +70,7 @@ test('an address that is too long is ignored', () => {
 test('the longest text and every head fit into a link', () => {
   const store = opened();
   store.change({ record: { ...record, source_text: '犬'.repeat(2000) } });
-  const every = Array.from({ length: 576 }, () => 'decoder.12.16').join(',');
+  const every = Array.from({ length: LIMITS.heads }, () => 'decoder.12.16').join(',');
   const address = `${toAddress(store.get())}&heads=${every}&mute=${every}`;
   assert.equal(taskOfAddress(address).text, '犬'.repeat(2000));
   assert.notDeepEqual(fromAddress(address, record), {});
@@ -79,11 +80,13 @@ test('the name of a model is only looked up', () => {
   globalThis.history = { state: null, replaceState: () => {} };
   const examples = JSON.parse('{"de-en": ["Hallo"], "<b>\\"": ["Hund"]}');
   const languages = JSON.parse('{"de-en": "de", "<b>\\"": "de"}');
-  const site = { examples, first: 'de-en', most: [8, 2], buttons: 0, captions: {}, languages };
+  const site = { examples, first: 'de-en', buttons: 0, captions: {}, languages };
   for (const name of HOSTILE) {
     globalThis.location = { hash: `#model=${encodeURIComponent(name.toWellFormed())}&beam=16&alpha=4` };
     assert.deepEqual(readAddress(site).slice(0, 2), ['Hallo', 'de-en'], name);
   }
+  globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}&beam=16&alpha=4` };
+  assert.deepEqual(readAddress(site), ['Hund', '<b>"', LIMITS.beam, LIMITS.penalty]);
   globalThis.location = { hash: `#model=${encodeURIComponent('<b>"')}` };
   assert.deepEqual(readAddress(site), ['Hund', '<b>"', 1, 1]);
 });

@@ -4,9 +4,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { drawLink, waysOf } from '../viewer/core/instruments/links.js';
-import { isOutcome, muteQuestion, otherWord, toggleQuestion } from '../viewer/core/instruments/questions.js';
+import {
+  QUESTIONS,
+  SERVER_ONLY,
+  isOutcome,
+  muteQuestion,
+  otherWord,
+  toggleQuestion,
+} from '../viewer/core/instruments/questions.js';
 import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/instruments/survey.js';
+import { needsServer } from '../viewer/core/server_only.js';
 import { CHOICES } from '../viewer/core/state/store.js';
+import { answer as answerOfEngine } from '../viewer/engine/answers.js';
 import { opened } from './record.mjs';
 
 const head = (hits, pairs, roles) => ({ hits, pairs, roles });
@@ -111,7 +120,7 @@ test('what heads give instead is asked for once it is complete', () => {
   store.change({ instead: { baseline: 'sentence', sentence: '', row: 1 } });
   assert.equal(muteQuestion(store.get()), null);
   store.change({ instead: { baseline: 'sentence', sentence: 'Ja.', row: 1 } });
-  assert.deepEqual(muteQuestion(store.get()), { do: 'intervene', baseline: 'sentence', other: 'Ja.', row: 1 });
+  assert.deepEqual(muteQuestion(store.get()), { do: 'mute', baseline: 'sentence', other: 'Ja.', row: 1 });
 });
 
 test('an outcome belongs to its heads and to what they gave', () => {
@@ -151,4 +160,15 @@ test('a request asks about few enough sentences and characters, and about one at
   const sizes = [];
   for (let done = 0; done < sentences.length; done += sizes.at(-1)) sizes.push(partOf(sentences, done).length);
   assert.deepEqual(sizes, [20, 11, 1, 1, 1]);
+});
+
+test('a page without a server refuses the questions that its engine does not answer', () => {
+  const isRefused = (name) => {
+    try {
+      return answerOfEngine({}, { do: name }) === null;
+    } catch (error) {
+      return error.message === needsServer().message;
+    }
+  };
+  for (const name of QUESTIONS) assert.equal(isRefused(name), SERVER_ONLY.includes(name), name);
 });

@@ -14,7 +14,8 @@ import torch
 
 from model import Translation, Translator
 from model.analysis.attribution import rollout
-from model.results import KINDS, AblationResult, Head
+from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
+from model.results import KINDS, Head
 from viz.export import files
 from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server.handlers.registry import handler
@@ -62,27 +63,42 @@ def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
 
 @handler("mute", MuteRequest, cost=1.5)
 def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
-    """The translation with `heads` muted, and what muting them costs each token of `ids`."""
-    result = translator.mute(
+    """The translation with `heads` muted, and what muting them costs each token of `ids`.
+
+    An answer about a baseline other than nothing says what it was, and how many rows another sentence has.
+    """
+    baseline = _baseline(translator, request)
+    result = intervene(
+        translator,
         request.text,
         request.heads,
-        request.beam_size,
-        request.length_penalty,
-        request.target,
+        baseline,
+        request.row,
+        beam_size=request.beam_size,
+        length_penalty=request.length_penalty,
+        target=request.target,
         prefix=request.prefix,
     )
-    return ablation_values(translator, request, result)
-
-
-def ablation_values(translator: Translator, request: Request, result: AblationResult) -> dict[str, Any]:
-    """Return what an ablation changes, with the new translation as the viewer reads it."""
-    return {
+    answer = {
         "text": result.ablated.text,
         "words": result.ablated_words,
         "original_words": result.original_words,
         "differences": [round(value, 6) for value in result.differences],
         "payload": payload_of(translator, request, result.ablated),
     }
+    if baseline.outputs is None:
+        return answer
+    about = {"name": baseline.name, "sentences": baseline.sentences, "translation": baseline.translation}
+    rows = {kind: each.shape[2] for kind, each in baseline.outputs._asdict().items()}
+    return answer | {"baseline": about | {"rows": rows}}
+
+
+def _baseline(translator: Translator, request: MuteRequest) -> Baseline:
+    if request.baseline == "mean":
+        return mean_baseline(translator, request.sample)
+    if request.baseline == "sentence":
+        return sentence_baseline(translator, request.other)
+    return Baseline()
 
 
 @handler("importance", OptionalTargetRequest, cost=4.0)

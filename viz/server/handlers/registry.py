@@ -9,7 +9,8 @@ from typing import Any
 from model import Translator
 from model.decoding.search import PAGE_MAX_BEAM
 from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
-from viz.server.validation import MAX_LISTED, Request
+from viz.limits import MAX_LISTED
+from viz.server.validation import Request
 
 CHEAPEST = 0.01  # seconds that reading and writing any request takes
 TOKENS_PER_SECOND = 400

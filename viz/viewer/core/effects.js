@@ -5,7 +5,15 @@ import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './state/modes.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
-import { SUBJECTS, isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
+import {
+  SUBJECTS,
+  isAnswered,
+  isOutcome,
+  muteQuestion,
+  nameOfMute,
+  openQuestions,
+  questionOf,
+} from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
@@ -38,8 +46,7 @@ function followMutes(server, state, before) {
   } else if (state.mutes.length === 0) {
     if (state.muted) store.change({ muted: null });
   } else if (!isOutcome(state)) {
-    const question = muteQuestion(state);
-    if (question && !whyNot(server, question.do)) askMuted(server);
+    if (muteQuestion(state) && !whyNot(server, nameOfMute(state))) askMuted(server);
   }
 }
 

@@ -3,32 +3,28 @@
 // answer is then ignored.
 
 import { needsServer } from './server_only.js';
-import { sameQuestion } from './instruments/questions.js';
+import { doingOf, sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './state/queries.js';
 import { say, tell } from '../locales/language.js';
 
+// What the status line says meanwhile; questions.js has the instruments.
 const DOING = {
   beams: () => say('Searching with a beam'),
   beside: () => say('Reading what stands beside'),
   cell: () => say('Explaining the cell'),
-  contributions: () => say('Adding up what wrote this word'),
   examples: () => say('Reading sentences'),
   force: () => say('Translating from the forced word'),
   importance: () => say('Muting each head in turn'),
-  lens: () => say('Reading the model after each layer'),
-  links: () => say('Linking the words'),
   mute: () => say('Translating with heads muted'),
-  removal: () => say('Removing cells of this row'),
   score: () => say('Scoring your translation'),
-  score_split: () => say('Splitting the score'),
   target: () => say('Reading this hypothesis'),
   training: () => say('Reading the training record'),
+  translate: () => '', // the page says it in a place of its own
   training_heads: () => say('Measuring the heads at each step'),
   training_step: () => say('Reading this step of the training'),
   tour: () => say('Opening the model that reverses words'),
   values: () => say('Computing these values'),
-  writing: () => say('Reading what the head writes'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 
@@ -64,7 +60,8 @@ export function workerAsker(worker) {
 export function createServer(store, ask) {
   const server = { store, ask, requests: new Map() }; // the latest request of each name
   store.subscribe(({ record }) => {
-    for (const one of server.requests.values()) if (one.isOpen && one.record !== record) one.cancel();
+    for (const one of server.requests.values())
+      if (one.isOpen && one.place === 'busy' && one.record !== record) one.cancel();
   });
   return server;
 }
@@ -81,27 +78,35 @@ export function whyNot({ store, ask }, name) {
 
 // Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
-export async function request(server, name, question, read = (answer) => answer) {
-  const { store, ask, requests } = server;
+export async function request(server, name, question, read) {
+  const { store } = server;
   const refusal = whyNot(server, name);
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
-  const task = taskOf(store.get().record);
+  const found = await send(server, name, question, { task: taskOf(store.get().record), read });
+  if (found?.error !== undefined) store.change({ error: found.error });
+  return found && (found.answer ?? null);
+}
+
+// Sends a question about a task. Returns { answer }, { error } with the sentence to show, or {} when it was cancelled;
+// undefined when a newer one of the same name has replaced it.
+export async function send(server, name, question, { task = {}, read = (answer) => answer } = {}) {
+  const { ask, requests } = server;
   const mine = openRequest(server, name, question);
-  let answer = null;
+  let found = null;
   try {
-    answer = await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal));
+    found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
   } catch (error) {
-    if (mine.isOpen) store.change({ error: error.message });
+    found = { error: error.message };
   }
   if (requests.get(name) !== mine) return undefined;
-  if (!mine.isOpen) return null;
+  if (!mine.isOpen) return {};
   mine.cancel();
-  return answer;
+  return found;
 }
 
 // The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
-export function waitingText(position) {
+function waitingText(position) {
   if (typeof position === 'number') return say('number {position} in the queue', { position });
   return position ? tell(position) : '';
 }
@@ -114,25 +119,28 @@ export function isRequested({ requests }, name, question) {
 
 function openRequest({ store, requests }, name, question) {
   const aborting = new AbortController();
+  const place = name === 'translate' ? 'translating' : 'busy'; // in the state
   const mine = {
+    place,
     signal: aborting.signal,
-    what: DOING[name](),
+    what: DOING[name]?.() ?? doingOf(name),
     question,
     record: store.get().record,
     isOpen: true,
     cancel() {
       mine.isOpen = false;
       aborting.abort();
-      store.change({ busy: [...requests.values()].findLast(({ isOpen }) => isOpen) ?? null });
+      const open = [...requests.values()].filter((one) => one.isOpen && one.place === place);
+      store.change({ [place]: open.at(-1) ?? null });
     },
     showPosition(position) {
-      if (mine.isOpen) store.change({ busy: { ...mine, waiting: waitingText(position) } });
+      if (mine.isOpen) store.change({ [place]: { ...mine, waiting: waitingText(position) } });
     },
   };
   const replaced = requests.get(name);
   if (replaced?.isOpen) replaced.cancel();
   requests.delete(name); // so that the latest request is last
   requests.set(name, mine);
-  store.change({ busy: mine, error: null });
+  store.change({ [place]: mine, error: null });
   return mine;
 }

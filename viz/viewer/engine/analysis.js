@@ -202,13 +202,14 @@ export function cellOf({ model: { network } }, trace, { kind, layer, head, row, 
   const norms = vectorNorms(network, outputOf(network, kind, layer), memory, columns)[head];
   const all = scores.map((_, place) => weights[place] ?? 0);
   return {
-    ...{ query, key: keys[column], products: keys[column].map((value, place) => value * query[place]), scale },
-    ...{
-      score: dot(keys[column]) * scale,
-      scores,
-      weights: all,
-      norms: all.map((weight, place) => weight * norms[place]),
-    },
+    query,
+    key: keys[column],
+    products: keys[column].map((value, place) => value * query[place]),
+    scale,
+    score: dot(keys[column]) * scale,
+    scores,
+    weights: all,
+    norms: all.map((weight, place) => weight * norms[place]),
   };
 }
 

@@ -1,7 +1,6 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
-import { fault } from '../locales/language.js';
-import { SERVER_ONLY, needsServer } from '../core/server_only.js';
+import { needsServer } from '../core/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { lens } from './lens.js';
@@ -33,9 +32,7 @@ const HANDLERS = {
 // `loaded` is a model: { identity, translator, settings, files }. `pause` is awaited between parts of long work; it
 // gets the progress as text, and throws an error when the request is cancelled.
 export function answer(loaded, asked, pause) {
-  if (SERVER_ONLY.includes(asked.do)) throw needsServer();
-  if (!Object.hasOwn(HANDLERS, asked.do))
-    throw fault('“do” must be one of: {names}.', { names: Object.keys(HANDLERS).join(', ') });
+  if (!Object.hasOwn(HANDLERS, asked.do)) throw needsServer();
   return HANDLERS[asked.do](loaded, { ...asked, text: joinCode(asked) }, pause);
 }
 
@@ -54,6 +51,7 @@ function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [] }) 
 
 // The translation with `heads` muted, and what muting them costs each token of `ids`.
 function mute(loaded, asked) {
+  if (asked.baseline || asked.row !== undefined) throw needsServer();
   const { translator } = loaded;
   const gates = gatesOf(translator.model.network, asked.heads);
   const original = targetOf(translator, asked);

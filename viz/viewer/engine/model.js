@@ -25,7 +25,8 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
     const isOutput = tied && !separate && name === 'source_embedding.tokens.weight';
     const bias = tensors.get(isOutput ? 'output.bias' : name.replace(/weight$/, 'bias'));
     matrices[name] = {
-      ...{ outputs, inputs },
+      outputs,
+      inputs,
       values: tensor.type === 'I8' ? new Int8Array(tensor.bytes.slice().buffer) : toFloat32(tensor),
       scales: scales ? toFloat32(scales) : null,
       bias: bias ? toFloat32(bias) : null,

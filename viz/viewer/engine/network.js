@@ -248,7 +248,10 @@ function weightsOf(kind, layer, row) {
 // input, its queries and its keys and values.
 export function createTrace({ encoder, decoder, heads }, sourceLength, targetLength) {
   const array = (layers, rows, columns) => ({
-    ...{ layers, heads, rows, columns },
+    layers,
+    heads,
+    rows,
+    columns,
     weights: new Float32Array(layers * heads * rows * columns),
     queries: [],
     memories: [],

@@ -152,7 +152,13 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
   if (target.includes(UNK_ID))
     notices.push(message('The given translation has characters that the model reads as <unk>.'));
   return {
-    ...{ sourceText: normalise(source.text), text, tokens, trace, logProbabilities, notices, prefixLength },
+    sourceText: normalise(source.text),
+    text,
+    tokens,
+    trace,
+    logProbabilities,
+    notices,
+    prefixLength,
     alternatives: steps.map(alternativesOf),
     hypotheses: [{ ...own, logProbabilities }],
     taught: translator.model.config.model.taught_head,

@@ -17,6 +17,7 @@ export function createLearn(store) {
   learn.tasks = element('ol', { class: 'hl-tasks' });
   store.subscribe((state, before) => {
     if (!state.record) return;
+    if (state.learn > CHAPTERS.length) return store.change({ learn: null }); // a link can name any number
     if (state.learn !== before.learn || !before.record) drawChapter(learn, state);
     if (state.learn === null) return;
     check(learn, state);

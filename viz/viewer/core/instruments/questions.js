@@ -2,31 +2,51 @@
 
 import { targetIds } from '../payload.js';
 import { aboutModel, pinnedCell, sourceView } from '../state/queries.js';
+import { say } from '../../locales/language.js';
 
 // The parts of the state that a question may be about, and which questions are open.
 export const SUBJECTS = ['questions', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other', 'gold'];
 
-// By name, which is that of the request too: the panel that shows the answer (null: every panel), and what is asked about
-// a state; null if the state has nothing that it could be about.
+// By name, which is that of the request too: the panel that shows the answer (null: every panel); what is asked about a
+// state, null if the state has nothing that it could be about; what the status line says meanwhile; and whether only a
+// server answers, not the engine in the page.
 const ASKED = {
-  lens: { panel: 'step', of: ({ record }) => ({ ids: targetIds(record) }) },
-  contributions: { panel: 'step', of: contributionsOf },
-  score_split: { panel: 'cell', of: ofCell },
-  writing: { panel: 'cell', of: ofCell },
-  removal: { panel: 'head', of: removalOf },
-  links: { panel: null, of: linksOf }, // of the strip, which is always in sight
+  lens: {
+    panel: 'step',
+    of: ({ record }) => ({ ids: targetIds(record) }),
+    doing: () => say('Reading the model after each layer'),
+  },
+  contributions: {
+    panel: 'step',
+    of: contributionsOf,
+    doing: () => say('Adding up what wrote this word'),
+    isServerOnly: true,
+  },
+  score_split: { panel: 'cell', of: ofCell, doing: () => say('Splitting the score'), isServerOnly: true },
+  writing: { panel: 'cell', of: ofCell, doing: () => say('Reading what the head writes'), isServerOnly: true },
+  removal: { panel: 'head', of: removalOf, doing: () => say('Removing cells of this row'), isServerOnly: true },
+  // The strip, which is always in sight, shows links too.
+  links: { panel: null, of: linksOf, doing: () => say('Linking the words'), isServerOnly: true },
 };
 export const QUESTIONS = Object.keys(ASKED);
-// Every request of an instrument.
-export const INSTRUMENTS = [...QUESTIONS, 'intervene', 'examples'];
+export const SERVER_ONLY = [...QUESTIONS.filter((name) => ASKED[name].isServerOnly), 'baseline', 'examples'];
 
-// What muting heads asks of the model, and what giving them another output asks; null while that is not chosen yet.
+// What the status line says while an instrument is asked.
+export function doingOf(name) {
+  return ASKED[name].doing();
+}
+
+// What muting heads asks of the model; null while what they give instead is not chosen yet.
 export function muteQuestion(state) {
   const { baseline, sentence, row } = state.instead;
-  if (baseline === 'zero' && row === null) return { do: 'mute' };
   if (baseline === 'sentence' && sentence === '') return null;
   const given = { mean: { sample: aboutModel(state).everyday }, sentence: { other: sentence } }[baseline];
-  return { do: 'intervene', baseline, ...given, ...(row === null ? {} : { row }) };
+  return { do: 'mute', ...(given && { baseline, ...given }), ...(row !== null && { row }) };
+}
+
+// The name under which a page without a server knows what is asked of muted heads: it has no baseline but nothing.
+export function nameOfMute({ instead }) {
+  return instead.baseline === 'zero' && instead.row === null ? 'mute' : 'baseline';
 }
 
 function contributionsOf(state) {

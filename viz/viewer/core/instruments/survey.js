@@ -1,10 +1,9 @@
 // What every head does over many sentences: answers about some sentences each, added up in the browser.
 
+import { LIMITS } from '../limits.js';
 import { sum } from '../math.js';
 
 export const MOST_SENTENCES = 200;
-const PART = 20; // sentences of one request, and their characters, of which the server takes no more
-const PART_CHARACTERS = 8000;
 const LISTED = 10; // hits and pairs of a head
 const ALIKE = 3;
 
@@ -18,8 +17,8 @@ export function sentencesOf(text) {
 // The sentences from `start` on that one request asks about; at least one.
 export function partOf(sentences, start) {
   let characters = 0;
-  const part = sentences.slice(start, start + PART);
-  const tooMany = part.findIndex((one) => (characters += one.length) > PART_CHARACTERS);
+  const part = sentences.slice(start, start + LIMITS.sentences);
+  const tooMany = part.findIndex((one) => (characters += one.length) > LIMITS.listed);
   return tooMany < 0 ? part : part.slice(0, Math.max(1, tooMany));
 }
 

@@ -2,6 +2,7 @@
 // count from 1 there, as on screen: #v=2&model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
+import { LIMITS } from '../limits.js';
 import { KINDS, givenIds, targetIds } from '../payload.js';
 import { sortsOf } from '../measures.js';
 import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
@@ -13,14 +14,9 @@ import { chosenLanguage } from '../../locales/language.js';
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
 const VERSION = 2;
-const LONGEST_ADDRESS = 64_000; // enough for the longest text and every head, percent-encoded
 const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const LONGEST_STEP = 9; // digits
-const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
-const MOST_TOKENS = 1000;
-const MOST_CHAPTERS = 6;
-const RANGES = { beam: [1, 16], alpha: [0, 4] };
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
@@ -173,7 +169,7 @@ export function fromAddress(address, record) {
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',
-    threshold: number(parameters, 'threshold', [0, 1]) ?? CHOICES.threshold,
+    threshold: number(parameters, 'threshold', 0, 1) ?? CHOICES.threshold,
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
@@ -222,13 +218,13 @@ function questionsOf(text) {
 
 function chapterOf(parameters) {
   const place = index(parameters, 'learn');
-  return place !== null && place < MOST_CHAPTERS ? place + 1 : CHOICES.learn;
+  return place === null ? CHOICES.learn : place + 1;
 }
 
 function idsOf(text) {
   if (!/^\d{1,7}(\.\d{1,7})*$/.test(text ?? '')) return null;
   const ids = text.split('.').map(Number);
-  return ids.length <= MOST_TOKENS ? ids : null;
+  return ids.length <= LIMITS.tokens ? ids : null;
 }
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
@@ -246,11 +242,12 @@ export function taskOfAddress(address) {
   const parameters = parse(address);
   const text = parameters.get('text');
   const model = parameters.get('model');
+  const beam = number(parameters, 'beam', 1, LIMITS.beam);
   return {
     model: model !== null && model.length <= LONGEST_NAME ? model : null,
     text: text !== null && text.length <= LONGEST_TEXT ? text : null,
-    beam: Number.isInteger(number(parameters, 'beam', RANGES.beam)) ? number(parameters, 'beam', RANGES.beam) : null,
-    alpha: number(parameters, 'alpha', RANGES.alpha),
+    beam: Number.isInteger(beam) ? beam : null,
+    alpha: number(parameters, 'alpha', 0, LIMITS.penalty),
   };
 }
 
@@ -261,17 +258,17 @@ export function targetOfAddress(address) {
 }
 
 function parse(address) {
-  return new URLSearchParams(address.length <= LONGEST_ADDRESS ? address.replace(/^#/, '') : '');
+  return new URLSearchParams(address.length <= LIMITS.address ? address.replace(/^#/, '') : '');
 }
 
 function index(parameters, name) {
   return /^[1-9]\d{0,3}$/.test(parameters.get(name) ?? '') ? Number(parameters.get(name)) - 1 : null;
 }
 
-function number(parameters, name, [least, most]) {
+// A number, at least and at most these; null if it is missing or invalid.
+function number(parameters, name, least, most) {
   const text = parameters.get(name) ?? '';
-  if (!/^\d{1,4}(\.\d{1,4})?$/.test(text)) return null;
-  return Number(text) >= least && Number(text) <= most ? Number(text) : null;
+  return /^\d{1,4}(\.\d{1,4})?$/.test(text) ? Math.min(most, Math.max(least, Number(text))) : null;
 }
 
 function pinOf(parameters) {
@@ -282,7 +279,7 @@ function pinOf(parameters) {
 
 function headsOf(texts, complete = (text) => text) {
   const pattern = new RegExp(`^(${KINDS.join('|')})\\.([1-9]\\d{0,2})\\.([1-9]\\d{0,2})$`);
-  const found = texts.slice(0, MOST_HEADS).map((text) => pattern.exec(complete(text)));
+  const found = texts.slice(0, LIMITS.heads).map((text) => pattern.exec(complete(text)));
   const heads = found.filter(Boolean).map(([, kind, layer, head]) => [kind, layer - 1, head - 1]);
   return heads.length > 0 ? heads : CHOICES.mutes;
 }

@@ -75,6 +75,17 @@ export const EMPTY = Object.freeze({
   surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
+  translating: null, // the same while the page waits for a translation
+  page: Object.freeze({
+    site: Object.freeze({}), // what the page knows of its models: examples, languages and captions
+    model: null, // in the list
+    target: '', // the code of the target language; empty if the model has only one
+    linked: null, // the address whose sentence is translated next
+    view: null, // the address that the answer of the running translation opens
+    refused: '', // what an address asked for in vain
+    left: new Map(), // the sentence that was left, by the source language
+    downloads: Object.freeze([]), // addresses of the exported files
+  }),
   error: null, // one sentence
   theme: 'light',
   opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer

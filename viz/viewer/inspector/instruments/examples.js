@@ -3,6 +3,7 @@
 import { createButton, element, nameInvisible } from '../../core/dom.js';
 import { askExamples } from '../../core/effects.js';
 import { fixed, headName, titleOf } from '../../core/labels.js';
+import { LIMITS } from '../../core/limits.js';
 import { addressOfCell } from '../../core/state/permalink.js';
 import { whyNot } from '../../core/requests.js';
 import { headOf } from '../../core/state/actions.js';
@@ -14,7 +15,8 @@ import { say, sayCount, tell } from '../../locales/language.js';
 const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about', 'busy'];
 const pairsNote = () =>
   say(
-    'A row’s token and its strongest key. Only the ten most frequent pairs of each part of 20 sentences are counted, so a count can be too low.',
+    'A row’s token and its strongest key. Only the ten most frequent pairs of each part of {count} sentences are counted, so a count can be too low.',
+    { count: LIMITS.sentences },
   );
 
 export function createExamples(server) {

@@ -1,0 +1,22 @@
+"""The limits of requests and links: the server checks them, and each page gets them with its script."""
+
+from __future__ import annotations
+
+from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.inputs import MAX_TARGET_TOKENS
+
+MAX_ADDRESS = 64_000  # characters: enough for the longest text and every head, percent-encoded
+MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
+MAX_SENTENCES = 20  # of one request of the examples; the page asks several times
+MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
+
+# By their names in viz/viewer/core/limits.js.
+LIMITS = {
+    "address": MAX_ADDRESS,
+    "heads": MAX_HEADS,
+    "tokens": MAX_TARGET_TOKENS,
+    "beam": PAGE_MAX_BEAM,
+    "penalty": PAGE_MAX_LENGTH_PENALTY,
+    "sentences": MAX_SENTENCES,
+    "listed": MAX_LISTED,
+}

@@ -142,9 +142,9 @@ def test_texts_in_and_out_are_those_of_the_server(tmp_path, translators, of_each
 def test_the_longest_sentence_is_translated_and_the_next_one_refused(tmp_path, translators):
     length = len(translators["sided"].checkpoint.source_tokenizer.encode("Hund " * 127))
     assert length == 127
+    # Greedy: among the hypotheses of so long a text of one word are equals, whose order rounding decides.
     requests = [
-        {**COMMON, **options, "do": "translate", "prefix": [], "model": "sided", "text": "Hund " * words}
-        for options in OPTIONS
+        {**COMMON, **OPTIONS[0], "do": "translate", "prefix": [], "model": "sided", "text": "Hund " * words}
         for words in (127, 128)
     ]
     check(tmp_path, translators, requests, each=len(requests))

@@ -1,4 +1,4 @@
-"""A lesson: thirty people at one address open the teacher's link within ten seconds, three of them in Chromium."""
+"""A lesson: thirty people at one address open one link within ten seconds, three of them in Chromium."""
 
 from __future__ import annotations
 

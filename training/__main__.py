@@ -21,11 +21,10 @@ from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, CorpusAlignment, align_files
 from training.evaluation.evaluate import evaluate
 from training.evaluation.study import study
-from training.hardware import disk_errors_as_user_errors
 from training.recipes import RECIPES, RENAMED
 from training.run.average import average_runs, publish
 from training.run.card import refresh
-from training.run.directory import locked
+from training.run.directory import disk_errors_as_user_errors, locked
 from training.trainer import Trainer
 
 MODELS = Path("assets/models")

@@ -18,8 +18,6 @@ from typing import Any
 import torch
 from accelerate import Accelerator, PartialState
 from accelerate.utils import broadcast_object_list
-from datasets.exceptions import DatasetGenerationError
-from safetensors import SafetensorError
 from tqdm import tqdm
 
 from model.errors import UserError
@@ -93,19 +91,6 @@ def start_accelerator(precision: str | None) -> Accelerator:
     choice = [precision or ("bf16" if bfloat16_pays() else "no")]
     broadcast_object_list(choice)
     return Accelerator(mixed_precision=choice[0], cpu=cpu)
-
-
-@contextmanager
-def disk_errors_as_user_errors(output: Path) -> Iterator[None]:
-    """Turn errors of the disk, such as a full or read-only one, into a UserError that says what to do."""
-    try:
-        yield
-    except (OSError, SafetensorError, DatasetGenerationError) as error:
-        raise UserError(
-            f"A file could not be read or written ({error.__cause__ or error}); check that the data is "
-            f"readable and that {output} and the cache of data sets are writable and not full. "
-            "What the run saved before is intact; continue it with --resume."
-        ) from error
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from training.corpus.mixing import Mixture
 from training.corpus.splits import Corpus, read_corpus
 from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
-from training.hardware import disk_errors_as_user_errors, keep_freed_memory, start_accelerator, stop_requests
+from training.hardware import keep_freed_memory, start_accelerator, stop_requests
 from training.loss import SequenceLoss
 from training.run.card import run_card
 from training.run.directory import (
@@ -41,6 +41,7 @@ from training.run.directory import (
     check_output,
     check_split,
     copy_curves_and_probes,
+    disk_errors_as_user_errors,
     kept_snapshots,
     read_run,
     remove_snapshots,

@@ -14,8 +14,8 @@ import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, suppress
 from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,7 +26,7 @@ import httpx
 import psutil
 import tyro
 
-from tests.benchmarks.hostile import ON_THEIR_OWN, Figures, foreign_site, missing_fields
+from tests.benchmarks.hostile import ON_THEIR_OWN, Figures, flood, foreign_site, missing_fields
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, Visitor, serving
 
@@ -114,33 +114,6 @@ async def unread_work(server: Server, calls: int = 40) -> Figures:
         "the next quick question, s": wait,
         "computed until then, s": computed(server) - before,
     }
-
-
-@asynccontextmanager
-async def flood(server: Server, path: str, body: str, connections: int) -> AsyncIterator[Counter[bytes]]:
-    """Send this body without pause meanwhile; the statuses of the answers are counted."""
-    statuses: Counter[bytes] = Counter()
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
-
-    async def send() -> None:
-        while True:
-            with suppress(OSError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", server.visitor.port)
-                while not writer.is_closing():
-                    writer.write(request)
-                    answer = await reader.read(1 << 16)
-                    statuses[answer[9:12]] += 1
-                    if not answer or b"close" in answer:
-                        writer.close()
-
-    floods = [asyncio.create_task(send()) for _ in range(connections)]
-    try:
-        yield statuses
-    finally:
-        for task in floods:
-            task.cancel()
-        await asyncio.gather(*floods, return_exceptions=True)
 
 
 async def large_bodies(server: Server, connections: int = 10, persons: int = 20) -> Figures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,33 @@ async def foreign_site(server: Server) -> Figures:
         "responses it may frame, of 4": framed,
         "responses under its own name, of 4": sum(each[STATUS] == "200" for each in named),
     }
+
+
+@asynccontextmanager
+async def flood(server: Server, path: str, body: str, connections: int) -> AsyncIterator[Counter[bytes]]:
+    """Send this body without pause meanwhile; the statuses of the answers are counted."""
+    statuses: Counter[bytes] = Counter()
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    async def send() -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.visitor.port)
+                while not writer.is_closing():
+                    writer.write(request)
+                    answer = await reader.read(1 << 16)
+                    statuses[answer[9:12]] += 1
+                    if not answer or b"close" in answer:
+                        writer.close()
+
+    floods = [asyncio.create_task(send()) for _ in range(connections)]
+    try:
+        yield statuses
+    finally:
+        for task in floods:
+            task.cancel()
+        await asyncio.gather(*floods, return_exceptions=True)
 
 
 # With no server, or one of their own. The previous release is spared: it would read /dev/zero for good.

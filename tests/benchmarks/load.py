@@ -31,6 +31,7 @@ import tyro
 from playwright.async_api import async_playwright
 
 from tests.benchmarks.attack import NEIGHBOUR, start_hostile_neighbour
+from tests.benchmarks.lesson import lesson as open_one_link
 from tests.benchmarks.previous import release
 from tests.visitor import ROOT, Server, serving
 
@@ -341,6 +342,7 @@ def main(
     translations: int = 10_000,
     hostile_minutes: float = 3,
     previous: str = "",
+    lesson: bool = False,
 ) -> None:
     """Print the waits of many people and the growth of memory; exit with 1 when a limit is missed.
 
@@ -350,7 +352,10 @@ def main(
         translations: Number of translations after that, one after another.
         hostile_minutes: Duration of a second visit, beside a client that attacks; 0 leaves it out.
         previous: Commit of the previous release, which is measured first.
+        lesson: Measure only a lesson of thirty, who open one link within ten seconds.
     """
+    if lesson:
+        sys.exit(None if asyncio.run(open_one_link()) else "A limit was missed.")
     before = None
     with ExitStack() as stack:
         if previous and (folder := stack.enter_context(release(previous))) is not None:

@@ -23,6 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from datasets.exceptions import DatasetGenerationError
+from safetensors import SafetensorError
 from torch.utils.tensorboard import SummaryWriter
 
 from model.errors import UserError
@@ -48,6 +50,24 @@ def check_output(output: Path, resume: bool) -> None:
         raise UserError(f"There is no run to resume in {output}; start one without --resume.")
     if exists and not resume:
         raise UserError(f"{output} holds a run; add --resume to continue it or give another --output.")
+
+
+@contextmanager
+def disk_errors_as_user_errors(output: Path) -> Iterator[None]:
+    """Turn errors of the disk, such as a full or read-only one, into a UserError that says what to do."""
+    try:
+        yield
+    except (OSError, SafetensorError, DatasetGenerationError) as error:
+        saved = (output / STATE).is_file()
+        raise UserError(
+            f"A file could not be read or written ({error.__cause__ or error}); check that the data is "
+            f"readable and that {output} and the cache of data sets are writable and not full. "
+            + (
+                "What the run saved before is intact; continue it with --resume."
+                if saved
+                else "The run has saved nothing to resume; start it again."
+            )
+        ) from error
 
 
 @contextmanager

@@ -12,6 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 MAX_PER_MINUTE = 10
+MAX_WORK_PER_MINUTE = 1000  # of equal lines about work: a class of a hundred causes fewer
+# Calls whose work begins when they are read.
+STARTED = ("/gradio_api/call/*", "/gradio_api/call/v2/*", "/gradio_api/queue/join")
 REQUESTS, ASYNCIO = "headlight.requests", "asyncio"
 REFUSED = (404, 429)  # statuses of requests that were not looked at any further
 
@@ -35,9 +38,9 @@ class JsonFormatter(logging.Formatter):
 
 
 class RateLimit(logging.Filter):
-    """Passes ten records of each kind in a minute, so that a flood of connections does not fill the disk.
+    """Passes ten records of each kind in a minute, so that a flood does not fill the disk.
 
-    Requests that cause work are passed: each is one line.
+    Of requests that cause work a thousand of each kind are passed: each is one line.
     """
 
     def __init__(self) -> None:
@@ -47,22 +50,28 @@ class RateLimit(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Count the record by its kind."""
-        kind = _kind(record)
-        if kind is None:
-            return True
+        kind, most = _kind(record)
         if time.monotonic() > self.until:
             self.passed.clear()
             self.until = time.monotonic() + 60
         self.passed[kind] += 1
-        return self.passed[kind] <= MAX_PER_MINUTE
+        return self.passed[kind] <= most
 
 
-def _kind(record: logging.LogRecord) -> str | None:
-    """The logger and the text without arguments, or the status of a refused request; None for work."""
-    if record.name == REQUESTS:
-        status = getattr(record, "fields", {}).get("status")
-        return f"{record.name} {status}" if status in REFUSED else None
-    return record.name if record.name == ASYNCIO else f"{record.name} {record.msg}"
+def _kind(record: logging.LogRecord) -> tuple[str, int]:
+    """The logger with what makes lines equal, and how many of these are written in a minute."""
+    if record.name == ASYNCIO:
+        return record.name, MAX_PER_MINUTE
+    if record.name != REQUESTS:
+        return f"{record.name} {record.msg}", MAX_PER_MINUTE
+    fields = getattr(record, "fields", {})
+    status, path = fields.get("status"), fields.get("path")
+    if status in REFUSED:
+        return f"{record.name} {status}", MAX_PER_MINUTE
+    is_started = fields.get("method") == "POST" and path in STARTED
+    return f"{record.name} {path} {status} {fields.get('kind')}", (
+        MAX_PER_MINUTE if is_started else MAX_WORK_PER_MINUTE
+    )
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -77,4 +86,5 @@ def configure_logging() -> None:
     handler.setFormatter(JsonFormatter())
     handler.addFilter(RateLimit())
     logging.basicConfig(handlers=[handler], force=True)
+    logging.captureWarnings(True)  # of Python and NumPy, such as an overflow
     logger.setLevel(logging.INFO)

@@ -40,6 +40,7 @@ CANCELLED = Sentence("This request was cancelled.")
 MAX_READERS = 32  # clients that get a cached response at once; the others wait as for a new one
 # Fields whose text a person types. The ids of a typed translation are not among them.
 TYPED = frozenset(("target", "other", "sample", "sentences", "gold"))
+NOT_FINITE = Sentence("The model gives numbers that are not finite; its weights are too large.")
 TOO_LARGE = Sentence("The answer is too large to send; shorten the sentence.")
 
 
@@ -237,7 +238,11 @@ class Scheduler:
                     found = self.answer(request)
             except WorkCancelled:
                 return None
-            response = _encoded(found)
+            try:
+                response = _encoded(found)
+            except ValueError:  # JSON has no number for infinity
+                found = {"error": NOT_FINITE, "said": said(NOT_FINITE)}
+                response = _encoded(found)
             if len(response) > MAX_RESPONSE:
                 return Answered(_encoded({"error": TOO_LARGE, "said": said(TOO_LARGE)}), is_answer=False)
             return Answered(response, "answer" in found, time.monotonic() - began)

@@ -69,7 +69,8 @@ const site = JSON.parse(content('site'));
 const fetched = new Map(); // the checksums of the parts that this visit needed, by address
 const part = async (name) => {
   const integrity = site.parts[name];
-  const address = `${name}?${encodeURIComponent(integrity)}`; // each release of a part has its own address
+  const path = name.split('/').map(encodeURIComponent).join('/');
+  const address = `${path}?${encodeURIComponent(integrity)}`; // each release of a part has its own address
   const response = await fetch(address, { integrity });
   fetched.set(address, integrity);
   return response;
@@ -89,7 +90,7 @@ const start = () => Headlight.startSite(site, {
   engine: async () => content('engine') ?? (await part('engine.js')).text(),
   embedded: (name) => JSON.parse(content(`files-${name}`)),
   stored: async (name) => JSON.parse(content(`stored-${name}`)
-    ?? await (await fetch(`models/${encodeURIComponent(name)}/stored.json`)).text()),
+    ?? await (await part(`models/${name}/stored.json`)).text()),
   texts: async (code) => JSON.parse(content(`texts-${code}`) ?? await inflated(`locales/${code}.deflate`)),
 }).finally(keepForLater);
 if (!globalThis.Headlight) await inflated('viewer.deflate').then(showViewer, () => {});

@@ -76,8 +76,8 @@ def write_site(
         _replace(folder, {SINGLE: page.encode()})
         return
     first = _inside([], {name: each for name, each in stored.items() if name == site["first"]})
-    parts = _parts()
-    files = {**parts, **_for_the_host(), **_files_of_models(translators, stored)}
+    parts = _parts() | {f"models/{name}/stored.json": to_json(each).encode() for name, each in stored.items()}
+    files = {**parts, **_for_the_host(), **_files_of_models(translators)}
     site |= {"parts": {name: checksum(content) for name, content in parts.items()}, "files": [INDEX, *files]}
     _replace(folder, {**files, INDEX: document(site, first, single=False).encode()})
 
@@ -209,16 +209,12 @@ def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {**payload, "timings": {}}
 
 
-def _files_of_models(
-    translators: Sequence[Translator], stored: Mapping[str, Mapping[str, Any]]
-) -> dict[str, bytes]:
-    files = {
+def _files_of_models(translators: Sequence[Translator]) -> dict[str, bytes]:
+    return {
         f"models/{each.name}/{path.name}": read_model_file(path)
         for each in translators
         for path in model_files(each)
     }
-    answers = {f"models/{name}/stored.json": to_json(each).encode() for name, each in stored.items()}
-    return files | answers
 
 
 def _replace(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -6,11 +6,14 @@ import asyncio
 import gc
 import json
 import logging
+import subprocess
+import sys
 
 import pytest
 
+from tests.visitor import ROOT
 from tests.viz.loop import run
-from viz.server.logs import MAX_PER_MINUTE, JsonFormatter, RateLimit
+from viz.server.logs import MAX_PER_MINUTE, MAX_WORK_PER_MINUTE, JsonFormatter, RateLimit
 
 SECRET = "Mein Passwort ist Erdbeere"
 
@@ -38,13 +41,39 @@ def test_a_failed_task_is_one_kind_of_line_without_its_words(caplog: pytest.LogC
     assert SECRET not in "".join(written)
 
 
-@pytest.mark.parametrize(("status", "passed"), [(404, MAX_PER_MINUTE), (429, MAX_PER_MINUTE), (200, 100)])
-def test_requests_that_are_refused_are_ten_lines_a_minute(status: int, passed: int):
-    """Each request that causes work is one line."""
+START, READ = ("POST", "/gradio_api/call/*"), ("GET", "/gradio_api/call/*/*")
+ASK = ("POST", "/gradio_api/component_server")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "passed"),
+    [
+        (ASK, 404, MAX_PER_MINUTE),
+        (ASK, 429, MAX_PER_MINUTE),
+        (START, 200, MAX_PER_MINUTE),
+        (READ, 200, MAX_WORK_PER_MINUTE),
+        (ASK, 200, MAX_WORK_PER_MINUTE),
+    ],
+)
+def test_equal_lines_are_limited(request_: tuple[str, str], status: int, passed: int):
+    """A call that is started causes no work before it is read."""
     limit = RateLimit()
-    fields = {"path": "other", "status": status}
+    method, path = request_
+    fields = {"method": method, "path": path, "status": status}
     record = logging.makeLogRecord({"name": "headlight.requests", "msg": "request", "fields": fields})
-    assert sum(bool(limit.filter(record)) for _ in range(100)) == passed
+    assert sum(bool(limit.filter(record)) for _ in range(2 * MAX_WORK_PER_MINUTE)) == passed
+    other = logging.makeLogRecord(
+        {"name": "headlight.requests", "msg": "request", "fields": {"kind": "mute"}}
+    )
+    assert limit.filter(other)
+
+
+def test_a_warning_of_python_is_one_line_of_json():
+    code = "import warnings; from viz.server.logs import configure_logging; configure_logging(); "
+    code += "warnings.warn('overflow', RuntimeWarning)"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    (line,) = ended.stderr.splitlines()
+    assert (json.loads(line)["logger"], json.loads(line)["level"]) == ("py.warnings", "WARNING")
 
 
 def test_a_flood_of_closed_connections_is_ten_lines_a_minute():

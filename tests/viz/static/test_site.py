@@ -17,7 +17,7 @@ from model.errors import UserError
 from model.storage.checkpoint import save
 from tests.model.helpers import tiny_checkpoint
 from viz import __main__ as command
-from viz.export import element_hash
+from viz.export import checksum, element_hash
 from viz.payload import encode
 from viz.static.document import viewer
 from viz.static.site import portable, write_site
@@ -128,6 +128,16 @@ def test_a_site_has_a_file_for_each_language_and_one_file_has_them_all(translato
     assert re.findall(r'id="texts-(..)"', served) == []
     single = (tmp_path / "single" / "headlight.html").read_text("utf-8")
     assert re.findall(r'id="texts-(..)"', single) == list(catalogues())
+
+
+def test_the_stored_answers_have_checksums(translator, assets, tmp_path):
+    write_site([translator], tmp_path / "dist", assets)
+    page = (tmp_path / "dist" / "index.html").read_text("utf-8")
+    (site,) = re.findall(r'id="site">(.*?)</script>', page)
+    answer = f"models/{translator.name}/stored.json"
+    assert json.loads(html.unescape(site))["parts"][answer] == checksum(
+        (tmp_path / "dist" / answer).read_bytes()
+    )
 
 
 def test_a_former_page_is_replaced_and_other_files_are_kept(translator, assets, tmp_path):

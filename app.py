@@ -113,7 +113,7 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
         "theme": theme(),
-        "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
+        "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'playground.css', 'page.css')}</style>",
     }
     return Service(page, scheduler, calls, list(translators), look, origins)
 

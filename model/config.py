@@ -115,7 +115,8 @@ class ModelConfig:
             raise UserError(f"Unknown model settings: {', '.join(map(quote_untrusted, unknown[:3]))}.")
         for name, value in values.items():
             wanted = types[name]
-            if type(value) is not wanted:  # isinstance would take true for the number 1
+            # isinstance would take true for the number 1. JavaScript writes 0.0 as 0.
+            if type(value) is not wanted and not (wanted is float and type(value) is int):
                 raise UserError(
                     f"The model's setting {name} is {quote_untrusted(value)}; it must be {wanted.__name__}."
                 )

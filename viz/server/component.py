@@ -10,14 +10,19 @@ import gradio as gr
 from viz.about import Choices
 from viz.server.api import viewer_functions
 from viz.server.scheduler import Scheduler
+from viz.static.settings import settings
 from viz.viewer import head
 
 MOUNT = """
-const ask = Headlight.asker(server);
+const engine = async () => document.getElementById('engine').textContent;
+const ask = Headlight.withOwnModels(Headlight.asker(server), engine, props.settings);
 const page = {
   translateAddress: () => trigger('submit'),
   openExport: Headlight.openExport,
   otherModels: Headlight.otherModels,
+  openModel: Headlight.openModel,
+  playground: async () => Headlight.createPlayground,
+  engine,
 };
 const options = { address: true, ask, about: props.about, page };
 Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });
@@ -101,5 +106,6 @@ def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> 
         apply_default_css=False,
         server_functions=viewer_functions(scheduler),
         about=about,
+        settings=settings(),
         **arguments,
     )

@@ -8,6 +8,7 @@ import { keep } from './core/modes.js';
 import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
 import { CHOICES, differs, goHome, sameSpot } from './core/store.js';
+import { isPlayground } from './playground/entry.js';
 import { otherLanguageOf } from './locales/language.js';
 
 // Whether there is another record or another choice.
@@ -39,6 +40,7 @@ export function createAddress(server, translateAddress) {
   window.addEventListener('hashchange', () => {
     if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
+    if (isPlayground(location.hash)) return undefined;
     if (!home.record || location.hash === toAddress(store.get())) return undefined;
     if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
     return open(location.hash);
@@ -58,7 +60,7 @@ function isOtherBeside(state, before) {
 }
 
 function write(state, isNew = false) {
-  if (!state.record || location.hash === toAddress(state)) return;
+  if (!state.record || isPlayground(location.hash) || location.hash === toAddress(state)) return;
   history[isNew ? 'pushState' : 'replaceState'](history.state, '', toAddress(state));
 }
 

@@ -190,6 +190,20 @@ export function chooseModel(sentence, model) {
   return [sentences.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
 }
 
+// Puts a model that was trained in this page into the list of models, and its first example on screen.
+export async function openModel(identity, files) {
+  const { ask } = await viewer;
+  await ask.add(identity, files);
+  const { name, title, language, examples } = identity;
+  site.examples[name] = examples;
+  site.languages[name] = language;
+  const list = document.querySelector('#hl-model select');
+  [...list.options].find(({ value }) => value === name)?.remove();
+  list.append(new Option(title, name));
+  list.value = name;
+  list.dispatchEvent(new Event('change'));
+}
+
 // The person has chosen a target language.
 export function takeTarget(code) {
   destination = code;

@@ -40,7 +40,7 @@ export function createPlayground(page, report, leave) {
       await restart(play);
     },
     close() {
-      pause(play);
+      setPace(play, 0);
       play.node.close();
     },
   };
@@ -89,10 +89,6 @@ function setPace(play, pace) {
   play.worker?.postMessage({ pace });
 }
 
-function pause(play) {
-  if (play.pace) setPace(play, 0);
-}
-
 function keep(play, { identity, files }, opens) {
   if (opens) {
     play.leave();
@@ -104,7 +100,6 @@ function keep(play, { identity, files }, opens) {
 
 function build(play) {
   const { node, settings } = play;
-  const { examples } = TASKS[settings[0].task];
   play.problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   play.status = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   play.charts = element('div', { class: 'hl-play-charts' });
@@ -117,35 +112,33 @@ function build(play) {
       createButton('hl-tab', play.leave, {}, say('Close')),
     ),
     note(say('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.')),
-    createControls(play),
+    element('div', { class: 'hl-play-controls' }, createControls(play), createHistory(play)),
     play.problem,
     play.status,
     element('div', { class: 'hl-play-sides' }, ...play.sides.map((side) => side.node)),
-    createHistory(play),
-    play.charts,
-    createExamples(play, examples),
+    element('div', { class: 'hl-panel hl-play-below' }, createWords(play, TASKS[settings[0].task]), play.charts),
+    element('div', { class: 'hl-play-sides' }, ...settings.map((_, side) => createSwitches(play, side))),
   );
 }
 
 function createControls(play) {
-  const speeds = PACES.map(
-    (pace) =>
-      new Option(pace === Infinity ? say('as fast as it can') : say('{count} steps a second', { count: pace }), pace),
-  );
+  const paceText = (pace) =>
+    pace === Infinity ? say('as fast as it can') : say('{count} steps a second', { count: pace });
+  const speeds = PACES.map((pace) => new Option(paceText(pace), pace));
   const speed = element('select', { class: 'hl-box', 'aria-label': say('Speed') }, ...speeds);
   const paceOf = () => Number(speed.value);
   speed.addEventListener('change', () => play.pace && setPace(play, paceOf()));
   play.start = actionButton(say('Start'), () => begin(play, paceOf()), { class: 'hl-button' });
   const single = () => {
-    pause(play);
+    setPace(play, 0);
     showLast(play);
     play.worker?.postMessage({ steps: 1 });
   };
-  const again = () => restart(play);
   return actions(
+    createSwitch(play, 0, 'task'),
     play.start,
     actionButton(say('One step'), single),
-    actionButton(say('Start again'), again),
+    actionButton(say('Start again'), () => restart(play)),
     speed,
     besideButton(play),
   );
@@ -173,27 +166,36 @@ function change(play, settings) {
 
 function createSide(play, side) {
   const { settings } = play;
-  const own = settings[side];
-  const { examples, write } = TASKS[own.task];
-  const title = element('h3', {}, settings.length > 1 ? 'AB'[side] : say('This training'));
+  const { examples, write } = TASKS[settings[side].task];
+  const title = nameOf(settings, side);
   const progress = element('p', { class: 'hl-role' });
   const source = examples[play.example];
-  const matrices = createMatrices(own, source, write(source));
-  const switches = Object.keys(SWITCHES).filter((name) => side === 0 || name !== 'task');
+  const matrices = createMatrices(settings[side], source, write(source));
   const send = (opens) => play.worker?.postMessage({ save: side, opens });
+  const buttons = actions(
+    actionButton(say('Open in the viewer'), () => send(true)),
+    actionButton(say('Save the model'), () => send(false)),
+  );
+  const bar = element('div', { class: 'hl-play-bar' }, title && element('h3', {}, title), progress, buttons);
   const node = element(
     'section',
-    { class: 'hl-panel', 'aria-label': title.textContent },
-    title,
-    element('div', { class: 'hl-play-switches' }, ...switches.map((name) => createSwitch(play, side, name))),
-    progress,
+    { class: 'hl-panel', 'aria-label': title || say('This training') },
+    bar,
     matrices.node,
-    actions(
-      actionButton(say('Open in the viewer'), () => send(true)),
-      actionButton(say('Save the model'), () => send(false)),
-    ),
   );
   return { node, progress, matrices };
+}
+
+// A and B, where there are two.
+function nameOf(settings, side) {
+  return settings.length > 1 ? 'AB'[side] : '';
+}
+
+function createSwitches(play, side) {
+  const names = Object.keys(SWITCHES).filter((name) => name !== 'task');
+  const title = element('h3', {}, `${say('Switches')} ${nameOf(play.settings, side)}`.trim());
+  const list = element('div', { class: 'hl-play-switches' }, ...names.map((name) => createSwitch(play, side, name)));
+  return element('section', { class: 'hl-panel', 'aria-label': title.textContent }, title, list);
 }
 
 function createSwitch(play, side, name) {
@@ -212,48 +214,36 @@ function createSwitch(play, side, name) {
   return element('label', {}, label(), list, element('span', { class: 'hl-soft', id }, hint()));
 }
 
-function createExamples(play, examples) {
-  play.written = element('tbody');
-  const own = element('input', {
-    class: 'hl-box',
-    maxlength: TASKS[play.settings[0].task].longest[0],
-    'aria-label': say('Your own word'),
-  });
-  own.placeholder = say('Type a word of your own');
-  own.addEventListener('input', () => play.worker?.postMessage({ word: own.value.trim().toLowerCase() }));
-  const heads = [
-    say('unseen'),
-    say('right'),
-    ...play.settings.map((_, side) => (play.settings.length > 1 ? 'AB'[side] : say('written'))),
-  ];
-  const table = element(
-    'table',
-    { class: 'hl-play-words' },
-    element('thead', {}, element('tr', {}, ...heads.map((head) => element('th', { scope: 'col' }, head)))),
-    play.written,
-  );
-  const choose = element(
-    'select',
-    { class: 'hl-box', 'aria-label': say('Matrices of') },
-    ...examples.map((each, place) => new Option(each, place, false, place === play.example)),
-  );
-  choose.addEventListener('change', () => {
-    play.example = Number(choose.value);
+// The examples, whose matrices a click shows, and a word of the person: what is right, and what is written.
+function createWords(play, { examples, longest }) {
+  const attributes = { class: 'hl-box', maxlength: longest[0], placeholder: say('Your own word') };
+  play.own = element('input', { ...attributes, 'aria-label': say('Your own word'), autocomplete: 'off' });
+  play.own.addEventListener('input', () => play.worker?.postMessage({ word: wordOf(play) }));
+  const chosen = (place) => ({ 'aria-pressed': place === play.example });
+  const buttons = examples.map((text, place) => createButton('hl-choice', () => choose(place), chosen(place), text));
+  const choose = (place) => {
+    play.example = place;
+    buttons.forEach((button, each) => button.setAttribute('aria-pressed', each === place));
     play.sides.forEach(({ node }, side) => {
       play.sides[side] = createSide(play, side);
       node.replaceWith(play.sides[side].node);
     });
     draw(play);
+  };
+  play.rows = [...buttons, play.own].map((head) => {
+    const cells = [null, ...play.settings].map(() => element('td'));
+    return { cells, node: element('tr', {}, element('th', { scope: 'row' }, head), ...cells) };
   });
-  play.own = own;
-  return element(
-    'section',
-    { class: 'hl-panel' },
-    element('h3', {}, say('Words as the model writes them now')),
-    table,
-    own,
-    element('label', {}, say('Matrices of'), choose),
-  );
+  const written = play.settings.map((_, side) => nameOf(play.settings, side) || say('written now'));
+  const names = [say('unseen'), say('right'), ...written].map((name) => element('th', { scope: 'col' }, name));
+  const rows = play.rows.map(({ node }) => node);
+  const table = element('table', {}, element('thead', {}, element('tr', {}, ...names)), element('tbody', {}, ...rows));
+  const title = say('Words as the model writes them now');
+  return element('section', { class: 'hl-play-words' }, element('h3', {}, title), table);
+}
+
+function wordOf({ own }) {
+  return own.value.trim().toLowerCase();
 }
 
 function createHistory(play) {
@@ -266,7 +256,7 @@ function createHistory(play) {
   });
   play.slider.addEventListener('input', () => {
     const place = Number(play.slider.value);
-    pause(play);
+    setPace(play, 0);
     play.shown = place === play.frames.length - 1 ? null : place;
     draw(play);
   });
@@ -296,19 +286,19 @@ function draw(play) {
   if (!play.pace) play.status.textContent = shown.map(progressOf).join('. ');
   drawCharts(play, shown[0].steps);
   const task = TASKS[settings[0].task];
-  const texts = [
-    ...task.examples,
-    ...(shown[0].written.length > task.examples.length ? [play.own.value.trim().toLowerCase()] : []),
-  ];
-  play.written.replaceChildren(
-    ...texts.map((text, place) =>
-      wordRow(
-        task,
-        text,
-        shown.map(({ written }) => written[place]),
-      ),
-    ),
-  );
+  [...task.examples, wordOf(play)].forEach((text, place) => {
+    const { cells } = play.rows[place];
+    const right = task.write(text);
+    const written = shown.map((frame) => frame.written[place]);
+    cells.forEach((cell, at) => (cell.textContent = at === 0 ? right : writtenText(written[at - 1], right)));
+  });
+}
+
+// Nothing for a word that was typed after this frame.
+function writtenText(written, right) {
+  if (!written) return '';
+  if (!written.isReadable) return say('This task does not know all of these letters.');
+  return written.text === right ? `${written.text} ✓` : written.text;
 }
 
 function progressOf({ steps, loss, share }) {
@@ -316,25 +306,11 @@ function progressOf({ steps, loss, share }) {
   return say('Step {step} · loss {loss} · {share} % of unseen words', values);
 }
 
-function wordRow(task, text, written) {
-  const right = task.write(text);
-  const cells = written.map((one) => {
-    if (!one.isReadable) return element('td', {}, say('This task does not know all of these letters.'));
-    return element(
-      'td',
-      { class: one.text === right ? 'hl-play-right' : null },
-      one.text,
-      one.text === right ? ' ✓' : '',
-    );
-  });
-  return element('tr', {}, element('th', { scope: 'row' }, text), element('td', {}, right), ...cells);
-}
-
 function drawCharts({ charts, frames, settings }, marked) {
   const last = frames.at(-1)[0].steps;
   const lines = (valueOf) =>
     settings.map((_, side) => ({
-      name: settings.length > 1 ? 'AB'[side] : '',
+      name: nameOf(settings, side),
       points: frames
         .filter((each) => valueOf(each[side]) !== null)
         .map((each) => [each[side].steps, valueOf(each[side])]),

@@ -14,15 +14,14 @@ from viz.static.settings import settings
 from viz.viewer import head
 
 MOUNT = """
-const engine = async () => document.getElementById('engine').textContent;
-const ask = Headlight.withOwnModels(Headlight.asker(server), engine, props.settings);
+const ask = Headlight.withOwnModels(Headlight.asker(server), Headlight.engine, props.settings);
 const page = {
   translateAddress: () => trigger('submit'),
   openExport: Headlight.openExport,
   otherModels: Headlight.otherModels,
   openModel: Headlight.openModel,
   playground: async () => Headlight.createPlayground,
-  engine,
+  engine: Headlight.engine,
 };
 const options = { address: true, ask, about: props.about, page };
 Headlight.provide({ ...Headlight.mount(element.querySelector('.headlight'), options), ask });

@@ -95,5 +95,5 @@ def head(*styles: str) -> str:
     """Return the named style sheets, the scripts and all languages as elements for the head of a page."""
     sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
     languages = f"Headlight.useLanguages({to_json(catalogues())});\n"
-    engine = f'<script type="text/plain" id="engine">{script(ENGINE)}</script>\n'
-    return f"{sheet}<script>\n{script()}{playground()}{languages}</script>\n{engine}"
+    engine = f"Headlight.engine = async () => {to_json(script(ENGINE))};\n"  # for Workers
+    return f"{sheet}<script>\n{script()}{playground()}{engine}{languages}</script>\n"

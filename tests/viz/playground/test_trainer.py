@@ -23,7 +23,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.network.attention import explicit_attention
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
 from tests.viz.test_viewer import node

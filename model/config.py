@@ -100,7 +100,7 @@ class ModelConfig:
         return encoder + decoder + final + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON values, without `positions` and `taught_head` where earlier versions knew none."""
+        """The settings as JSON values; `positions` and `taught_head` only where earlier versions differ."""
         values = asdict(self)
         if self.positions:
             del values["positions"]

@@ -1,4 +1,4 @@
-"""The playground in a real Chromium: training, its address, the slider, two trainings, and what becomes of the model."""
+"""The playground in a real Chromium: training, its address, the slider, two trainings, and the saved model."""
 
 from __future__ import annotations
 
@@ -57,10 +57,8 @@ def expect_step(page: Page, number: int) -> None:
 def train(page: Page, steps: int) -> None:
     """Train for at least this many steps."""
     press(page, "Start")
-    page.wait_for_function(
-        "(steps) => Number(document.querySelector('.hl-play-bar .hl-role').textContent.match(/\\d+/)[0]) >= steps",
-        arg=steps,
-    )
+    shown = "Number(document.querySelector('.hl-play-bar .hl-role').textContent.match(/\\d+/)[0])"
+    page.wait_for_function(f"(steps) => {shown} >= steps", arg=steps)
     press(page, "Pause")
 
 

@@ -2,7 +2,7 @@
 
 import { createButton, element } from './core/dom.js';
 import { fixed } from './core/labels.js';
-import { SERVER_ONLY } from './engine/server_only.js';
+import { SERVER_ONLY } from './core/server_only.js';
 import { startWorker, workerAsker } from './core/requests.js';
 import {
   cancel,
@@ -19,17 +19,18 @@ import {
   toggleDisclosure,
   toggleExport,
   toggleTheme,
+  wantedLanguage,
 } from './page.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
-import { chooseLanguage, say, speak } from './locales/language.js';
+import { say, speak } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
-// stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground` the function that makes the playground, `embedded`
-// the files of a model that are in the page, or null, `stored` the stored answer of a model, and `texts` the catalogue of
-// a language.
+// stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground`
+// the function that makes the playground, `embedded` the files of a model that are in the page, or null, `stored` the
+// stored answer of a model, and `texts` the catalogue of a language.
 export async function startSite(site, sources) {
   if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
   await speakAsWanted(site, sources);
@@ -50,7 +51,7 @@ export async function startSite(site, sources) {
 
 // A page whose catalogue does not arrive speaks English.
 async function speakAsWanted({ locales, locale }, { texts }) {
-  const code = chooseLanguage(locales, locale);
+  const code = wantedLanguage(locales, locale);
   const found = locales.includes(code) ? await texts(code).catch(() => null) : null;
   if (found) speak(code, found);
 }

@@ -1,4 +1,4 @@
-"""Assembles the WebAssembly of the viewer, each NAME.wat into NAME_wasm.js: `make kernels`."""
+"""Assembles the WebAssembly of the viewer, each NAME.wat into NAME_wasm.js: `make wasm`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import wasmtime
 
 from viz.viewer import HERE
 
-TEXTS = (HERE / "engine" / "tensors" / "products.wat", HERE / "playground" / "kernel.wat")
+TEXTS = (HERE / "engine" / "tensors" / "products.wat", HERE / "playground" / "product.wat")
 PREAMBLE = 8  # bytes: a magic number and the version
 
 
@@ -22,7 +22,7 @@ def path_of_module(text: Path) -> Path:
 def module(text: Path) -> str:
     """The JavaScript module with the assembled bytes of a text."""
     code = base64.b64encode(assemble(text.read_text("utf-8"))).decode()
-    head = f"// The bytes of {text.name} in base64, written by `make kernels`."
+    head = f"// The bytes of {text.name} in base64, written by `make wasm`."
     return f"{head}\n\nexport const WASM =\n  '{code}';\n"
 
 

@@ -1,4 +1,4 @@
-"""The kernels: the bytes are those of the text."""
+"""The WebAssembly of the products: the bytes are those of the text."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ from tests.viz.engine.assemble import TEXTS, module, path_of_module
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.stem)
 def test_the_bytes_are_those_of_the_text(text: Path):
-    assert path_of_module(text).read_text("utf-8") == module(text), "run `make kernels`"
+    assert path_of_module(text).read_text("utf-8") == module(text), "run `make wasm`"

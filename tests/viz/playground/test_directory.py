@@ -43,7 +43,7 @@ def run_node(folder: Path, script: str) -> None:
 
 
 def trained(folder: Path, texts: list[str], steps: int, **changes: Any) -> dict[str, Any]:
-    """Train in node and unpack the saved directory; returns its name, its weights and what the page writes."""
+    """Train in node and unpack the saved directory; returns its name, its weights and what is written."""
     request = {"settings": SETTINGS | changes, "steps": steps, "texts": texts}
     (folder / "settings.json").write_text(json.dumps(request), "utf-8")
     run_node(folder, "directory.mjs")

@@ -1,4 +1,4 @@
-"""The trainer of the playground computes what PyTorch computes: losses, attention, gradients and Adam's steps.
+"""The trainer of the playground computes what PyTorch does: losses, attention, gradients and Adam's steps.
 
 The reference is float64, so that only the trainer's rounding counts. The bounds are those that the playground
 promises: 1e-5 for a gradient and 1e-4 for a loss. They leave room for float32, in which a number near 1 is

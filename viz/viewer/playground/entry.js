@@ -1,7 +1,7 @@
 // The way into the playground: its button, its address, and its code, which the page fetches when it is first needed.
 
 import { createButton } from '../core/dom.js';
-import { toAddress } from '../core/permalink.js';
+import { toAddress } from '../core/state/permalink.js';
 import { startWorker, workerAsker } from '../core/requests.js';
 import { say } from '../locales/language.js';
 

@@ -1,19 +1,19 @@
 // The memory of a training: one block of numbers, taken from its beginning to its end, and the product of matrices in
-// it, in WebAssembly (kernel.wat) or in plain JavaScript where that is missing.
+// it, in WebAssembly (product.wat) or in plain JavaScript where that is missing.
 
-import { startKernels } from '../engine/tensors/products.js';
+import { startWasm } from '../engine/tensors/products.js';
 import { fault } from '../locales/language.js';
-import { WASM } from './kernel_wasm.js';
+import { WASM } from './product_wasm.js';
 
-const ALIGNED = 4; // numbers: the 16 bytes that the kernel reads at once
+const ALIGNED = 4; // numbers: the 16 bytes that WebAssembly reads at once
 
 // Room for `size` numbers, all 0. `multiply(a, row, column, b, c, m, n, k)` adds the product of a [m, k] and b [k, n] to
 // c [m, n]; `row` and `column` are the distances of the rows and columns of a, and n is a multiple of 8.
 export async function createMemory(size, { wasm = true } = {}) {
-  const { buffer, kernels } = (wasm && (await startKernels(WASM, 4 * size))) || { buffer: new ArrayBuffer(4 * size) };
+  const { buffer, compiled } = (wasm && (await startWasm(WASM, 4 * size))) || { buffer: new ArrayBuffer(4 * size) };
   let used = 0;
   return {
-    multiply: kernels ? multiplyBy(kernels.multiply) : multiplyPlainly,
+    multiply: compiled ? multiplyBy(compiled.multiply) : multiplyPlainly,
     take(length) {
       if (used + length > size) throw fault('The training ran out of its memory; choose a smaller model.');
       const taken = new Float32Array(buffer, 4 * used, length);
@@ -29,9 +29,9 @@ export async function createMemory(size, { wasm = true } = {}) {
   };
 }
 
-function multiplyBy(kernel) {
+function multiplyBy(compiled) {
   return (a, row, column, b, c, m, n, k) =>
-    kernel(a.byteOffset, 4 * row, 4 * column, b.byteOffset, c.byteOffset, m, n, k);
+    compiled(a.byteOffset, 4 * row, 4 * column, b.byteOffset, c.byteOffset, m, n, k);
 }
 
 // Two rows by four columns at a time. An odd last row is computed twice: all of c is read before it is written.

@@ -5,7 +5,7 @@
 ;; All numbers are float32. `a` has m rows and k columns at any distance: `row` bytes from one row to the next, `column`
 ;; bytes from one column to the next, so that it can be read transposed. `b` [k, n] and `c` [m, n] have no gaps, and n is
 ;; a multiple of 8. Four rows by eight columns are computed at a time. Where fewer than four rows are left, the last one
-;; is computed several times: every number of c is read before one is written. `make kernels` assembles this text.
+;; is computed several times: every number of c is read before one is written. `make wasm` assembles this text.
 (module
   (memory (import "engine" "memory") 1)
 

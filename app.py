@@ -38,6 +38,7 @@ from viz.viewer import style
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
+STYLES = ("viewer.css", "panels.css", "playground.css", "page.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
 CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
@@ -114,7 +115,7 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
         "theme": theme(),
-        "head": f"{GENERATOR}{ICON}<style>\n{style('viewer.css', 'panels.css', 'playground.css', 'page.css')}</style>",
+        "head": f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style>",
     }
     return Service(page, scheduler, calls, list(translators), look, origins)
 

@@ -1,4 +1,4 @@
-"""The playground in a real Chromium: training, its address, the slider, two trainings, and the saved model."""
+"""The playground in a real Chromium: training, its address, the slider, two trainings, the saved model."""
 
 from __future__ import annotations
 

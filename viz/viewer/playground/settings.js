@@ -15,13 +15,13 @@ export const SWITCHES = {
     usual: 'reverse',
     label: () => say('Task'),
     text: (value) => TASKS[value].title(),
-    hint: () => say('Copying is learned in fewer steps than spelling backwards, and sorting takes the most.'),
+    hint: () => say('Copying takes fewer steps than spelling backwards, and sorting takes more.'),
   },
   layers: {
     values: [1, 2],
     usual: 1,
     label: () => say('Layers'),
-    hint: () => say('One layer on each side is enough to spell backwards; with two, each step takes longer.'),
+    hint: () => say('One layer on each side is enough to spell backwards. With two, each step takes longer.'),
   },
   heads: {
     values: [1, 2, 4],
@@ -40,7 +40,7 @@ export const SWITCHES = {
     usual: true,
     label: () => say('Positions'),
     text: (value) => (value ? yes() : no()),
-    hint: () => say('Without them, copying and spelling backwards fail, but sorting does not care. Why?'),
+    hint: () => say('Without them, copying and spelling backwards stay below 10 %. Sorting does not need them. Why?'),
   },
   mask: {
     values: [true, false],
@@ -55,7 +55,7 @@ export const SWITCHES = {
     usual: 0.01,
     label: () => say('Learning rate'),
     text: (value) => fixed(value, 3),
-    hint: () => say('At 0.001 the model learns slowly; at 0.1 it does not learn to spell backwards.'),
+    hint: () => say('At 0.001 it needs more steps. At 0.1 it does not learn to spell backwards.'),
   },
   seed: {
     values: [1, 2, 3, 4, 5],

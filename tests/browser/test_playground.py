@@ -208,3 +208,22 @@ def test_one_file_has_the_playground_inside(visitor, tmp_path):
     page = visitor.visit(f"{(folder / 'headlight.html').as_uri()}{SMALL}")
     expect_step(page, 0)
     train(page, 3)
+
+
+def test_the_last_chapter_of_learn_trains(visitor, static):
+    page = visitor.visit(static)
+    expect(page.locator(".hl-translation")).not_to_be_empty()
+    page.get_by_role("button", name="Learn", exact=True).click()
+    learn = page.get_by_role("complementary", name="Learn")
+    learn.get_by_role("button", name="How heads form").click()
+    expect_step(page, 0)
+    expect(learn).to_contain_text("6 of 6")
+    playground(page).get_by_label("Width").select_option("16")
+    playground(page).get_by_label("Positions").select_option("off")
+    expect(page).to_have_url(re.compile("positions=0.*learn=6"))
+    expect(learn).not_to_contain_text("Done")
+    train(page, 300)
+    expect(learn.get_by_role("listitem").filter(has_text="Switch positions off")).to_contain_text("Done")
+    learn.get_by_role("button", name="Back").click()
+    expect(playground(page)).to_be_hidden()
+    expect(learn).to_contain_text("5 of 6")

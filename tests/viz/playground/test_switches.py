@@ -1,5 +1,7 @@
-"""What the playground says next to its switches is what trainings do. Each seed trains the same everywhere but for
-rounding, so the claims are of the kind that rounding does not turn: much or little, first or later.
+"""What the playground says next to its switches is what trainings do.
+
+Each seed trains the same everywhere but for rounding, so the claims are of the kind that rounding does not
+turn: much or little, first or later.
 """
 
 from __future__ import annotations

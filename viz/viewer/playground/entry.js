@@ -1,7 +1,7 @@
 // The way into the playground: its button, its address, and its code, which the page fetches when it is first needed.
 
 import { createButton } from '../core/dom.js';
-import { toAddress } from '../core/state/permalink.js';
+import { chapterOfAddress, toAddress } from '../core/state/permalink.js';
 import { startWorker, workerAsker } from '../core/requests.js';
 import { say } from '../locales/language.js';
 
@@ -25,6 +25,7 @@ export function createEntry(store, root, page) {
     const isOpen = isPlayground(location.hash);
     document.body.classList.toggle('hl-playing', isOpen);
     if (!isOpen) return (await opening)?.close();
+    store.change({ learn: chapterOfAddress(location.hash) });
     opening ??= create();
     const playground = await opening.catch(() => null);
     if (playground) return playground.open(location.hash);

@@ -92,6 +92,8 @@ export function addressOf([first, second = null]) {
   const written = (value) => (typeof value === 'boolean' ? Number(value) : value);
   const parameters = new URLSearchParams(NAMES.map((name) => [name === 'task' ? NAME : name, written(first[name])]));
   if (second) for (const name of NAMES) if (name !== 'task') parameters.set(`${name}2`, written(second[name]));
+  const learn = new URLSearchParams(location.hash.slice(1)).get('learn');
+  if (learn !== null) parameters.set('learn', learn);
   if (chosenLanguage()) parameters.set('lang', chosenLanguage());
   return `#${parameters}`;
 }

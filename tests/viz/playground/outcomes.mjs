@@ -1,5 +1,5 @@
 // Trains as settings.json says, one training after the other, and writes outcomes.json: the loss, the share of unseen
-// words right, and the first step of 25 at which 95 % of them were.
+// words right, and the first step of 25 at which 95 % of them were; there the training ends.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -10,9 +10,8 @@ const GOOD = 95; // per cent
 const outcomes = [];
 for (const { settings, steps } of JSON.parse(readFileSync('settings.json', 'utf8'))) {
   const training = await createTraining(settings);
-  const isGood = (row) => row['validation/exact_match'] >= GOOD;
-  while (training.steps < steps) trainOnce(training);
-  const good = training.log.find(isGood)?.step ?? null;
-  outcomes.push({ loss: training.loss, share: shareRight(training), good });
+  const isGood = () => (training.log.at(-1)?.['validation/exact_match'] ?? 0) >= GOOD;
+  while (training.steps < steps && !isGood()) trainOnce(training);
+  outcomes.push({ loss: training.loss, share: shareRight(training), good: isGood() ? training.steps : null });
 }
 writeFileSync('outcomes.json', JSON.stringify(outcomes));

@@ -37,19 +37,18 @@ def test_copying_takes_fewer_steps_and_sorting_more(tmp_path):
 
 @pytest.mark.parametrize("task", ["shift", "double", "numbers", "dates"])
 def test_the_other_tasks_are_learned(tmp_path, task):
-    (found,) = outcomes(tmp_path, (1500, {"task": task}))
-    assert found["share"] > 0.8
+    (found,) = outcomes(tmp_path, (1000, {"task": task}))
+    assert found["share"] > 0.5
 
 
 def test_one_layer_and_one_head_are_enough(tmp_path):
-    for found in outcomes(tmp_path, (1500, {"heads": 1}), (1500, {"heads": 4}), (1500, {"layers": 2})):
+    for found in outcomes(tmp_path, (1500, {"heads": 1}), (1000, {})):
         assert found["good"] is not None
 
 
 def test_a_narrow_model_needs_more_steps(tmp_path):
-    narrow, usual, wide = outcomes(tmp_path, (2500, {"width": 16}), (1000, {}), (1000, {"width": 64}))
+    narrow, usual = outcomes(tmp_path, (2500, {"width": 16}), (1000, {}))
     assert narrow["good"] > usual["good"]
-    assert wide["good"] is not None
 
 
 def test_positions_matter_for_all_but_sorting(tmp_path):

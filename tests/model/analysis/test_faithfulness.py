@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.faithfulness import removal_curves
+from model.analysis.faithfulness import RemovalTarget, removal_curves
 from model.analysis.trace import trace
 from model.errors import UserError
 from model.network.transformer import HeadGates
 from model.results import Head
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
+from tests.numerics import EXACT
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 STEP = 3
 ROWS = {"encoder": 1, "decoder": 3, "cross": 3}
@@ -19,7 +23,8 @@ ROWS = {"encoder": 1, "decoder": 3, "cross": 3}
 
 def curves(model, kind, layer=0, head=1, row=None, step=STEP):
     row = ROWS[kind] if row is None else row
-    return {one.name: one for one in removal_curves(model, *sentence_pair(), kind, layer, head, row, step)}
+    target = RemovalTarget(*sentence_pair(), kind, layer, head, row, step)
+    return {one.name: one for one in removal_curves(model, target)}
 
 
 @torch.no_grad()
@@ -37,7 +42,7 @@ def test_curves_begin_at_the_models_own_probability(shape, kind):
         found = curves(model, kind, head=head)
         assert list(found) == ["weight", "norm", "rollout", "value zeroing", "random"]
         for one in found.values():
-            assert one.probabilities[0] == pytest.approx(probability(model), abs=1e-5)
+            assert one.probabilities[0] == pytest.approx(probability(model), abs=EXACT)
             assert len(one.probabilities) == 1 + (4 if kind == "decoder" else 6)
 
 
@@ -47,7 +52,7 @@ def test_with_every_cell_removed_all_curves_meet_where_the_row_is_muted():
     found = curves(model, "cross", layer=3)
     muted = probability(model, HeadGates.ablating(model.config, [Head("cross", 3, 1)]))
     for one in found.values():
-        assert one.probabilities[-1] == pytest.approx(muted, abs=1e-5)
+        assert one.probabilities[-1] == pytest.approx(muted, abs=EXACT)
 
 
 def test_the_order_by_weight_is_that_of_the_weights_and_the_first_cell_is_masked():
@@ -69,7 +74,7 @@ def test_the_order_by_weight_is_that_of_the_weights_and_the_first_cell_is_masked
     hook = model.decoder[2].cross_attention.output.register_forward_pre_hook(replace)
     expected = probability(model)
     hook.remove()
-    assert found["weight"].probabilities[1] == pytest.approx(expected, abs=1e-5)
+    assert found["weight"].probabilities[1] == pytest.approx(expected, abs=EXACT)
 
 
 def test_a_cell_without_a_value_is_the_last_by_norm_and_by_value_zeroing():
@@ -87,7 +92,7 @@ def test_a_cell_without_a_value_is_the_last_by_norm_and_by_value_zeroing():
 
 def test_a_long_row_loses_at_most_ten_cells():
     model = random_model()
-    found = removal_curves(model, *sentence_pair(source=20), "cross", 0, None, 2, 2)
+    found = removal_curves(model, RemovalTarget(*sentence_pair(source=20), "cross", 0, None, 2, 2))
     assert {len(one.probabilities) for one in found} == {11}
 
 
@@ -102,5 +107,6 @@ def test_a_long_row_loses_at_most_ten_cells():
     ],
 )
 def test_what_does_not_exist_is_refused(kind, layer, head, row, step):
+    target = RemovalTarget(*sentence_pair(), kind, layer, head, row, step)
     with pytest.raises(UserError, match="There is no"):
-        removal_curves(random_model(), *sentence_pair(), kind, layer, head, row, step)
+        removal_curves(random_model(), target)

@@ -135,7 +135,7 @@ def main() -> None:
             view.evaluate("scrollTo(0, 0)")
             view.screenshot(path=TARGET / f"{name}.png")
             print(TARGET / f"{name}.png")
-        playground_series(browser.new_page(viewport={"width": 1200, "height": 900}), url)
+        playground_series(browser.new_page(viewport={"width": 1360, "height": 900}), url)
         browser.close()
     service.stop()
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model import Translator, list_models  # isort: skip  # before gradio: model/tempdir.py says why
+from model import Translator  # isort: skip  # before gradio: model/tempdir.py says why
 from viz.server import port as port_setting  # isort: skip  # before gradio: it says why
 import gradio as gr
 import tyro
@@ -24,6 +24,7 @@ from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint
+from model.storage.run import models_and_runs
 from viz.about import about_models, examples_of_models, page_values
 from viz.export import GENERATOR
 from viz.server.api import Api, Calls
@@ -38,6 +39,7 @@ from viz.viewer import style
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
+STYLES = ("viewer.css", "panels.css", "playground.css", "page.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
 CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
@@ -91,16 +93,16 @@ def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
     """Load every model of a folder; return the translators and one sentence for each that failed."""
     translators: dict[str, Translator] = {}
     problems = [] if folder.is_dir() else [f"There is no folder {folder}; check --models."]
-    for path in list_models(folder):
-        if not path.name.isprintable():  # such a name would break or hide part of every message
-            name = quote_untrusted(path.name)
-            problems.append(f"{name} is left out; rename its directory without invisible characters.")
+    for name, path in models_and_runs(folder).items():
+        if not name.isprintable():  # such a name would break or hide part of every message
+            quoted = quote_untrusted(name)
+            problems.append(f"{quoted} is left out; rename its directory without invisible characters.")
             continue
         try:
-            translators[path.name] = Translator(read_checkpoint(path), path.name, directory=path)
+            translators[name] = Translator(read_checkpoint(path), name, directory=path)
         except UserError as error:
             # Every visitor sees this sentence, so it must not contain the path on this machine.
-            problems.append(f"{path.name} is left out: {str(error).replace(str(path), path.name)}")
+            problems.append(f"{name} is left out: {str(error).replace(str(path), name)}")
     return translators, problems
 
 
@@ -115,7 +117,7 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
         "theme": theme(),
-        "head": f"{GENERATOR}{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
+        "head": f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style>",
     }
     return Service(page, scheduler, calls, list(translators), look, access)
 

@@ -41,6 +41,7 @@ class ModelConfig:
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
     activation: str = "relu"  # of the feed-forward networks; or "silu", "gelu"
+    positions: bool = True  # sinusoids are added to the embeddings (section 3.5)
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
@@ -99,8 +100,10 @@ class ModelConfig:
         return encoder + decoder + final + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON values; `taught_head` only if there is one, as earlier versions wrote them."""
+        """The settings as JSON values; `positions` and `taught_head` only where earlier versions differ."""
         values = asdict(self)
+        if self.positions:
+            del values["positions"]
         head = values.pop("taught_head")
         return values if head is None else values | {"taught_head": list(head)}
 
@@ -112,7 +115,8 @@ class ModelConfig:
             raise UserError(f"Unknown model settings: {', '.join(map(quote_untrusted, unknown[:3]))}.")
         for name, value in values.items():
             wanted = types[name]
-            if type(value) is not wanted:  # isinstance would take true for the number 1
+            # isinstance would take true for the number 1. JavaScript writes 0.0 as 0.
+            if type(value) is not wanted and not (wanted is float and type(value) is int):
                 raise UserError(
                     f"The model's setting {name} is {quote_untrusted(value)}; it must be {wanted.__name__}."
                 )

@@ -42,6 +42,7 @@ class TrainConfig:
     alignment_weight: float = 0.05  # of the loss of the taught head, if there are alignments
     concatenate: float = 0.0  # long pairs made of neighbouring ones, as a share of the training pairs
     reverse_words: bool = False  # the data is a word list, the target the reversed word
+    random_words: int = 0  # words of random letters in place of a word list
     validation_rows: int | float = 2000  # or a share below 1; drawn at random if the data has no such part
     test_rows: int = 0  # drawn at random, not used in training
     max_tokens: int = 100  # longer sentences are dropped and counted

@@ -203,6 +203,31 @@ REVERSE_WORDS_SMALL = replace(
 )
 """The same task for the page: so small that every head can be read, and fast to train."""
 
+PLAYGROUND_REVERSE = replace(
+    REVERSE_WORDS_SMALL,
+    name="playground-reverse",
+    random_words=100_000,
+    model=replace(
+        STANDARD, d_model=32, d_ff=64, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0
+    ),
+    validation_rows=1000,
+    test_rows=1000,
+    pairs_per_batch=64,
+    max_steps=1000,
+    schedule="inverse_sqrt",
+    peak_learning_rate=1e-2,
+    warmup_steps=100,
+    label_smoothing=0.0,
+    weight_decay=0.0,
+    clip_norm=1e6,
+    validate_every=100,
+    save_every=100,
+)
+"""What the playground of the page trains in the browser: random words of 3 to 8 letters, with its settings.
+
+It needs no data. Its gradients are not clipped and its weights do not decay, as in viz/viewer/playground.
+"""
+
 RECIPES: dict[str, TrainConfig] = {
     recipe.name: recipe
     for recipe in (
@@ -215,6 +240,7 @@ RECIPES: dict[str, TrainConfig] = {
         OPUS_BOOKS_EN_IT,
         REVERSE_WORDS,
         REVERSE_WORDS_SMALL,
+        PLAYGROUND_REVERSE,
     )
 }
 

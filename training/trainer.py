@@ -19,6 +19,7 @@ from model.errors import UserError
 from model.files import write_json
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
+from model.storage.run import LATEST
 from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share
@@ -33,7 +34,6 @@ from training.run.card import run_card
 from training.run.directory import (
     BEST,
     EVALUATION,
-    LATEST,
     SNAPSHOTS,
     STATE,
     RunLog,

@@ -69,12 +69,12 @@ class Embedding(nn.Module):
 
     positions: Tensor
 
-    def __init__(self, tokens: nn.Embedding, dropout: float) -> None:
+    def __init__(self, tokens: nn.Embedding, dropout: float, has_positions: bool = True) -> None:
         super().__init__()
         self.tokens = tokens
         self.dropout = Dropout(dropout)
-        table = sinusoids(256, tokens.embedding_dim)
-        self.register_buffer("positions", table, persistent=False)
+        self.has_positions = has_positions
+        self.register_buffer("positions", self._encodings(256), persistent=False)
 
     def forward(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """Embed whole sentences, whose first token is at position 0."""
@@ -84,10 +84,17 @@ class Embedding(nn.Module):
         return output
 
     def table(self, length: int) -> Float[Tensor, "P D"]:
-        """Positional encodings of at least the first `length` positions; the table grows when needed."""
+        """Positional encodings of at least the first `length` positions; the table grows when needed.
+
+        They are zeros in a model without positions.
+        """
         if length > len(self.positions):
-            self.positions = sinusoids(2 * length, self.tokens.embedding_dim).to(self.positions)
+            self.positions = self._encodings(2 * length).to(self.positions)
         return self.positions
+
+    def _encodings(self, length: int) -> Float[Tensor, "length D"]:
+        table = sinusoids(length, self.tokens.embedding_dim)
+        return table if self.has_positions else torch.zeros_like(table)
 
 
 class Residual(nn.Module):

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from app import MODELS
 from model import Translator
 from tests.benchmarks.onnx_web import step_times
+from tests.benchmarks.playground import report_playground
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.static_site import SEEN, await_viewer, served, write
 
@@ -72,6 +73,7 @@ def main(times: int = 15, core: int = 0) -> None:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         with served(write(Path(folder) / "site", {"de-en": translator})) as url:
             measure(browser, url, translator, times)
+            report_playground(browser, url, report)
         (other := Path(folder) / "onnx").mkdir()
         record = translator.translate(SENTENCE).attention
         shape = (len(record.predicted), len(record.source), times)

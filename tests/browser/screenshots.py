@@ -23,6 +23,7 @@ from tests.model.marian.checkpoints import translate_by_position, write_checkpoi
 TARGET = Path(__file__).parents[2] / "assets" / "screenshots"
 
 
+MOMENTS = (0, 50, 150, 300, 600)  # steps of the playground
 IMPORTED = "opus-mt-de-ROMANCE"
 SENTENCE = "Der kleine Hund läuft heute durch den Schnee."
 
@@ -101,6 +102,20 @@ def imported_model() -> Translator:
         return Translator.load(directory)
 
 
+def playground_series(page: Page, url: str) -> None:
+    """Save the matrices of one training at five moments."""
+    page.goto(f"{url}#playground=reverse")
+    steps = page.locator(".hl-play-bar .hl-role")
+    taken = 0
+    for moment in MOMENTS:
+        one_more = "(button, times) => { for (let count = 0; count < times; count += 1) button.click(); }"
+        page.get_by_role("button", name="One step", exact=True).evaluate(one_more, moment - taken)
+        expect(steps).to_contain_text(f"Step {moment} ·", timeout=120_000)
+        taken = moment
+        page.locator(".hl-play-matrices").screenshot(path=TARGET / f"playground-{moment}.png")
+        print(TARGET / f"playground-{moment}.png")
+
+
 def main() -> None:
     """Serve the page, open it in each size and theme, go to each state, and save the picture."""
     translators, problems = app.load(app.MODELS)
@@ -120,6 +135,7 @@ def main() -> None:
             view.evaluate("scrollTo(0, 0)")
             view.screenshot(path=TARGET / f"{name}.png")
             print(TARGET / f"{name}.png")
+        playground_series(browser.new_page(viewport={"width": 1360, "height": 900}), url)
         browser.close()
     service.stop()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import random
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -28,6 +30,7 @@ HELD_OUT = ("test", "dev", "val")  # a file with one of these in its name is nev
 SOURCES = "source"  # ending of the file that names the source of each line
 PAIR = Features({"source": Value("string"), "target": Value("string"), "origin": Value("string")})
 MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
+RANDOM_LETTERS = (3, 8)  # the fewest and the most of a random word; as in viz/viewer/playground/tasks.js
 # Part of the cache key: `datasets` does not notice changed code.
 CODE = hashlib.sha256(Path(__file__).read_bytes() + inspect.getsource(normalise).encode()).hexdigest()
 
@@ -120,6 +123,11 @@ def read_words(directories: Sequence[Path]) -> Dataset:
     return _cached(_word_rows, files)
 
 
+def random_words(count: int, seed: int) -> Dataset:
+    """So many different words of random letters with their reverses, as the page's playground draws them."""
+    return Dataset.from_generator(_random_rows, features=PAIR, gen_kwargs={"count": count, "seed": seed})
+
+
 def _cached(rows: Any, files: Sequence[Path], **more: str) -> Dataset:
     """The rows as a memory-mapped data set, which is rebuilt only when a file changes."""
     # Tuples, because the library distributes the items of a list over processes.
@@ -167,3 +175,12 @@ def _word_rows(files: tuple[str, ...], digests: tuple[str, ...]) -> Iterator[dic
 def _digest(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _random_rows(count: int, seed: int) -> Iterator[dict[str, str]]:
+    draw = random.Random(seed)
+    words: dict[str, None] = {}  # in the order in which they were drawn
+    while len(words) < count:
+        words["".join(draw.choices(string.ascii_lowercase, k=draw.randint(*RANDOM_LETTERS)))] = None
+    for word in words:
+        yield {"source": word, "target": word[::-1], "origin": "random words"}

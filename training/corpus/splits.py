@@ -16,7 +16,7 @@ from training.config import TrainConfig
 from training.corpus.cleaning import clean
 from training.corpus.links import with_links
 from training.corpus.mixing import check_weights, concatenate, origins, without_unused
-from training.corpus.sources import read_hub, read_training, read_validation, read_words
+from training.corpus.sources import random_words, read_hub, read_training, read_validation, read_words
 from training.hardware import forget_mapped_pages
 
 
@@ -41,7 +41,9 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
     languages = (config.source_language, config.target_language)
     validation: Dataset | None
     if config.reverse_words:
-        pairs, validation = read_words(directories), None
+        drawn = config.random_words
+        pairs = random_words(drawn, config.seed) if drawn else read_words(directories)
+        validation = None
     elif directories:
         pairs = concatenate_datasets([read_training(d, languages) for d in directories])
         parts = [part for d in directories if (part := read_validation(d, languages)) is not None]

@@ -15,12 +15,13 @@ from types import MappingProxyType
 from model.errors import UserError
 from model.files import write_atomically
 from model.storage.checkpoint import CARD, WEIGHTS
+from model.storage.run import RUN
 from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.mixing import CONCATENATED
 from training.evaluation.evaluate import Evaluation, evaluate
 from training.evaluation.metrics import LENGTHS, Scores
-from training.run.directory import RUN, read_run
+from training.run.directory import read_run
 
 BEAM = 4  # for the everyday sentences
 

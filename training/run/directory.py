@@ -30,14 +30,15 @@ from torch.utils.tensorboard import SummaryWriter
 from model.errors import UserError
 from model.files import write_atomically, write_json
 from model.storage.probes import PROBES
+from model.storage.run import RUN, lock_of
 from model.storage.training_log import METRICS
 from training.config import TrainConfig
 from training.corpus.splits import Corpus
 from training.evaluation.validation import SampleTranslation
 from training.run.resume import Snapshot
 
-STATE, LATEST, BEST = "training_state.safetensors", "latest", "best"
-RUN, SPLIT, CURVES = "run.json", "split.json", "tensorboard"
+STATE, BEST = "training_state.safetensors", "best"
+SPLIT, CURVES = "split.json", "tensorboard"
 SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
 MAY_CHANGE = {"max_steps", "validate_every", "save_every", "patience", "keep_last", "keep_best", "beam_size"}
 PACKAGES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
@@ -81,7 +82,7 @@ def locked(output: Path) -> Iterator[None]:
         yield
         return
     output.parent.mkdir(parents=True, exist_ok=True)
-    with output.with_name(f".{output.name}.lock").open("a+", encoding="utf-8") as file:
+    with lock_of(output).open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

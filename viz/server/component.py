@@ -10,11 +10,14 @@ import gradio as gr
 from viz.about import Choices
 from viz.server.api import viewer_functions
 from viz.server.scheduler import Scheduler
+from viz.static.settings import settings
 from viz.viewer import head
 
 MOUNT = """
-const page = Headlight.createPage(() => trigger('submit'));
-const options = { address: true, ask: Headlight.asker(server), about: props.about, page };
+const ask = Headlight.withOwnModels(Headlight.asker(server), Headlight.engine, props.settings);
+const playground = { playground: async () => Headlight.createPlayground, engine: Headlight.engine };
+const page = Headlight.createPage(() => trigger('submit'), playground);
+const options = { address: true, ask, about: props.about, page };
 Headlight.provide(Headlight.mount(element.querySelector('.headlight'), options));
 """
 # Filled by script, so that no title is read as a template. A group without a name has no heading.
@@ -96,5 +99,6 @@ def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> 
         apply_default_css=False,
         server_functions=viewer_functions(scheduler),
         about=about,
+        settings=settings(),
         **arguments,
     )

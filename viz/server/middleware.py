@@ -74,7 +74,7 @@ SELF = "'self'"
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; object-src 'none'; base-uri 'self'; "
-    "form-action 'self'"
+    "form-action 'self'; worker-src blob:"
 )
 
 NOT_FOUND = "There is nothing here; the page is at /."

@@ -9,7 +9,7 @@ from typing import Any
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from viz.export import GENERATOR, element_hash
 from viz.payload import to_json
-from viz.viewer import ENGINE, SITE, script, style
+from viz.viewer import ENGINE, SITE, playground, script, style
 
 DOCUMENT = """<!doctype html>
 <html lang="en">
@@ -88,6 +88,10 @@ const keepForLater = async () => {
 };
 const start = () => Headlight.startSite(site, {
   engine: async () => content('engine') ?? (await part('engine.js')).text(),
+  playground: async () => {
+    if (!Headlight.createPlayground) showViewer(await inflated('playground.deflate'));
+    return Headlight.createPlayground;
+  },
   embedded: (name) => JSON.parse(content(`files-${name}`)),
   stored: async (name) => JSON.parse(content(`stored-${name}`)
     ?? await (await part(`models/${name}/stored.json`)).text()),
@@ -113,9 +117,9 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     fetch otherwise, by the id of their element. A `single` page has the viewer and the engine inside and may
     fetch nothing; another fetches the viewer compressed, because few hosts compress what they send.
     """
-    look, code = style("viewer.css", "panels.css", "page.css", "site.css"), viewer()
+    look, code = style("viewer.css", "panels.css", "playground.css", "page.css", "site.css"), viewer()
     policy = POLICY.format(
-        scripts=f"{element_hash(code)} {element_hash(START)}",
+        scripts=f"{element_hash(code)} {element_hash(START)} {element_hash(playground())}",
         style=element_hash(look),
         connect="'none'" if single else "'self'",
         worker="blob:" if single else "blob: 'self'",
@@ -128,7 +132,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
         generator=GENERATOR,
         look=look,
         models="".join(_group(*group) for group in site["groups"]),
-        code=f"<script>{code}</script>\n" if single else "",
+        code=f"<script>{code}</script>\n<script>{playground()}</script>\n" if single else "",
         start=START,
         data="\n".join(elements),
         beam=PAGE_MAX_BEAM,

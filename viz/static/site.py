@@ -32,7 +32,7 @@ from viz.export import checksum
 from viz.payload import encode, to_json
 from viz.static.document import document, engine, viewer
 from viz.static.settings import settings
-from viz.viewer import ENGLISH, catalogues
+from viz.viewer import ENGLISH, catalogues, playground
 from viz.viewer import HERE as VIEWER
 
 INDEX, SINGLE = "index.html", "headlight.html"  # the document of a page of many files, and of one
@@ -139,6 +139,7 @@ def _parts() -> dict[str, bytes]:
     return {
         "viewer.deflate": _deflated(viewer()),
         "engine.js": engine().encode(),
+        "playground.deflate": _deflated(playground()),
         **{f"locales/{code}.deflate": _deflated(to_json(texts)) for code, texts in catalogues().items()},
     }
 

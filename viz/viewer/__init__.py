@@ -19,9 +19,15 @@ from viz.payload import to_json
 
 HERE = Path(__file__).parent
 ENGLISH = "en"  # the language of the code, without a catalogue
-VIEWER = ("viewer.js", "page.js", "locales/language.js")  # the modules whose exports are `window.Headlight`
+VIEWER = (
+    "viewer.js",
+    "page.js",
+    "playground/entry.js",
+    "locales/language.js",
+)  # the modules whose exports are `window.Headlight`
 SITE = (*VIEWER, "site.js")  # for the page without a server
-ENGINE = ("engine/worker.js",)  # for the Worker
+ENGINE = ("engine/worker.js", "playground/worker.js")  # for Workers: models that answer, models that train
+PLAYGROUND = ("playground/view.js",)  # fetched when it is first opened; needs the script of the page
 
 # Comments and indentation, a fifth of what a visitor would get. No text of the viewer goes over two lines.
 _SPARED = re.compile(r"^ *//.*\n|(?<=[;,{(\[\])}]) +// .*$|^ +", re.MULTILINE)
@@ -50,16 +56,22 @@ def _resolve(module: str, path: str) -> str:
 
 
 @cache
-def script(entries: tuple[str, ...] = VIEWER) -> str:
+def script(entries: tuple[str, ...] = VIEWER, after: tuple[str, ...] = ()) -> str:
     """Return these modules and what they need as one script that defines `Headlight` with their exports.
 
-    Each module becomes a function that is called at once and returns its exports.
+    Each module becomes a function that is called at once and returns its exports. A script that runs after
+    that of the entries `after` adds to its `Headlight` and uses its modules.
     """
-    source = "\n".join(
-        ("const modules = {};", *(_as_function(*module) for module in modules(entries).items()))
-    )
-    public = ", ".join(f"...modules['{name}']" for name in entries)
+    known = modules(after) if after else {}
+    new = [_as_function(name, text) for name, text in modules(entries).items() if name not in known]
+    source = "\n".join(("const modules = { ...globalThis.Headlight?.modules };", *new))
+    public = ", ".join(("...globalThis.Headlight", "modules", *(f"...modules['{name}']" for name in entries)))
     return f"globalThis.Headlight = (() => {{\n'use strict';\n{source}\nreturn {{ {public} }};\n}})();\n"
+
+
+def playground() -> str:
+    """Return the script of the playground, which runs after that of any page."""
+    return script(PLAYGROUND, after=VIEWER)
 
 
 def _as_function(name: str, text: str) -> str:
@@ -82,7 +94,8 @@ def style(*names: str) -> str:
 
 
 def head(*styles: str) -> str:
-    """Return the named style sheets, the script and all languages as elements for the head of a page."""
+    """Return the named style sheets, the scripts and all languages as elements for the head of a page."""
     sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
     languages = f"Headlight.useLanguages({to_json(catalogues())});\n"
-    return f"{sheet}<script>\n{script()}{languages}</script>\n"
+    engine = f"Headlight.engine = async () => {to_json(script(ENGINE))};\n"  # for Workers
+    return f"{sheet}<script>\n{script()}{playground()}{engine}{languages}</script>\n"

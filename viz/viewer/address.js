@@ -10,6 +10,7 @@ import { sameQuestion } from './core/instruments/questions.js';
 import { goHome } from './core/state/actions.js';
 import { differs, sameSpot } from './core/state/queries.js';
 import { CHOICES } from './core/state/store.js';
+import { isPlayground } from './playground/entry.js';
 import { otherLanguageOf } from './locales/language.js';
 
 // Whether there is another record or another choice.
@@ -41,6 +42,7 @@ export function createAddress(server, translateAddress) {
   window.addEventListener('hashchange', () => {
     if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
+    if (isPlayground(location.hash)) return undefined;
     if (!home.record || location.hash === toAddress(store.get())) return undefined;
     if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
     return open(location.hash);
@@ -60,7 +62,7 @@ function isOtherBeside(state, before) {
 }
 
 function write(state, isNew = false) {
-  if (!state.record || location.hash === toAddress(state)) return;
+  if (!state.record || isPlayground(location.hash) || location.hash === toAddress(state)) return;
   history[isNew ? 'pushState' : 'replaceState'](history.state, '', toAddress(state));
 }
 

@@ -122,14 +122,14 @@ function clear({ drawing, pin, selection }) {
   return selection.length > 0 ? { selection: [] } : null;
 }
 
-export function createKeyHints(openHelp, learn = null) {
+export function createKeyHints(openHelp, ...entries) {
   const hints = hintsOf().map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
   const button = createButton('hl-tab', openHelp, {}, say('How to read this'), ' ', element('kbd', {}, '?'));
   return element(
     'footer',
     { class: 'hl-keys hl-soft' },
     ...hints,
-    element('span', { class: 'hl-keys-more' }, learn, button),
+    element('span', { class: 'hl-keys-more' }, ...entries, button),
   );
 }
 

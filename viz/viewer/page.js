@@ -27,9 +27,10 @@ const store = createStore(); // that of the viewer, which may be mounted after t
 const ofPage = () => store.get().page;
 const change = (changes) => store.change({ page: { ...ofPage(), ...changes } });
 
-// What the viewer needs of the page around it.
-export function createPage(translateAddress) {
-  return { store, translateAddress, openExport, otherModels };
+// What the viewer needs of the page around it. `playground` is { playground, engine }: functions that give the function
+// that makes the playground, and the text of the engine's script.
+export function createPage(translateAddress, playground) {
+  return { store, translateAddress, openExport, otherModels, openModel, ...playground };
 }
 
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
@@ -185,6 +186,21 @@ export function chooseModel(sentence, model) {
   if (language === former) return [sentence, ...exampleButtons(model)];
   change({ left: new Map(left).set(former, sentence) });
   return [left.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
+}
+
+// Puts a model that was trained in this page into the list of models, and its first example on screen.
+export async function openModel(identity, files) {
+  const { ask } = await viewer;
+  await ask.add(identity, files);
+  const { name, title, language, examples } = identity;
+  const { site } = ofPage();
+  site.examples[name] = examples;
+  site.languages[name] = language;
+  const list = document.querySelector('#hl-model select');
+  [...list.options].find(({ value }) => value === name)?.remove();
+  list.append(new Option(title, name));
+  list.value = name;
+  list.dispatchEvent(new Event('change'));
 }
 
 // The person has chosen a target language.

@@ -3,7 +3,7 @@
 import { createButton, element } from './core/dom.js';
 import { fixed } from './core/labels.js';
 import { SERVER_ONLY } from './core/instruments/questions.js';
-import { workerAsker } from './core/requests.js';
+import { startWorker, workerAsker } from './core/requests.js';
 import {
   cancel,
   chooseModel,
@@ -19,22 +19,25 @@ import {
   toggleTheme,
   wantedLanguage,
 } from './page.js';
+import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
 import { say, speak } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
-// stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `embedded`
-// the files of a model that are in the page, or null, `stored` the stored answer of a model, and `texts` the catalogue of
-// a language.
+// stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground`
+// the function that makes the playground, `embedded` the files of a model that are in the page, or null, `stored` the
+// stored answer of a model, and `texts` the catalogue of a language.
 export async function startSite(site, sources) {
   if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
   await speakAsWanted(site, sources);
   const widgets = findWidgets();
-  const ask = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
+  const asker = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
+  const ask = withOwnModels(asker, sources.engine, site.settings);
   widgets.ask = ask;
-  const page = createPage(() => translateAddress(widgets, site));
+  const { playground, engine } = sources;
+  const page = createPage(() => translateAddress(widgets, site), { playground, engine });
   const viewer = mount(widgets.viewer, { address: true, ask, about: site.about, page });
   followTheme(); // before `provide`, which restores the theme that the person chose
   provide(viewer);
@@ -62,7 +65,7 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     given.clear();
   };
   const askWorker = async (request, showPosition, signal) => {
-    starting ??= startWorker(site, engine, onLoading, forget).catch((error) => {
+    starting ??= startEngine(site, engine, onLoading, forget).catch((error) => {
       forget();
       throw error;
     });
@@ -80,12 +83,11 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
   return Object.assign(ask, { refuses: SERVER_ONLY });
 }
 
-async function startWorker({ settings, models }, engine, onLoading, onFailure) {
+async function startEngine({ settings, models }, engine, onLoading, onFailure) {
   const code = await engine().catch(() => {
     throw new Error(say('The model could not be loaded; check the connection, then try again.'));
   });
-  const script = new Blob([code, '\nHeadlight.serve(self);'], { type: 'text/javascript' });
-  const worker = new Worker(URL.createObjectURL(script));
+  const worker = startWorker(code, 'serve');
   worker.addEventListener('error', () => {
     worker.terminate();
     onFailure();
@@ -175,6 +177,7 @@ async function translate(widgets) {
   if (notice === undefined) return undefined; // replaced or cancelled
   message.replaceChildren(notice);
   exporter.disabled = false;
+  if (isPlayground(location.hash)) return undefined; // a training needs the whole processor
   return widgets.ask({ do: 'load', model: model.value }).catch((failure) => showProblem(widgets, failure.message));
 }
 

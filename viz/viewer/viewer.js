@@ -22,13 +22,14 @@ import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
 import { createTour } from './tour.js';
 import { createLearn } from './learn/learn.js';
+import { createEntry } from './playground/entry.js';
 import { createHelp, createKeyHints, listenToKeys } from './keys.js';
 import { say } from './locales/language.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
-// `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export
-// and the list of models: see page.js; null in an exported file and in a notebook. Returns
+// `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export,
+// the list of models and the playground: see page.js; null in an exported file and in a notebook. Returns
 // { show, state, server, ask, entries, openAbout }: the entries are those of the menu Export.
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = page?.store ?? createStore();
@@ -54,7 +55,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     problem,
     strips,
     columns,
-    createKeyHints(() => openDialog(help), learn?.button),
+    createKeyHints(() => openDialog(help), learn?.button, page?.playground ? createEntry(store, root, page) : null),
     help,
     about.dialog,
     live,

@@ -1,23 +1,29 @@
-"""Assembles viz/viewer/engine/tensors/products.wat into products_wasm.js: `make wasm`."""
+"""Assembles the WebAssembly of the viewer, each NAME.wat into NAME_wasm.js: `make wasm`."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 
 import wasmtime
 
 from viz.viewer import HERE
 
-TEXT, MODULE = HERE / "engine" / "tensors" / "products.wat", HERE / "engine" / "tensors" / "products_wasm.js"
-HEAD = "// The bytes of products.wat in base64, written by `make wasm`.\n\nexport const WASM =\n"
+TEXTS = (HERE / "engine" / "tensors" / "products.wat", HERE / "playground" / "product.wat")
 PREAMBLE = 8  # bytes: a magic number and the version
 
 
-def module() -> str:
-    """The JavaScript module with the assembled bytes."""
-    code = base64.b64encode(assemble(TEXT.read_text("utf-8"))).decode()
-    return f"{HEAD}  '{code}';\n"
+def path_of_module(text: Path) -> Path:
+    """Where the assembled bytes of a text are."""
+    return text.with_name(f"{text.stem}_wasm.js")
+
+
+def module(text: Path) -> str:
+    """The JavaScript module with the assembled bytes of a text."""
+    code = base64.b64encode(assemble(text.read_text("utf-8"))).decode()
+    head = f"// The bytes of {text.name} in base64, written by `make wasm`."
+    return f"{head}\n\nexport const WASM =\n  '{code}';\n"
 
 
 def assemble(text: str) -> bytes:
@@ -41,4 +47,5 @@ def _sections(binary: bytes) -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    MODULE.write_text(module(), "utf-8")
+    for each in TEXTS:
+        path_of_module(each).write_text(module(each), "utf-8")

@@ -11,6 +11,7 @@ from typing import Any
 from model import Translation, Translator
 from model.errors import Sentence, UserError, said
 from model.storage.probes import PROBES, Probes
+from model.storage.run import goes_on, record_directory
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.about import NO_CURVES, no_training
 from viz.payload import encode_measures
@@ -30,16 +31,21 @@ logger = logging.getLogger("headlight")
 
 @handler("training", Request, cost=0.2, is_cached=False)
 def training(translator: Translator, _: Request) -> dict[str, Any]:
-    """The curves of the model's training, the saved steps and sentences; `notice` says what is missing."""
+    """The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
+
+    `goes_on` says that a process trains now.
+    """
     try:
         directory, probes = _probes(translator)
     except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
-        return {"curves": [], "steps": [], "sentences": [], "notice": str(error), "said": said(error)}
+        nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "goes_on": False}
+        return nothing | {"notice": str(error), "said": said(error)}
     curves, notice = _curves(directory, _changed_at(directory / METRICS))
     return {
         "curves": curves,
         "steps": list(probes.steps),
         "sentences": [pair._asdict() for pair in probes.sentences],
+        "goes_on": goes_on(directory),
         "notice": notice,
         "said": said(notice),
     }
@@ -110,9 +116,9 @@ def training_heads(translator: Translator, request: TrainingSentenceRequest) -> 
 
 
 def _probes(translator: Translator) -> tuple[Path, Probes]:
-    directory = translator.directory
-    if directory is None:
+    if translator.directory is None:
         raise UserError(no_training(translator))
+    directory = record_directory(translator.directory)
     try:
         return directory, _load_probes(directory, _changed_at(directory / PROBES))
     except UserError as error:  # only logged, because its message names a path of the server

@@ -1,7 +1,7 @@
 // Everything that needs the server. Panels call these functions or change the state; the answers go into the state.
 
 import { readable, visible } from './dom.js';
-import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
+import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
 import { SERVER_MODES } from './state/modes.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
@@ -13,6 +13,7 @@ import {
   nameOfMute,
   openQuestions,
   questionOf,
+  sameQuestion,
 } from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
@@ -164,6 +165,17 @@ export async function askTraining(server) {
   if (training)
     store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records, heads: new Map() } } });
   return Boolean(training);
+}
+
+// Reads the record of a run that goes on once more, without a word in the status line.
+export async function readTrainingAgain({ store, ask }) {
+  const { record } = store.get();
+  const training = await ask({ ...taskOf(record), do: 'training' }).catch(() => null); // the next one may arrive
+  const { trainings } = store.get();
+  const { name } = record.model;
+  const { records, ...known } = trainings[name];
+  if (!training || sameQuestion(training, { ...known, heads: undefined })) return;
+  store.change({ trainings: { ...trainings, [name]: { ...training, records, heads: new Map() } } });
 }
 
 // What every head was at each saved step, for one sentence.

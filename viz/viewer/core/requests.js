@@ -28,6 +28,12 @@ const DOING = {
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 
+// Starts a Worker with the engine's script; `name` is the function of the script that serves it.
+export function startWorker(code, name) {
+  const script = new Blob([code, `\nHeadlight.${name}(self);`], { type: 'text/javascript' });
+  return new Worker(URL.createObjectURL(script));
+}
+
 // Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
 // the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every

@@ -128,10 +128,10 @@ function beams({ translator }, asked) {
 async function training(loaded) {
   if (!loaded.files.has('probes.safetensors')) {
     const notice = loaded.identity.no_training;
-    return { curves: [], steps: [], sentences: [], notice, said: [notice, {}] };
+    return { curves: [], steps: [], sentences: [], goes_on: false, notice, said: [notice, {}] };
   }
   const { curves, steps, sentences: pairs, notice, said } = await trainingOf(loaded);
-  return { curves, steps, sentences: pairs, notice, said };
+  return { curves, steps, sentences: pairs, goes_on: false, notice, said };
 }
 
 // Read once; a failed attempt is repeated.

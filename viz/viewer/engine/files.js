@@ -7,17 +7,21 @@ const unreachable = () => fault('The model could not be loaded; check the connec
 const cut = () => fault('The download of the model was cut off; try again.');
 const wrong = () => fault('The model arrived damaged: its checksum is wrong; try again.');
 
-// `listed` has { size, sha256 } of each file by name. `embedded` has their content in base64, or is null; then they
-// are fetched below `address`. `report` gets the bytes that arrived. Files that arrived whole are kept for later
+// `listed` has { size, sha256 } of each file by name. `embedded` has their content, in base64 or as bytes, or is null;
+// then they are fetched below `address`. `report` gets the bytes that arrived. Files that arrived whole are kept for later
 // visits, also without a connection.
 export function createFiles({ listed, embedded, address }, report = () => {}) {
   const bytes = (name) =>
-    embedded ? fromBase64(embedded[name]) : load(`${address}${name}`, listed[name], (count) => report(name, count));
+    embedded ? contentOf(embedded[name]) : load(`${address}${name}`, listed[name], (count) => report(name, count));
   return {
     has: (name) => Object.hasOwn(listed, name),
     bytes: async (name) => (await bytes(name)).buffer,
     text: async (name) => new TextDecoder().decode(await bytes(name)),
   };
+}
+
+function contentOf(content) {
+  return typeof content === 'string' ? fromBase64(content) : content;
 }
 
 export function fromBase64(text) {

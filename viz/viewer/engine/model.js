@@ -11,8 +11,12 @@ export async function createModel(config, weights, options = {}) {
   const shape = config.model;
   const { tensors } = readTensors(weights);
   const products = await createProducts(matricesOf(shape, tensors), options);
-  const network = createNetwork(shape, blocksOf(shape, tensors, products.matrices), products);
-  return { config, network, positions: [] };
+  const norm = (name) => ({
+    weight: toFloat32(tensors.get(`${name}.weight`)),
+    bias: toFloat32(tensors.get(`${name}.bias`)),
+  });
+  const blocks = blocksOf(shape, (name) => products.matrices[`${name}.weight`], norm);
+  return { config, network: createNetwork(shape, blocks, products), positionOf: createPositions(shape) };
 }
 
 // Each matrix of the file with its bias. The output projection of tied weights is the embedding itself.
@@ -35,13 +39,9 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
   return matrices;
 }
 
-function blocksOf(shape, tensors, matrices) {
+// The parts of the network. `matrix` and `norm` give those of a name, `slice` some rows of a matrix.
+export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
-  const matrix = (name) => matrices[`${name}.weight`];
-  const norm = (name) => ({
-    weight: toFloat32(tensors.get(`${name}.weight`)),
-    bias: toFloat32(tensors.get(`${name}.bias`)),
-  });
   const self = (block) => ({
     self: { project: matrix(`${block}.self_attention.project`), output: matrix(`${block}.self_attention.output`) },
     selfNorm: norm(`${block}.self_residual.norm`),
@@ -53,8 +53,8 @@ function blocksOf(shape, tensors, matrices) {
     const project = matrix(`${block}.cross_attention.project`);
     return {
       cross: {
-        queries: sliceOf(project, 0, width),
-        keysValues: sliceOf(project, width, 3 * width),
+        queries: slice(project, 0, width),
+        keysValues: slice(project, width, 3 * width),
         output: matrix(`${block}.cross_attention.output`),
       },
       crossNorm: norm(`${block}.cross_residual.norm`),
@@ -80,23 +80,26 @@ export function embed(model, side, ids, positions = ids.map((_, place) => place)
   const x = new Float32Array(ids.length * width);
   ids.forEach((id, row) => {
     const vector = products.rowOf(matrices[side], id);
-    const position = positionOf(model, positions[row]);
+    const position = model.positionOf(positions[row]);
     for (let place = 0; place < width; place += 1) x[row * width + place] = vector[place] * factor + position[place];
   });
   return x;
 }
 
-// Sine at even places and cosine at odd ones, each step rounded to 32 bits as in Python.
-function positionOf({ positions, network: { width } }, position) {
-  if (!positions[position]) {
-    const rate = Math.fround(-Math.log(10000) / width);
-    positions[position] = Float32Array.from({ length: width }, (_, place) => {
-      const frequency = Math.fround(Math.exp(Math.fround((place - (place % 2)) * rate)));
-      const angle = Math.fround(position * frequency);
-      return place % 2 ? Math.cos(angle) : Math.sin(angle);
-    });
-  }
-  return positions[position];
+// A function that gives the encoding of each position: sine at even places and cosine at odd ones, each step rounded to
+// 32 bits as in Python; zeros for a model without positions.
+export function createPositions({ d_model: width, positions = true }) {
+  const known = [];
+  const rate = Math.fround(-Math.log(10000) / width);
+  const valueOf = (position, place) => {
+    const frequency = Math.fround(Math.exp(Math.fround((place - (place % 2)) * rate)));
+    const angle = Math.fround(position * frequency);
+    return place % 2 ? Math.cos(angle) : Math.sin(angle);
+  };
+  return (position) => {
+    known[position] ??= Float32Array.from({ length: width }, (_, place) => (positions ? valueOf(position, place) : 0));
+    return known[position];
+  };
 }
 
 // What the model predicts for each hidden row: { logits, norm }. A logit minus the norm, the logarithm of the sum of

@@ -166,8 +166,9 @@ function withRoom(memory, position) {
 
 // Parts of a layer
 
-// Scaled dot-product attention of one row over the first `count` keys, for each head (equation 1), times the gates.
-function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights) {
+// Scaled dot-product attention of one row over the first `count` keys, for each head (equation 1), times the gates. The
+// output is added to what is there.
+export function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights) {
   const scale = headWidth ** -0.5;
   const scores = new Float32Array(count);
   const { array: queries } = query; // the loops below are the engine's hottest in JavaScript
@@ -219,9 +220,9 @@ function post({ preNorm }, x, y, norm) {
   return preNorm ? y : normalise(y, norm);
 }
 
-function normalise(x, { weight, bias }) {
+// LayerNorm of each row. A training keeps the rows before gain and bias, `unit`, and the factor of each row.
+export function normalise(x, { weight, bias }, result = new Float32Array(x.length), kept = null) {
   const width = weight.length;
-  const result = new Float32Array(x.length);
   for (let start = 0; start < x.length; start += width) {
     let mean = 0;
     for (let place = 0; place < width; place += 1) mean += x[start + place];
@@ -231,6 +232,9 @@ function normalise(x, { weight, bias }) {
     const factor = 1 / Math.sqrt(variance / width + EPSILON);
     for (let place = 0; place < width; place += 1)
       result[start + place] = (x[start + place] - mean) * factor * weight[place] + bias[place];
+    if (!kept) continue;
+    kept.factors[start / width] = factor;
+    for (let place = 0; place < width; place += 1) kept.unit[start + place] = (x[start + place] - mean) * factor;
   }
   return result;
 }

@@ -50,7 +50,7 @@ function faultOf(error) {
 }
 
 // Lets messages that wait be read.
-function turn() {
+export function turn() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     port1.addEventListener('message', () => [port1.close(), resolve()]);

@@ -1,7 +1,7 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
 
 import { element, readable } from '../core/dom.js';
-import { askTraining, showTrainingStep } from '../core/effects.js';
+import { askTraining, readTrainingAgain, showTrainingStep } from '../core/effects.js';
 import { fixed } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/state/queries.js';
@@ -12,6 +12,7 @@ import { say, tell } from '../locales/language.js';
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];
 const PAUSE = 700; // milliseconds between two steps while playing
+const FOLLOW = 5000; // milliseconds between two looks at a run that goes on
 const LOSSES = [
   [() => say('training'), 'train/loss'],
   [() => say('validation'), 'validation/loss'],
@@ -26,6 +27,10 @@ export function createTraining(server) {
   const charts = element('section', { class: 'hl-part' });
   const controls = createControls(server);
   const curve = element('section', { class: 'hl-part' });
+  setInterval(() => {
+    const state = server.store.get();
+    if (node.isConnected && state.panel === 'training' && trainingOf(state)?.goes_on) readTrainingAgain(server);
+  }, FOLLOW);
   return {
     node,
     draw(state, before) {
@@ -136,7 +141,7 @@ function createPlayer(server) {
 }
 
 function drawCharts(node, state) {
-  const { curves } = trainingOf(state);
+  const { curves, goes_on: goesOn } = trainingOf(state);
   const notice = noticeOf(trainingOf(state));
   const curve = ([name, key]) => ({
     name: name(),
@@ -151,5 +156,8 @@ function drawCharts(node, state) {
     ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
     ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),
     ...(notice ? [note(notice)] : []),
+    ...(goesOn
+      ? [note(say('This training goes on. Its curves and saved steps arrive here as they are written.'))]
+      : []),
   );
 }

@@ -2,7 +2,7 @@
 
 import { isAllowed, matrixOf } from '../core/payload.js';
 import { nearestRole } from '../core/measures.js';
-import { chosenHeads, isMuted, pinnedCell, sameHead, trainingStep } from '../core/state/queries.js';
+import { isMuted, pinnedCell } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
@@ -145,22 +145,28 @@ export const CHAPTERS = [
   },
   {
     title: () => say('How heads form'),
-    begin: BACKWARDS, // its record begins before the first step of its training; a translator began from another model
-    view: { panel: 'training' },
+    begin: { address: '#playground=reverse' },
     text: () => [
       say(
         'At the start of its training a model knows nothing, and its heads look everywhere alike. The training does not say what a head should do. Each head finds its part while the model learns.',
       ),
-      say('The tab Training shows one word at several steps of that training.'),
+      say(
+        'Here a small model trains in your browser. Press Start and watch its cross-attention: noise at first, then stripes, a band, and in the end a line from the lower left to the upper right.',
+      ),
+      say(
+        'Three challenges: find the smallest model that still sorts. Reach 95 % of unseen words in as few steps as you can. Make a training fail in two different ways.',
+      ),
     ],
     tasks: [
       {
-        text: () => say('In the tab Training, go to the first saved step: the matrices have no clear pattern yet.'),
-        isDone: (state) => stepOfTraining(state) === 'first',
+        text: () => say('Train until the model spells 95 % of the unseen words backwards.'),
+        isDone: ({ played }) =>
+          played !== null && played.some(({ settings, share }) => settings.task === 'reverse' && share >= 0.95),
       },
       {
-        text: () => say('Go to the last one, and choose a head that aligns letters there.'),
-        isDone: (state) => stepOfTraining(state) === 'last' && roleOf(state) === 'aligned',
+        text: () => say('Switch positions off and train for 300 steps. How far does the model come?'),
+        isDone: ({ played }) =>
+          played !== null && played.some(({ settings, steps }) => !settings.positions && steps >= 300),
       },
     ],
   },
@@ -182,19 +188,4 @@ function bestAligned({ record }) {
     heads.map((value, head) => ({ value, head: ['cross', layer, head] })),
   );
   return all.reduce((best, one) => (one.value > best.value ? one : best)).head;
-}
-
-// 'first' or 'last' if the record on screen is of that saved step, else null.
-function stepOfTraining(state) {
-  const shown = trainingStep(state);
-  const steps = state.trainings[state.home.record.model.name]?.steps ?? [];
-  if (!shown || steps.length === 0) return null;
-  if (shown.step === steps[0]) return 'first';
-  return shown.step === steps.at(-1) ? 'last' : null;
-}
-
-function roleOf(state) {
-  const [head, ...others] = chosenHeads(state);
-  if (others.length > 0 || !sameHead(head, [state.kind, state.layer, state.head])) return null;
-  return state.record.roles[state.kind][state.layer][state.head];
 }

@@ -51,12 +51,16 @@ function openChapter(learn, number) {
   const { store } = learn;
   const { about, home, kind, layer, learn: current } = store.get();
   const { begin, view } = CHAPTERS[number - 1];
+  if (current === null) learn.former = toAddress(store.get());
+  if (begin.address) {
+    location.hash = `${begin.address}&learn=${number}`;
+    return;
+  }
   const keeps = begin.own && home.record.model.name !== BACKWARDS.model;
   if (!keeps && !Object.hasOwn(about, begin.model)) {
     store.change({ error: say('This chapter needs the model “{model}”, which is not here.', { model: begin.model }) });
     return;
   }
-  if (current === null) learn.former = toAddress(store.get());
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
   scrollTo(0, 0);
   const choices = keeps ? { kind, layer: layer + 1, ...view } : view?.panel && { panel: view.panel };

@@ -216,6 +216,11 @@ function questionsOf(text) {
   return asked.length > 0 ? asked : CHOICES.questions;
 }
 
+// The open chapter of Learn in an address; null without one.
+export function chapterOfAddress(address) {
+  return chapterOf(new URLSearchParams(address.slice(1)));
+}
+
 function chapterOf(parameters) {
   const place = index(parameters, 'learn');
   return place === null ? CHOICES.learn : place + 1;

@@ -73,6 +73,7 @@ export const EMPTY = Object.freeze({
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
   surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
+  played: null, // the trainings of the playground: { settings, steps, share } each
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
   translating: null, // the same while the page waits for a translation

@@ -15,7 +15,7 @@ export async function createProducts(stored, { wasm = true } = {}) {
   const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
   const height = Math.max(...entries.map(([, { outputs }]) => outputs));
   const size = entries.reduce((total, [, matrix]) => total + sizeOf(matrix), 4 * BLOCK * (width + height));
-  const { buffer, compiled } = (wasm && (await startWasm(size))) || { buffer: new ArrayBuffer(size) };
+  const { buffer, compiled } = (wasm && (await startWasm(WASM, size))) || { buffer: new ArrayBuffer(size) };
   const heap = createHeap(buffer);
   const x = heap.take(Float32Array, BLOCK * width);
   const y = heap.take(Float32Array, BLOCK * height);
@@ -24,7 +24,8 @@ export async function createProducts(stored, { wasm = true } = {}) {
   return { matrices, rowOf, multiply: (matrix, rows, input) => multiply(matrix, rows, input, { x, y, run }) };
 }
 
-function padded(columns) {
+// The width of rows that the kernels can read.
+export function padded(columns) {
   return Math.ceil(columns / LANES) * LANES;
 }
 
@@ -32,10 +33,11 @@ function sizeOf({ outputs, inputs, values }) {
   return outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
 }
 
-async function startWasm(size) {
+// The functions of a WebAssembly module, its bytes in base64, over a new memory of `size` bytes; null where it cannot run.
+export async function startWasm(code, size) {
   try {
     const memory = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE) });
-    const bytes = Uint8Array.from(atob(WASM), (character) => character.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(code), (character) => character.charCodeAt(0));
     const { instance } = await WebAssembly.instantiate(bytes, { engine: { memory } });
     return { buffer: memory.buffer, compiled: instance.exports };
   } catch {

@@ -1,0 +1,40 @@
+"""A training run as others see it: its latest model, its record, and whether it goes on."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+from model.storage.checkpoint import list_models
+
+RUN, LATEST = "run.json", "latest"
+
+
+def models_and_runs(directory: Path) -> dict[str, Path]:
+    """The model directories in a folder by their names; a run in it is there with its latest model."""
+    runs = {path.parent.name: path.parent / LATEST for path in sorted(directory.glob(f"*/{RUN}"))}
+    runs = {name: path for name, path in runs.items() if path.is_dir()}
+    return dict(sorted((runs | {path.name: path for path in list_models(directory)}).items()))
+
+
+def record_directory(directory: Path) -> Path:
+    """Where the record of a model's training is: its own directory, or the run whose latest model it is."""
+    run = directory.parent
+    return run if directory.name == LATEST and (run / RUN).is_file() else directory
+
+
+def lock_of(run: Path) -> Path:
+    """The file that a process locks while it trains into a run directory."""
+    return run.with_name(f".{run.name}.lock")
+
+
+def goes_on(run: Path) -> bool:
+    """Whether a process trains into this directory now."""
+    try:
+        with lock_of(run).open(encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # freed when the file is closed
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

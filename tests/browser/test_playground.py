@@ -1,0 +1,229 @@
+"""The playground in a real Chromium: training, its address, the slider, two trainings, the saved model."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from model import Translator
+from tests.browser.conftest import Visit
+from tests.browser.static_site import Visitor, served, translators, write
+
+pytestmark = pytest.mark.browser
+SMALL = "#playground=copy&width=16"
+WORDS = ("lantern", "notebook", "umbrella")
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = write(tmp_path_factory.mktemp("playground") / "site", translators("reverse"))
+    with served(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    visitor = Visitor(browser)
+    yield visitor
+    visitor.close()
+    assert not visitor.trouble
+
+
+def playground(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Playground")
+
+
+def press(page: Page, name: str) -> None:
+    playground(page).get_by_role("button", name=name, exact=True).click()
+
+
+def step_of(page: Page) -> int:
+    text = playground(page).locator(".hl-play-bar .hl-role").first.inner_text()
+    found = re.match(r"Step (\d+)", text)
+    assert found, text
+    return int(found[1])
+
+
+def expect_step(page: Page, number: int) -> None:
+    expect(playground(page).locator(".hl-play-bar .hl-role").first).to_contain_text(f"Step {number} ·")
+
+
+def train(page: Page, steps: int) -> None:
+    """Train for at least this many steps."""
+    press(page, "Start")
+    shown = "Number(document.querySelector('.hl-play-bar .hl-role').textContent.match(/\\d+/)[0])"
+    page.wait_for_function(f"(steps) => {shown} >= steps", arg=steps)
+    press(page, "Pause")
+
+
+def picture(page: Page, place: int = 0) -> str:
+    """What a matrix looks like."""
+    return str(playground(page).locator("canvas").nth(place).evaluate("(canvas) => canvas.toDataURL()"))
+
+
+def test_a_model_trains_and_can_be_looked_back_at(visitor, static):
+    page = visitor.visit(static + SMALL)
+    expect_step(page, 0)
+    before = picture(page)
+    press(page, "One step")
+    expect_step(page, 1)
+    train(page, 20)
+    assert picture(page) != before
+    last = step_of(page)
+    assert last >= 20
+    slider = playground(page).get_by_label("Back through the training")
+    slider.focus()
+    slider.press("Home")
+    expect_step(page, 0)
+    assert picture(page) == before
+    slider.press("End")
+    expect_step(page, last)
+    press(page, "Start again")
+    expect_step(page, 0)
+    assert picture(page) == before, "the same seed begins with the same weights"
+
+
+def test_the_address_holds_every_switch(visitor, static):
+    page = visitor.visit(
+        f"{static}#playground=sort&layers=2&heads=4&width=64&positions=0&mask=0&rate=0.003&seed=4"
+    )
+    expect_step(page, 0)
+    chosen = {
+        label: playground(page).get_by_label(label).locator("option:checked").inner_text()
+        for label in ("Layers", "Heads", "Width", "Positions", "Seed")
+    }
+    assert chosen == {"Layers": "2", "Heads": "4", "Width": "64", "Positions": "off", "Seed": "4"}
+    assert playground(page).locator("canvas").count() == 3 * 2 * 4
+    playground(page).get_by_label("Width").select_option("16")
+    expect(page).to_have_url(re.compile("width=16"))
+    expect(page).to_have_url(re.compile("playground=sort&layers=2&heads=4"))
+    page.reload()
+    expect_step(page, 0)
+    expect(playground(page).get_by_label("Width").locator("option:checked")).to_have_text("16")
+
+
+@pytest.mark.parametrize("address", ["#playground=none&heads=3&width=1e9&seed=-1", "#playground=&rate=NaN"])
+def test_what_an_address_asks_for_in_vain_is_usual(visitor, static, address):
+    page = visitor.visit(static + address)
+    expect_step(page, 0)
+    assert playground(page).locator("canvas").count() == 3 * 2
+
+
+def test_two_trainings_step_together(visitor, static):
+    page = visitor.visit(static + SMALL)
+    expect_step(page, 0)
+    press(page, "A second one side by side")
+    expect(playground(page).get_by_role("region", name="B", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("positions2=0"))
+    train(page, 10)
+    texts = playground(page).locator(".hl-play-bar .hl-role").all_inner_texts()
+    steps = [text.split(" · ")[0] for text in texts]
+    assert len(steps) == 2
+    assert steps[0] == steps[1]
+    assert texts[0] != texts[1], "without positions another loss"
+
+
+def test_a_word_of_the_person_is_written_at_any_moment(visitor, static):
+    page = visitor.visit(static + SMALL)
+    expect_step(page, 0)
+    row = playground(page).locator("tbody tr").last
+    row.get_by_role("textbox").fill("Lamp")
+    expect(row.locator("td").first).to_have_text("lamp")
+    expect(row.locator("td").nth(1)).not_to_be_empty()
+    row.get_by_role("textbox").fill("läm")
+    expect(row.locator("td").nth(1)).to_contain_text("does not know all of these letters")
+
+
+def test_a_saved_model_opens_in_python(visitor, static, tmp_path):
+    page = visitor.visit(static + SMALL)
+    expect_step(page, 0)
+    train(page, 30)
+    with page.expect_download() as download:
+        press(page, "Save the model")
+    archive = Path(download.value.path()).read_bytes()
+    zipfile.ZipFile(io.BytesIO(archive)).extractall(tmp_path)
+    translator = Translator.load(tmp_path / "playground-copy")
+    written = playground(page).locator("tbody tr td:nth-child(3)").all_inner_texts()
+    expected = [translator.translate(word).text for word in WORDS]
+    assert [text.removesuffix(" ✓") for text in written[:3]] == expected
+
+
+def open_in_viewer(page: Page) -> None:
+    train(page, 30)
+    written = playground(page).locator("tbody tr td:nth-child(3)").first.inner_text().removesuffix(" ✓")
+    press(page, "Open in the viewer")
+    expect(playground(page)).to_be_hidden()
+    expect(page.locator("#hl-model select option:checked")).to_contain_text("Playground")
+    expect(page.locator(".hl-translation")).to_have_text(written or "(nothing)")
+    page.get_by_role("tab", name="Training").click()
+    expect(page.get_by_text(re.compile(r"^Step \d+ of \d+$"))).to_be_visible()
+
+
+def test_a_trained_model_opens_in_the_viewer(visitor, static):
+    page = visitor.visit(static + SMALL)
+    expect_step(page, 0)
+    open_in_viewer(page)
+
+
+def test_the_page_with_a_server_has_the_playground(opened: Page, visit: Visit):
+    opened.get_by_role("button", name="No, thanks").click()
+    opened.get_by_role("button", name="Playground", exact=True).click()
+    expect_step(opened, 0)
+    open_in_viewer(opened)
+
+
+def test_closing_leads_back_to_the_view(visitor, static):
+    page = visitor.visit(static)
+    expect(page.locator(".hl-translation")).not_to_be_empty()
+    view = page.url
+    page.get_by_role("button", name="Playground", exact=True).click()
+    expect_step(page, 0)
+    expect(page.get_by_role("button", name="Learn", exact=True)).to_be_hidden()
+    press(page, "Close")
+    expect(playground(page)).to_be_hidden()
+    expect(page.get_by_role("button", name="Learn", exact=True)).to_be_visible()
+    assert page.url == view
+
+
+def test_the_first_picture_does_not_wait_for_the_playground(visitor, static):
+    page = visitor.page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(static)
+    expect(page.locator(".hl-translation")).not_to_be_empty()
+    assert not [url for url in asked if "playground" in url]
+    page.get_by_role("button", name="Playground", exact=True).click()
+    expect_step(page, 0)
+    assert [url for url in asked if "playground" in url]
+
+
+def test_one_file_has_the_playground_inside(visitor, tmp_path):
+    folder = write(tmp_path / "single", translators("reverse"), single=True)
+    page = visitor.visit(f"{(folder / 'headlight.html').as_uri()}{SMALL}")
+    expect_step(page, 0)
+    train(page, 3)
+
+
+def test_the_last_chapter_of_learn_trains(visitor, static):
+    page = visitor.visit(static)
+    expect(page.locator(".hl-translation")).not_to_be_empty()
+    page.get_by_role("button", name="Learn", exact=True).click()
+    learn = page.get_by_role("complementary", name="Learn")
+    learn.get_by_role("button", name="How heads form").click()
+    expect_step(page, 0)
+    expect(learn).to_contain_text("6 of 6")
+    playground(page).get_by_label("Width").select_option("16")
+    playground(page).get_by_label("Positions").select_option("off")
+    expect(page).to_have_url(re.compile("positions=0.*learn=6"))
+    expect(learn).not_to_contain_text("Done")
+    train(page, 300)
+    expect(learn.get_by_role("listitem").filter(has_text="Switch positions off")).to_contain_text("Done")
+    learn.get_by_role("button", name="Back").click()
+    expect(playground(page)).to_be_hidden()
+    expect(learn).to_contain_text("5 of 6")

@@ -1,0 +1,82 @@
+"""A model that the page trained and saved opens in Python, with the same weights and words."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import string
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model import Translator
+from model.storage.probes import Probes
+from model.storage.training_log import TrainingLog
+from tests.viz.test_viewer import node
+from viz.viewer import HERE as VIEWER
+
+WORDS = 200
+SETTINGS = {
+    "task": "reverse",
+    "layers": 1,
+    "heads": 2,
+    "width": 16,
+    "positions": True,
+    "mask": True,
+    "rate": 0.01,
+    "seed": 1,
+}
+
+
+def run_node(folder: Path, script: str) -> None:
+    """Run a script of this folder on the viewer's modules."""
+    shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
+    shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
+    (folder / "package.json").write_text('{"type": "module"}')
+    run = subprocess.run([node(), f"tests/{script}"], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def trained(folder: Path, texts: list[str], steps: int, **changes: Any) -> dict[str, Any]:
+    """Train in node and unpack the saved directory; returns its name, its weights and what is written."""
+    request = {"settings": SETTINGS | changes, "steps": steps, "texts": texts}
+    (folder / "settings.json").write_text(json.dumps(request), "utf-8")
+    run_node(folder, "directory.mjs")
+    with zipfile.ZipFile(folder / "model.zip") as archive:
+        assert archive.testzip() is None
+        archive.extractall(folder)
+    found: dict[str, Any] = json.loads((folder / "written.json").read_text("utf-8"))
+    return found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"positions": False, "layers": 2}, {"mask": False}, {"task": "dates"}, {"task": "numbers"}],
+    ids=["reverse", "no-positions", "peeks", "dates", "numbers"],
+)
+def test_a_saved_model_opens_in_python_with_the_same_numbers(tmp_path, changes):
+    draw = random.Random(1)
+    texts = {
+        "dates": [f"{draw.randint(1, 28)} may {draw.randint(1900, 2099)}" for _ in range(WORDS)],
+    }.get(
+        changes.get("task", ""),
+        ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(3, 8))) for _ in range(WORDS)],
+    )
+    if changes.get("task") == "numbers":
+        texts = ["einundzwanzig", "hundert"]
+    found = trained(tmp_path, texts, 30, **changes)
+    translator = Translator.load(tmp_path / found["name"])
+    for name, parameter in translator.checkpoint.model.named_parameters():
+        expected = torch.tensor(found["weights"][name]).view_as(parameter)
+        assert torch.equal(parameter.detach(), expected), name  # float32 on both sides
+    longest = max(map(len, found["written"]))
+    for text, written in zip(texts, found["written"], strict=True):
+        answer = translator.translate(text).text
+        assert answer[:longest] == written or answer == written, text
+    assert Probes.load(tmp_path / found["name"]).steps == (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)
+    assert [row["step"] for row in TrainingLog.load(tmp_path / found["name"]).rows] == [25]

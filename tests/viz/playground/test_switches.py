@@ -1,0 +1,74 @@
+"""What the playground says next to its switches is what trainings do.
+
+Each seed trains the same everywhere but for rounding, so the claims are of the kind that rounding does not
+turn: much or little, first or later.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.viz.playground.test_directory import SETTINGS, run_node
+
+pytestmark = pytest.mark.slow
+WIDE: dict[str, Any] = {"width": 32}
+Outcome = dict[str, Any]
+
+
+def outcomes(folder: Path, *runs: tuple[int, dict[str, Any]]) -> list[Outcome]:
+    """What trainings come to, each (steps, changes of the usual settings)."""
+    asked = [{"settings": SETTINGS | WIDE | changes, "steps": steps} for steps, changes in runs]
+    (folder / "settings.json").write_text(json.dumps(asked), "utf-8")
+    run_node(folder, "outcomes.mjs")
+    found: list[Outcome] = json.loads((folder / "outcomes.json").read_text("utf-8"))
+    return found
+
+
+def test_copying_takes_fewer_steps_and_sorting_more(tmp_path):
+    copied, reversed_, sorted_ = outcomes(
+        tmp_path, (600, {"task": "copy"}), (1000, {}), (3000, {"task": "sort"})
+    )
+    assert copied["good"] < reversed_["good"] < sorted_["good"]
+
+
+@pytest.mark.parametrize("task", ["shift", "double", "numbers", "dates"])
+def test_the_other_tasks_are_learned(tmp_path, task):
+    (found,) = outcomes(tmp_path, (1000, {"task": task}))
+    assert found["share"] > 0.5
+
+
+def test_one_layer_and_one_head_are_enough(tmp_path):
+    for found in outcomes(tmp_path, (1500, {"heads": 1}), (1000, {})):
+        assert found["good"] is not None
+
+
+def test_a_narrow_model_needs_more_steps(tmp_path):
+    narrow, usual = outcomes(tmp_path, (2500, {"width": 16}), (1000, {}))
+    assert narrow["good"] > usual["good"]
+
+
+@pytest.mark.parametrize("task", ["reverse", "copy"])
+def test_copying_and_reversing_need_positions(tmp_path, task):
+    (found,) = outcomes(tmp_path, (800, {"positions": False, "task": task}))
+    assert found["share"] < 0.1
+
+
+def test_sorting_does_not_need_positions(tmp_path):
+    (found,) = outcomes(tmp_path, (1500, {"positions": False, "task": "sort"}))
+    assert found["share"] > 0.5
+
+
+def test_a_decoder_that_peeks_writes_nothing_right(tmp_path):
+    (found,) = outcomes(tmp_path, (400, {"mask": False}))
+    assert found["loss"] < 0.01
+    assert found["share"] == 0
+
+
+def test_a_low_rate_is_slow_and_a_high_one_fails(tmp_path):
+    low, usual, high = outcomes(tmp_path, (2500, {"rate": 0.001}), (1000, {}), (800, {"rate": 0.1}))
+    assert low["good"] is None or low["good"] > usual["good"]
+    assert high["share"] < 0.1

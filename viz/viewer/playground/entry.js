@@ -1,0 +1,56 @@
+// The way into the playground: its button, its address, and its code, which the page fetches when it is first needed.
+
+import { createButton } from '../core/dom.js';
+import { chapterOfAddress, toAddress } from '../core/state/permalink.js';
+import { startWorker, workerAsker } from '../core/requests.js';
+import { say } from '../locales/language.js';
+
+// Whether an address is one of the playground.
+export function isPlayground(address) {
+  return new URLSearchParams(address.slice(1)).has('playground');
+}
+
+// Returns the button. The playground opens in `root` while the page's address is one of its own. `page` has
+// `playground()`, which gives createPlayground, `engine()` and `openModel`.
+export function createEntry(store, root, page) {
+  let opening = null;
+  const leave = () => (location.hash = store.get().record ? toAddress(store.get()) : '');
+  const create = async () => {
+    const createPlayground = await page.playground();
+    const playground = createPlayground(page, (played) => store.change({ played }), leave);
+    root.append(playground.node);
+    return playground;
+  };
+  const follow = async () => {
+    const isOpen = isPlayground(location.hash);
+    document.body.classList.toggle('hl-playing', isOpen);
+    if (!isOpen) return (await opening)?.close();
+    store.change({ learn: chapterOfAddress(location.hash) });
+    opening ??= create();
+    const playground = await opening.catch(() => null);
+    if (playground) return playground.open(location.hash);
+    opening = null;
+    leave();
+    return store.change({ error: say('The playground could not be loaded; check the connection, then try again.') });
+  };
+  window.addEventListener('hashchange', follow);
+  follow();
+  return createButton('hl-tab', () => (location.hash = '#playground=reverse'), {}, say('Playground'));
+}
+
+// An `ask` that also answers for models that were trained in this page: each of them has a Worker of its own. `add` takes
+// what the page knows of a model, and its files as bytes.
+export function withOwnModels(ask, engine, settings) {
+  const own = new Map(); // { worker, ask } by the name of the model
+  const both = (request, ...rest) => (own.get(request.model)?.ask ?? ask)(request, ...rest);
+  const add = async (identity, files) => {
+    const { name } = identity;
+    own.get(name)?.worker.terminate();
+    const worker = startWorker(await engine(), 'serve');
+    const model = { ...identity, files: Object.fromEntries(Object.keys(files).map((file) => [file, {}])), size: 1 };
+    worker.postMessage({ start: { settings, models: { [name]: model }, address: '' } });
+    worker.postMessage({ embedded: { name, files } });
+    own.set(name, { worker, ask: workerAsker(worker) });
+  };
+  return Object.assign(both, { refuses: ask.refuses, add });
+}

@@ -1,0 +1,71 @@
+;; A product of two matrices that is added to a third one, in WebAssembly with 128-bit SIMD.
+;;
+;; c[i, j] += sum over p of a[i, p] * b[p, j]
+;;
+;; All numbers are float32. `a` has m rows and k columns at any distance: `row` bytes from one row to the next, `column`
+;; bytes from one column to the next, so that it can be read transposed. `b` [k, n] and `c` [m, n] have no gaps, and n is
+;; a multiple of 8. Four rows by eight columns are computed at a time. Where fewer than four rows are left, the last one
+;; is computed several times: every number of c is read before one is written. `make wasm` assembles this text.
+(module
+  (memory (import "engine" "memory") 1)
+
+  (func (export "multiply")
+    (param $a i32) (param $row i32) (param $column i32) (param $b i32) (param $c i32)
+    (param $m i32) (param $n i32) (param $k i32)
+    (local $a1 i32) (local $a2 i32) (local $a3 i32)
+    (local $c1 i32) (local $c2 i32) (local $c3 i32)
+    (local $j i32) (local $from i32) (local $at i32) (local $p i32) (local $left v128) (local $right v128)
+    (local $x v128)
+    (local $s0 v128) (local $s1 v128) (local $s2 v128) (local $s3 v128)
+    (local $t0 v128) (local $t1 v128) (local $t2 v128) (local $t3 v128)
+    (local.set $n (i32.shl (local.get $n) (i32.const 2)))
+    (loop $rows
+      (local.set $a1 (select (i32.add (local.get $a) (local.get $row)) (local.get $a) (i32.gt_s (local.get $m) (i32.const 1))))
+      (local.set $c1 (select (i32.add (local.get $c) (local.get $n)) (local.get $c) (i32.gt_s (local.get $m) (i32.const 1))))
+      (local.set $a2 (select (i32.add (local.get $a1) (local.get $row)) (local.get $a1) (i32.gt_s (local.get $m) (i32.const 2))))
+      (local.set $c2 (select (i32.add (local.get $c1) (local.get $n)) (local.get $c1) (i32.gt_s (local.get $m) (i32.const 2))))
+      (local.set $a3 (select (i32.add (local.get $a2) (local.get $row)) (local.get $a2) (i32.gt_s (local.get $m) (i32.const 3))))
+      (local.set $c3 (select (i32.add (local.get $c2) (local.get $n)) (local.get $c2) (i32.gt_s (local.get $m) (i32.const 3))))
+      (local.set $j (i32.const 0))
+      (loop $columns
+        (local.set $s0 (v128.load (i32.add (local.get $c) (local.get $j))))
+        (local.set $t0 (v128.load offset=16 (i32.add (local.get $c) (local.get $j))))
+        (local.set $s1 (v128.load (i32.add (local.get $c1) (local.get $j))))
+        (local.set $t1 (v128.load offset=16 (i32.add (local.get $c1) (local.get $j))))
+        (local.set $s2 (v128.load (i32.add (local.get $c2) (local.get $j))))
+        (local.set $t2 (v128.load offset=16 (i32.add (local.get $c2) (local.get $j))))
+        (local.set $s3 (v128.load (i32.add (local.get $c3) (local.get $j))))
+        (local.set $t3 (v128.load offset=16 (i32.add (local.get $c3) (local.get $j))))
+        (local.set $from (i32.add (local.get $b) (local.get $j)))
+        (local.set $at (i32.const 0))
+        (local.set $p (local.get $k))
+        (loop $products
+          (local.set $left (v128.load (local.get $from)))
+          (local.set $right (v128.load offset=16 (local.get $from)))
+          (local.set $x (v128.load32_splat (i32.add (local.get $a) (local.get $at))))
+          (local.set $s0 (f32x4.add (local.get $s0) (f32x4.mul (local.get $x) (local.get $left))))
+          (local.set $t0 (f32x4.add (local.get $t0) (f32x4.mul (local.get $x) (local.get $right))))
+          (local.set $x (v128.load32_splat (i32.add (local.get $a1) (local.get $at))))
+          (local.set $s1 (f32x4.add (local.get $s1) (f32x4.mul (local.get $x) (local.get $left))))
+          (local.set $t1 (f32x4.add (local.get $t1) (f32x4.mul (local.get $x) (local.get $right))))
+          (local.set $x (v128.load32_splat (i32.add (local.get $a2) (local.get $at))))
+          (local.set $s2 (f32x4.add (local.get $s2) (f32x4.mul (local.get $x) (local.get $left))))
+          (local.set $t2 (f32x4.add (local.get $t2) (f32x4.mul (local.get $x) (local.get $right))))
+          (local.set $x (v128.load32_splat (i32.add (local.get $a3) (local.get $at))))
+          (local.set $s3 (f32x4.add (local.get $s3) (f32x4.mul (local.get $x) (local.get $left))))
+          (local.set $t3 (f32x4.add (local.get $t3) (f32x4.mul (local.get $x) (local.get $right))))
+          (local.set $from (i32.add (local.get $from) (local.get $n)))
+          (local.set $at (i32.add (local.get $at) (local.get $column)))
+          (br_if $products (local.tee $p (i32.sub (local.get $p) (i32.const 1)))))
+        (v128.store (i32.add (local.get $c) (local.get $j)) (local.get $s0))
+        (v128.store offset=16 (i32.add (local.get $c) (local.get $j)) (local.get $t0))
+        (v128.store (i32.add (local.get $c1) (local.get $j)) (local.get $s1))
+        (v128.store offset=16 (i32.add (local.get $c1) (local.get $j)) (local.get $t1))
+        (v128.store (i32.add (local.get $c2) (local.get $j)) (local.get $s2))
+        (v128.store offset=16 (i32.add (local.get $c2) (local.get $j)) (local.get $t2))
+        (v128.store (i32.add (local.get $c3) (local.get $j)) (local.get $s3))
+        (v128.store offset=16 (i32.add (local.get $c3) (local.get $j)) (local.get $t3))
+        (br_if $columns (i32.lt_u (local.tee $j (i32.add (local.get $j) (i32.const 32))) (local.get $n))))
+      (local.set $a (i32.add (local.get $a) (i32.shl (local.get $row) (i32.const 2))))
+      (local.set $c (i32.add (local.get $c) (i32.shl (local.get $n) (i32.const 2))))
+      (br_if $rows (i32.gt_s (local.tee $m (i32.sub (local.get $m) (i32.const 4))) (i32.const 0))))))

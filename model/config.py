@@ -18,6 +18,7 @@ LARGEST = {
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
 }
+ACTIVATIONS = ("relu", "silu", "gelu", "gelu_new")  # gelu_new has a hyperbolic tangent in place of erf
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
 
@@ -40,7 +41,7 @@ class ModelConfig:
     norm: str = "pre"  # or "post", which __post_init__ checks
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
-    activation: str = "relu"  # of the feed-forward networks; or "silu", "gelu"
+    activation: str = "relu"  # of the feed-forward networks; or another of ACTIVATIONS
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
@@ -58,10 +59,9 @@ class ModelConfig:
             raise UserError(f"dropout {self.dropout} must be at least 0 and below 1.")
         if self.norm not in ("pre", "post"):
             raise UserError(f"norm is {quote_untrusted(self.norm)}; it must be 'pre' or 'post'.")
-        if self.activation not in ("relu", "silu", "gelu"):
-            raise UserError(
-                f"activation is {quote_untrusted(self.activation)}; it must be 'relu', 'silu' or 'gelu'."
-            )
+        if self.activation not in ACTIVATIONS:
+            known = ", ".join(map(repr, ACTIVATIONS))
+            raise UserError(f"activation is {quote_untrusted(self.activation)}; it must be one of {known}.")
         if self.taught_head is not None:
             layer, head = self.taught_head
             if not (0 <= layer < self.n_decoder_layers and 0 <= head < self.n_heads):

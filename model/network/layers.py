@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,11 +16,16 @@ from model.config import ModelConfig
 from model.network.attention import Gate, KeyValue, MultiHeadAttention
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "silu": F.silu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+}
 
 
 class FeedForward(nn.Module):
-    """Position-wise feed-forward network, section 3.3, equation 2, with any of three activations."""
+    """Position-wise feed-forward network, section 3.3, equation 2, with any of ACTIVATIONS."""
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
         super().__init__()

@@ -63,6 +63,7 @@ class Checkpoint(OnHub):
     target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
     info: ModelInfo
     card: str = ""  # the text of README.md
+    notes: tuple[str, ...] = ()  # sentences about what an import does in another way than the origin
 
     @classmethod
     def load(cls, directory: Path) -> Checkpoint:

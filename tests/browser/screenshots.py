@@ -15,10 +15,10 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 import app
 from model import Translator
-from model.marian.importer import import_model
+from model.importing.importer import import_model
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.screen import cell
-from tests.model.marian.checkpoints import translate_by_position, write_checkpoint
+from tests.model.importing.checkpoints import translate_by_position, write_checkpoint
 
 TARGET = Path(__file__).parents[2] / "assets" / "screenshots"
 

@@ -19,13 +19,13 @@ from model import Translator
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.progress import WorkCancelled, report
 from model.decoding.search import SearchOptions
-from model.marian.importer import import_model
+from model.importing.importer import import_model
 from model.storage.checkpoint import CARD, CONFIG
 from tests.benchmarks.imported import first_picture, memory
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST
 from tests.browser.static_site import Visitor, expect_translation, served, write
-from tests.model.marian.checkpoints import write_checkpoint, write_opus
+from tests.model.importing.checkpoints import write_checkpoint, write_opus
 from tests.viz.fakes import FakeTranslator
 
 pytestmark = pytest.mark.browser

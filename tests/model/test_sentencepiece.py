@@ -10,12 +10,12 @@ import sentencepiece
 
 from model.charsmap import Charsmap
 from model.errors import UserError
-from model.marian.spm import read_spm
-from model.marian.tokenizers import SpecialIds, read_tokenizers
+from model.importing.spm import read_spm
+from model.importing.tokenizers import SpecialIds, read_tokenizers
 from model.sentencepiece import MAX_PIECE, SentencePieceTokenizer, load_tokenizer
 from model.tokenizer import EOS_ID, SPECIALS, UNK_ID, Tokenizer
 from tests.model.helpers import assert_sentence
-from tests.model.marian import checkpoints as marian
+from tests.model.importing import checkpoints as marian
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"  # outside the checkout, not everywhere
 HARD = [

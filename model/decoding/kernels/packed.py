@@ -24,8 +24,8 @@ Integers = NDArray[np.int64]
 
 
 FIRST_POSITIONS = 512  # more are packed when a sentence asks for them
-RELU, SILU, GELU = range(3)
-ACTIVATIONS = {"relu": RELU, "silu": SILU, "gelu": GELU}
+RELU, SILU, GELU, GELU_NEW = range(4)
+ACTIVATIONS = {"relu": RELU, "silu": SILU, "gelu": GELU, "gelu_new": GELU_NEW}
 
 
 class Matrix(NamedTuple):
@@ -57,7 +57,7 @@ class EncoderWeights(NamedTuple):
     output: Matrix
     inner: Matrix
     outer: Matrix
-    activation: int  # RELU, SILU or GELU
+    activation: int  # one of ACTIVATIONS
     norms: Norms
     cross_key_value: Matrix
 
@@ -73,7 +73,7 @@ class DecoderWeights(NamedTuple):
     cross_output: Matrix
     inner: Matrix
     outer: Matrix
-    activation: int  # RELU, SILU or GELU
+    activation: int  # one of ACTIVATIONS
     norms: Norms
     vocabulary: Matrix
 

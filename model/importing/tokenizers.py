@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Int
@@ -11,13 +11,16 @@ from torch import Tensor
 
 from model.errors import UserError
 from model.files import read_json
-from model.marian.spm import read_spm
+from model.importing.settings import CONFIG, TOKENIZER, settings_of
+from model.importing.spm import read_spm
 from model.sentencepiece import SentencePieceTokenizer, check_pieces
-from model.tokenizer import EOS, PAD, SPECIALS, UNK
+from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 
-CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TOKENIZER_JSON = "tokenizer.json"
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
+VOCABULARY_FILES = (VOCABULARY, TARGET_VOCABULARY, TOKENIZER_JSON)
+SPM_FILES = (SOURCE_SPM, TARGET_SPM)
 
 
 class SpecialIds(NamedTuple):
@@ -31,7 +34,7 @@ class SpecialIds(NamedTuple):
 class Side(NamedTuple):
     """The tokenizer of one language, and for each of its ids the row in the checkpoint's matrices."""
 
-    tokenizer: SentencePieceTokenizer
+    tokenizer: Tokenizer
     order: Int[Tensor, " V"]
 
 
@@ -79,13 +82,3 @@ def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
         if entry not in ids:
             raise UserError(f"{path} has no entry {entry}; copy it again.")
     return ids
-
-
-def settings_of(path: Path) -> dict[str, Any]:
-    """A JSON object; empty if there is no such file."""
-    if not path.exists():
-        return {}
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise UserError(f"{path} is not a JSON object; copy it again.")
-    return settings

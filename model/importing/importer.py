@@ -1,0 +1,129 @@
+"""Imports checkpoints of other programs as model directories; each family of models has a module.
+
+The weights keep their meaning. What a family has in another form is changed once, at the import: names, the
+order of the special tokens, and the order of the dimensions where a family orders its positions
+differently.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors import SafetensorError
+
+from model.errors import UserError, quote_untrusted
+from model.files import read_json, read_text
+from model.importing import marian, pegasus
+from model.importing.card import card_text, model_info, taught_head
+from model.importing.family import Plan
+from model.importing.generation import read_generation
+from model.importing.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
+from model.importing.tokenizers import SPM_FILES, VOCABULARY_FILES
+from model.importing.weights import BIN, SAFETENSORS, read_weights
+from model.network.transformer import Transformer
+from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, load_weights, save
+from model.storage.hub import fetch
+
+Bits = Literal[8, 16, 32]
+FILES = (CONFIG, GENERATION, TOKENIZER, README, *VOCABULARY_FILES, *SPM_FILES)
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+FAMILIES: dict[str, Callable[[Path], Plan]] = {"marian": marian.read, "pegasus": pegasus.read}
+
+
+def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
+    """Write the model directory `output` from a checkpoint: a folder, or a name on the hub.
+
+    Matrices take `bits` bits. Raises UserError for a broken checkpoint, for one of another architecture, for
+    weights that do not fit `bits`, and if `output` exists or cannot be written; then nothing is written.
+    """
+    if os.path.lexists(output):  # a link to nothing too
+        raise UserError(f"{output} exists already; delete it or name another folder with --output.")
+    checkpoint = read_checkpoint(name)
+    _check_range(checkpoint.model, name, bits)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".import-", dir=output.parent) as folder:
+            written = Path(folder) / output.name
+            dtype = torch.float32 if bits == 32 else torch.float16
+            save(checkpoint, written, checkpoint.card, eight_bit=bits == 8, dtype=dtype)
+            result = load(written)  # what cannot be opened is not kept
+            written.rename(output)
+    except (OSError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(
+            f"{output} cannot be written ({reason}); free space on its disk or name another folder with "
+            "--output."
+        ) from error
+    return replace(result, notes=checkpoint.notes)
+
+
+def read_checkpoint(name: str) -> Checkpoint:
+    """Read a checkpoint of a folder or of the hub. Raises UserError."""
+    directory, origin = _find(name)
+    family = _family(directory)
+    plan = FAMILIES[family](directory)
+    generation = read_generation(directory)
+    readme = read_text(directory / README) if (directory / README).exists() else ""
+    config = replace(
+        plan.config,
+        taught_head=taught_head(readme, plan.config.n_decoder_layers),
+        output_bias=plan.config.output_bias or bool(generation.never),
+    )
+    if config.n_parameters > MAX_PARAMETERS:
+        raise UserError(
+            f"{directory} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
+        )
+    weights = read_weights(directory)
+    model = Transformer(config).eval()
+    converted = dict(plan.convert(weights, model))
+    weights.check_all_used(family)
+    load_weights(model, converted, weights.path)
+    generation.apply(model, plan.target.order)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UserError(f"{weights.path} has weights that are not finite numbers; copy it again.")
+    info = model_info(origin, settings_of(directory / TOKENIZER), plan.source.tokenizer.language_codes)
+    card = card_text(info, family, readme, config, generation.notes)
+    return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
+
+
+def _family(directory: Path) -> str:
+    """The family that config.json names."""
+    path = directory / CONFIG
+    read_json(path)  # refuses a missing file
+    family = settings_of(path).get("model_type")
+    if family not in FAMILIES:
+        raise UserError(
+            f"{path} has model_type {quote_untrusted(family)}; only models of {', '.join(FAMILIES)} can be "
+            "imported."
+        )
+    return str(family)
+
+
+def _check_range(model: Transformer, name: str, bits: Bits) -> None:
+    """Raise UserError unless every number that is stored in 16 bits fits; in 8 bits the vectors are."""
+    for parameter in model.parameters():
+        if (bits == 16 or (bits == 8 and parameter.ndim < 2)) and not parameter.half().isfinite().all():
+            raise UserError(f"{quote_untrusted(name)} has weights too large for 16 bits; give --bits 32.")
+
+
+def _find(name: str) -> tuple[Path, str]:
+    """The folder of a checkpoint and what its origin is called; the hub's files are fetched."""
+    directory = Path(name)
+    if directory.is_dir():
+        return directory, directory.resolve().name
+    if not HUB_NAME.fullmatch(name):
+        raise UserError(
+            f"There is no directory {quote_untrusted(name)}; give a folder or a name on the Hugging Face "
+            "hub, such as Helsinki-NLP/opus-mt-de-en."
+        )
+    directory = fetch(name, (*FILES, SAFETENSORS))
+    if not (directory / SAFETENSORS).exists():
+        directory = fetch(name, (*FILES, BIN))
+    return directory, name

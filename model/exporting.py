@@ -27,6 +27,7 @@ from model.languages import language_names
 from model.network.layers import sinusoids
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint
+from model.storage.hub import OnHub
 from model.tokenizer import BOS, BOS_ID, EOS, EOS_ID, PAD, PAD_ID, SPACE, UNK, UNK_ID
 
 Form = Literal["transformers", "ctranslate2"]
@@ -59,6 +60,17 @@ def export(checkpoint: Checkpoint, form: Form, output: Path) -> None:
         ) from error
 
 
+class Exported(OnHub):
+    """A model in the form of transformers, for the hub."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        _check(checkpoint)
+        self.checkpoint = checkpoint
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        write_transformers(self.checkpoint, save_directory)
+
+
 def _check(checkpoint: Checkpoint) -> None:
     """Raise UserError unless this is a model of one vocabulary that was trained here."""
     config = checkpoint.model.config
@@ -71,7 +83,7 @@ def _check(checkpoint: Checkpoint) -> None:
 
 def write_transformers(checkpoint: Checkpoint, directory: Path) -> None:
     """Write a directory that AutoModelForSeq2SeqLM and AutoTokenizer of transformers load."""
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     write_json(directory / CONFIG, _config(checkpoint.model))
     write_json(directory / GENERATION, _generation())
     save_file(dict(_weights(checkpoint.model)), directory / SAFETENSORS, metadata={"format": "pt"})
@@ -168,9 +180,8 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"$A {EOS}", pair=f"$A {EOS} $B {EOS}", special_tokens=[(EOS, EOS_ID)]
     )
-    tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    )
+    ends = decoders.Replace(tokenizers.Regex("^ +| +$"), "")  # decoders.Strip aborts on an empty text
+    tokenizer.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.Fuse(), ends])
     return str(tokenizer.to_str())
 
 

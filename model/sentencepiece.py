@@ -30,7 +30,7 @@ Algorithm = Literal["unigram", "bpe"]
 FILE_TYPE = "sentencepiece"
 UNKNOWN_PENALTY = 10.0  # an unknown character costs this much more than the least likely piece
 MAX_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 by default
-MAX_ENTRIES = 250_000  # as in `model.config`
+MAX_ENTRIES = 260_000  # as in `model.config`
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -232,13 +232,14 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of the ids. Special tokens and everything after </s> are left out."""
+        """Text of the ids. Special tokens, a code before it and everything after </s> are left out."""
         pieces = []
         for index in ids:
             if index == EOS_ID:
                 break
-            if index >= len(SPECIALS):
-                pieces.append(self.vocabulary[index])
+            piece = self.vocabulary[index]
+            if index >= len(SPECIALS) and (pieces or not TARGET_CODE.fullmatch(piece)):
+                pieces.append(piece)
         text = "".join(pieces)
         if self.segmenter.byte_fallback:
             text = re.sub(rf"(?:{BYTE.pattern})+", _from_bytes, text)
@@ -275,14 +276,6 @@ def _one_by_one(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error("one-by-one", _one_by_one)
-
-
-def load_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of one language, of a model trained here or imported."""
-    settings = read_json(path)
-    if isinstance(settings, dict) and settings.get("type") == FILE_TYPE:
-        return SentencePieceTokenizer.from_json(settings, path)
-    return Tokenizer.load(path)
 
 
 def check_scores(scores: Mapping[Any, Any], path: Path) -> None:

@@ -125,6 +125,10 @@ class Tokenizer:
         """The codes such as >>fra<<, one of which must begin a source sentence; none."""
         return ()
 
+    def first_ids(self, text: str) -> list[int]:
+        """The tokens with which every translation of this text begins, as the model was taught; none."""
+        return []
+
     def encode(self, text: str) -> list[int]:
         """Ids of the text's tokens without <s> and </s>; unknown characters become <unk>."""
         return list(self._backend.encode(normalise(text), add_special_tokens=False).ids)

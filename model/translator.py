@@ -22,6 +22,7 @@ from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
+from model.multilingual import MultilingualTokenizer
 from model.network.transformer import HeadGates
 from model.results import (
     AblationResult,
@@ -78,6 +79,9 @@ class Translator(OnHub):
     def _save_pretrained(self, save_directory: Path) -> None:
         self.checkpoint.save_pretrained(save_directory)
 
+    def _for_transformers(self) -> OnHub:
+        return self.checkpoint._for_transformers()
+
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
@@ -109,7 +113,7 @@ class Translator(OnHub):
         long or has no character that the model knows, or if the prefix is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
-        given = target_ids(self.checkpoint, prefix)
+        given = self._given(text, prefix)
         beam_tree = BeamTree(self._token) if tree else None
         started = time.perf_counter()
         source = self.engine.encode(self._source(text), gates)
@@ -124,7 +128,7 @@ class Translator(OnHub):
         `target` is text, to which </s> is added, or token ids, taken as they are. Raises UserError if
         either side is empty or too long.
         """
-        ids = target_ids(self.checkpoint, target)
+        ids = self._given(text, target) if target else []
         if isinstance(target, str) and ids:
             ids.append(EOS_ID)
         if not ids:
@@ -172,7 +176,7 @@ class Translator(OnHub):
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
         options = SearchOptions(beam_size, length_penalty)
-        given = target_ids(self.checkpoint, prefix)
+        given = self._given(text, prefix)
         started = time.perf_counter()
         source = self.engine.encode(self._source(text), gates)
         encoded = time.perf_counter()
@@ -247,12 +251,16 @@ class Translator(OnHub):
                 yield place, row if normalise(texts[place]) else ()
             else:
                 rows[place] = row
-        lengths = {place: len(row) for place, row in rows.items()}
-        for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
-            source = pad([rows[place] for place in places]).to(self.device)
-            batch = self.engine.search_batch(source, options, gates, exact)
-            for place, found in zip(places, batch, strict=True):
-                yield place, tuple(map(self._hypothesis, found))
+        beginnings: dict[tuple[int, ...], dict[int, int]] = {}  # of the translations, with lengths by place
+        for place, row in rows.items():
+            first = tuple(self.checkpoint.source_tokenizer.first_ids(texts[place]))
+            beginnings.setdefault(first, {})[place] = len(row)
+        for first, lengths in beginnings.items():
+            for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
+                source = pad([rows[place] for place in places]).to(self.device)
+                batch = self.engine.search_batch(source, options, gates, exact, first)
+                for place, found in zip(places, batch, strict=True):
+                    yield place, tuple(map(self._hypothesis, found))
 
     def notices(self, source: Sequence[Token], hypothesis: Hypothesis) -> tuple[str, ...]:
         """Warnings about a translation that the model chose: unknown characters, low probability, a cut."""
@@ -262,7 +270,8 @@ class Translator(OnHub):
             listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
             found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
         codes = self.checkpoint.info.target_languages
-        if codes and source[0].piece not in codes:
+        many = isinstance(self.checkpoint.source_tokenizer, MultilingualTokenizer)
+        if codes and (self._token(hypothesis.ids[0]) if many else source[0]).piece not in codes:
             found.append(
                 Sentence(
                     "Begin the sentence with the code of a target language, such as {code}.", code=codes[0]
@@ -276,6 +285,12 @@ class Translator(OnHub):
         if hypothesis.ids[-1] != EOS_ID:
             found.append(Sentence("The translation was cut at the length limit."))
         return tuple(found)
+
+    def _given(self, text: str, target: str | Sequence[int]) -> list[int]:
+        """A given target, or its beginning, after the tokens with which every translation begins."""
+        ids = target_ids(self.checkpoint, target)
+        first = self.checkpoint.source_tokenizer.first_ids(text)
+        return ids if ids[: len(first)] == first else [*first, *ids]
 
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
         (row,) = source_ids(self.checkpoint, [text], self.max_tokens)

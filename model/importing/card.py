@@ -17,7 +17,7 @@ LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})", re.MULTILINE)
 GUIDED_ALIGNMENT = "transformer-align"
 
 MARKUP = frozenset("&<>\"'`*_[]()|\\#!~$")
-FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus"}
+FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus", "m2m_100": "M2M100 or NLLB"}
 
 OPUS_MT = (
     "OPUS-MT, made by the Language Technology Research Group at the University of Helsinki from the data of "

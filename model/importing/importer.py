@@ -20,21 +20,25 @@ from safetensors import SafetensorError
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.importing import marian, pegasus
+from model.importing import m2m, marian, pegasus
 from model.importing.card import card_text, model_info, taught_head
 from model.importing.family import Plan
 from model.importing.generation import read_generation
 from model.importing.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
 from model.importing.tokenizers import SPM_FILES, VOCABULARY_FILES
-from model.importing.weights import BIN, SAFETENSORS, read_weights
+from model.importing.weights import BIN, SAFETENSORS, Weights, read_weights
 from model.network.transformer import Transformer
-from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, load_weights, save
+from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, save
 from model.storage.hub import fetch
 
 Bits = Literal[8, 16, 32]
 FILES = (CONFIG, GENERATION, TOKENIZER, README, *VOCABULARY_FILES, *SPM_FILES)
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-FAMILIES: dict[str, Callable[[Path], Plan]] = {"marian": marian.read, "pegasus": pegasus.read}
+FAMILIES: dict[str, Callable[[Path], Plan]] = {
+    "marian": marian.read,
+    "pegasus": pegasus.read,
+    "m2m_100": m2m.read,
+}
 
 
 def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
@@ -46,6 +50,7 @@ def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
     if os.path.lexists(output):  # a link to nothing too
         raise UserError(f"{output} exists already; delete it or name another folder with --output.")
     checkpoint = read_checkpoint(name)
+    notes = checkpoint.notes
     _check_range(checkpoint.model, name, bits)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +58,7 @@ def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
             written = Path(folder) / output.name
             dtype = torch.float32 if bits == 32 else torch.float16
             save(checkpoint, written, checkpoint.card, eight_bit=bits == 8, dtype=dtype)
+            del checkpoint  # memory need not hold both
             result = load(written)  # what cannot be opened is not kept
             written.rename(output)
     except (OSError, SafetensorError) as error:
@@ -61,7 +67,7 @@ def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
             f"{output} cannot be written ({reason}); free space on its disk or name another folder with "
             "--output."
         ) from error
-    return replace(result, notes=checkpoint.notes)
+    return replace(result, notes=notes)
 
 
 def read_checkpoint(name: str) -> Checkpoint:
@@ -82,15 +88,31 @@ def read_checkpoint(name: str) -> Checkpoint:
         )
     weights = read_weights(directory)
     model = Transformer(config).eval()
-    converted = dict(plan.convert(weights, model))
+    _fill(model, plan, weights)
     weights.check_all_used(family)
-    load_weights(model, converted, weights.path)
     generation.apply(model, plan.target.order)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{weights.path} has weights that are not finite numbers; copy it again.")
     info = model_info(origin, settings_of(directory / TOKENIZER), plan.source.tokenizer.language_codes)
     card = card_text(info, family, readme, config, generation.notes)
     return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
+
+
+def _fill(model: Transformer, plan: Plan, weights: Weights) -> None:
+    """Copy one weight after another, so that memory holds the model once."""
+    parameters = dict(model.named_parameters())
+    for name, weight in plan.convert(weights, model):
+        parameter = parameters.pop(name, None)
+        if parameter is None or parameter.shape != weight.shape:
+            raise UserError(
+                f"{weights.path} has weights of another shape than {CONFIG} says; copy both again."
+            )
+        with torch.no_grad():
+            parameter.copy_(weight)
+    if "output.bias" in parameters:  # a family without one, some of whose tokens are never predicted
+        torch.nn.init.zeros_(parameters.pop("output.bias"))
+    if parameters:
+        raise UserError(f"{weights.path} lacks weights; copy it again.")
 
 
 def _family(directory: Path) -> str:

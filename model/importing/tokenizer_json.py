@@ -17,8 +17,8 @@ from model.charsmap import Charsmap
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
 from model.importing.settings import CONFIG
-from model.importing.tokenizers import TOKENIZER_JSON, Side, SpecialIds
-from model.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces, check_scores
+from model.importing.tokenizers import TOKENIZER_JSON, Side, SpecialIds, side_of
+from model.sentencepiece import SentencePiece, check_scores
 from model.tokenizer import EOS, SPECIALS, Tokenizer
 
 MAX_BYTES = 48 << 20  # that of NLLB has 33 MB
@@ -46,44 +46,35 @@ def read_tokenizer(directory: Path, size: int, ids: SpecialIds) -> Side:
 
 def _sentencepiece(settings: Mapping[str, Any], path: Path, size: int, ids: SpecialIds) -> Side:
     """A tokenizer of SentencePiece that was converted to tokenizer.json."""
-    scores, entries, unknown = _model(settings.get("model"), path)
-    for added in _list(settings.get("added_tokens"), path):
-        match added:
+    scores, entries = _model(settings.get("model"), path)
+    added = set()
+    for token in _list(settings.get("added_tokens"), path):
+        match token:
             case {"id": int(index), "content": str(content)}:
                 entries[index] = content
+                added.add(content)
             case _:
                 raise UserError(f"{path} has added tokens without id or text; copy it again.")
-    if any(not 0 <= index < size for index in (*entries, *ids)):
-        raise UserError(f"{path} has more entries than {CONFIG} says; copy both from the same checkpoint.")
+    for entry in added:
+        scores.pop(entry, None)  # a special token in a text is text
     check_scores(scores, path)
-    check_pieces(list(entries.values()), path)
-    pad, eos, start = ids
-    special = (pad, unknown, eos)
-    if len(set(special)) < len(special):
-        raise UserError(f"{path} gives the same id to two special tokens; copy it again.")
-    rest = [index for index in range(size) if index not in special]
-    vocabulary = [*SPECIALS, *(entries.get(index, f"<unused {index}>") for index in rest)]
-    order = torch.tensor([pad, unknown, start, eos, *rest])
-    cut = SentencePiece(
-        "bpe" if settings["model"].get("type") == "BPE" else "unigram",
-        scores,
-        _charsmap(settings.get("normalizer"), path),
-    )
     _check_pre_tokenizer(settings.get("pre_tokenizer"), path)
-    return Side(SentencePieceTokenizer(cut, vocabulary), order)
+    bpe = settings["model"]["type"] == "BPE"
+    cut = SentencePiece("bpe" if bpe else "unigram", scores, _charsmap(settings.get("normalizer"), path))
+    return side_of(cut, entries, size, ids, path.parent)
 
 
-def _model(model: Any, path: Path) -> tuple[dict[str, float], dict[int, str], int]:
-    """The scores of the pieces, the entries by their ids, and the id of <unk>."""
+def _model(model: Any, path: Path) -> tuple[dict[str, float], dict[int, str]]:
+    """The scores of the pieces, and the entries by their ids."""
     match model:
-        case {"type": "Unigram", "unk_id": int(unknown), "vocab": list(vocabulary)}:
+        case {"type": "Unigram", "vocab": list(vocabulary)}:
             if any(type(row) is not list or len(row) != 2 or type(row[0]) is not str for row in vocabulary):
                 raise UserError(f"{path} has entries without text or score; copy it again.")
             if model.get("byte_fallback"):
                 raise UserError(f"{path} writes unknown characters as bytes, which Headlight cannot do.")
-            return dict(vocabulary), {i: row[0] for i, row in enumerate(vocabulary)}, unknown
-        case {"type": "BPE", "vocab": dict(vocabulary), "merges": list(merges), "unk_token": str(unknown)}:
-            if any(type(index) is not int for index in vocabulary.values()) or unknown not in vocabulary:
+            return dict(vocabulary), {i: row[0] for i, row in enumerate(vocabulary)}
+        case {"type": "BPE", "vocab": dict(vocabulary), "merges": list(merges)}:
+            if any(type(index) is not int for index in vocabulary.values()):
                 raise UserError(f"{path} has entries without ids; copy it again.")
             ranks = dict.fromkeys(vocabulary, 0.0)
             for rank, merge in enumerate(merges):
@@ -94,7 +85,7 @@ def _model(model: Any, path: Path) -> tuple[dict[str, float], dict[int, str], in
                 piece = "".join(parts)
                 if ranks.get(piece, 0.0) == 0.0:
                     ranks[piece] = -1.0 - rank
-            return ranks, {index: piece for piece, index in vocabulary.items()}, vocabulary[unknown]
+            return ranks, {index: piece for piece, index in vocabulary.items()}
     raise UserError(f"{path} is a tokenizer of another kind than Unigram and BPE; Headlight cannot read it.")
 
 

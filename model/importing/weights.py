@@ -87,16 +87,16 @@ def read_weights(directory: Path) -> Weights:
     if not path.exists():
         raise UserError(f"{directory} has neither {SAFETENSORS} nor {BIN}; copy the whole checkpoint.")
     check_file(path, MAX_WEIGHTS_BYTES)
-    tensors = _read_safetensors(path) if path.name == SAFETENSORS else _read_bin(path)
-    if len(tensors) > MAX_TENSORS:
-        raise UserError(f"{path} has {len(tensors):,} weights; at most {MAX_TENSORS:,} are read.")
-    return Weights(tensors, path)
+    return Weights(_read_safetensors(path) if path.name == SAFETENSORS else _read_bin(path), path)
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         with open_tensors(path, MAX_WEIGHTS_BYTES) as stored:
-            return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            names = stored.keys()
+            if len(names) > MAX_TENSORS:
+                raise ValueError(f"{len(names):,} weights")
+            return {name: stored.get_tensor(name) for name in names}
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise UserError(
             f"{path} is cut short or broken ({quote_untrusted(str(error))}); copy it again."

@@ -41,10 +41,15 @@ class FeedForward(nn.Module):
         return output.view_as(x)
 
 
-def sinusoids(length: int, d_model: int) -> Float[Tensor, "length D"]:
-    """Positional encoding, section 3.5: sine at even indices, cosine at odd ones."""
-    position = torch.arange(length, dtype=torch.float32)[:, None]
-    frequency = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+def sinusoids(length: int, d_model: int, layout: str = "sinusoidal") -> Float[Tensor, "length D"]:
+    """Positional encoding, section 3.5: sine at even indices, cosine at odd ones.
+
+    In the layout of fairseq (Ott et al. 2019) the first token is at position 2, and the last frequency is
+    1 / 10000; in the paper's it is one step before that.
+    """
+    fairseq = layout == "fairseq"
+    position = torch.arange(length, dtype=torch.float32)[:, None] + 2 * fairseq
+    frequency = torch.exp(torch.arange(d_model // 2) * (-math.log(10000.0) / (d_model // 2 - fairseq)))
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
@@ -75,11 +80,12 @@ class Embedding(nn.Module):
 
     positions: Tensor
 
-    def __init__(self, tokens: nn.Embedding, dropout: float) -> None:
+    def __init__(self, tokens: nn.Embedding, dropout: float, layout: str = "sinusoidal") -> None:
         super().__init__()
         self.tokens = tokens
+        self.layout = layout  # of the positions
         self.dropout = Dropout(dropout)
-        table = sinusoids(256, tokens.embedding_dim)
+        table = sinusoids(256, tokens.embedding_dim, self.layout)
         self.register_buffer("positions", table, persistent=False)
 
     def forward(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
@@ -92,7 +98,7 @@ class Embedding(nn.Module):
     def table(self, length: int) -> Float[Tensor, "P D"]:
         """Positional encodings of at least the first `length` positions; the table grows when needed."""
         if length > len(self.positions):
-            self.positions = sinusoids(2 * length, self.tokens.embedding_dim).to(self.positions)
+            self.positions = sinusoids(2 * length, self.tokens.embedding_dim, self.layout).to(self.positions)
         return self.positions
 
 

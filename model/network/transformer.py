@@ -125,8 +125,8 @@ class Transformer(nn.Module):
         d = config.d_model
         source = nn.Embedding(config.source_vocabulary, d)
         target = source if config.tied else nn.Embedding(config.target_vocabulary, d)
-        self.source_embedding = Embedding(source, config.dropout)
-        self.target_embedding = Embedding(target, config.dropout)
+        self.source_embedding = Embedding(source, config.dropout, config.positions)
+        self.target_embedding = Embedding(target, config.dropout, config.positions)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
         # With pre-norm the sum of all sub-layers is not normalised, so a LayerNorm follows the last layer.

@@ -27,8 +27,8 @@ from model.files import (
     write_json,
 )
 from model.languages import TARGET_CODE
+from model.multilingual import load_tokenizer
 from model.network.transformer import Transformer
-from model.sentencepiece import load_tokenizer
 from model.storage.hub import OnHub
 from model.tokenizer import Tokenizer
 
@@ -72,6 +72,11 @@ class Checkpoint(OnHub):
 
     def _save_pretrained(self, save_directory: Path) -> None:
         save(self, save_directory, self.card or None)
+
+    def _for_transformers(self) -> OnHub:
+        from model.exporting import Exported  # which needs this module
+
+        return Exported(self)
 
 
 def save(

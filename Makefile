@@ -13,7 +13,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs kernels static space clean
+.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,7 @@ cards: $(APP_INSTALLED) ## fill figures and translations into the models' cards;
 docs: $(APP_INSTALLED) ## write the list of files in docs/architecture.md
 	$(PYTHON) -m tests.file_list
 
-kernels: $(TESTS_INSTALLED) ## assemble the WebAssembly of the engine in the browser
+wasm: $(TESTS_INSTALLED) ## assemble the WebAssembly of the engine in the browser
 	$(PYTHON) -m tests.viz.engine.assemble
 
 screenshots: $(TESTS_INSTALLED) ## take the README's pictures of the page with the shipped models

@@ -25,6 +25,7 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint
 from viz.about import about_models, examples_of_models, page_values
+from viz.export import GENERATOR
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
 from viz.server.component import language_picker, picker, target_picker, viewer
@@ -113,7 +114,7 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
         "theme": theme(),
-        "head": f"{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
+        "head": f"{GENERATOR}{ICON}<style>\n{style('viewer.css', 'panels.css', 'page.css')}</style>",
     }
     return Service(page, scheduler, calls, list(translators), look, origins)
 

@@ -7,6 +7,7 @@ from model.results import AblationResult, AttentionRecord, Head, HeadValues, Tra
 from model.storage.checkpoint import list_models
 from model.translator import Translator
 
+__version__ = "0.2.0"
 __all__ = [
     "AblationResult",
     "AttentionRecord",

@@ -12,7 +12,7 @@ BEGIN, END = "<!-- begin files -->", "<!-- end files -->"
 
 
 def file_list() -> str:
-    """Every source file with its own description; that of a folder is in its __init__.py."""
+    """Every source file and folder with its own description."""
     return "\n".join(line for top in TOPS for line in _lines(ROOT / top, ""))
 
 
@@ -25,18 +25,23 @@ def with_file_list(page: str) -> str:
 def _lines(path: Path, indent: str) -> list[str]:
     if path.is_file():
         return [f"{indent}- `{path.name}`: {describe(path)}"]
-    init = path / "__init__.py"
+    texts = [path / "__init__.py", path / "README.md"]  # a folder of scripts has the second
     children = sorted(path.iterdir(), key=lambda child: (child.is_dir(), child.name))
-    sources = [child for child in children if (child.is_dir() or child.suffix in SUFFIXES) and child != init]
+    sources = [
+        child for child in children if (child.is_dir() or child.suffix in SUFFIXES) and child not in texts
+    ]
     inside = [line for child in sources for line in _lines(child, indent + "  ")]
     if not inside:  # a folder of caches
         return []
-    return [f"{indent}- **{path.name}/** {describe(init) if init.exists() else ''}".rstrip(), *inside]
+    description = next(describe(text) for text in texts if text.exists())
+    return [f"{indent}- **{path.name}/** {description}", *inside]
 
 
 def describe(path: Path) -> str:
-    """The first line of a Python docstring, or the first sentence of the comment that opens the file."""
+    """The first line of a Python docstring or of a text, or the first sentence of the comment in line 1."""
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return text.partition("\n")[0]
     if path.suffix == ".py":
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     comment = re.match(r"(?://.*\n)+|/\*(?s:.*?)\*/", text)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ NEVER_IMPORTS = {
     "model.analysis": ("model.translator",),
     "model.storage": ("model.translator",),
 }
+# The scripts of viz/viewer by folder. Those outside a folder are the pages; they may import every script.
+SCRIPTS = ROOT / "viz" / "viewer"
+SCRIPTS_MAY_IMPORT = {
+    "locales": {"locales"},
+    "core": {"core", "locales"},
+    "engine": {"engine", "core", "locales"},
+}
+PANELS = {"strip", "heads", "matrix", "inspector", "beside", "learn"}
 SOURCES = {".py", ".js", ".css"}
 IGNORED_ANYWHERE = {".git", ".venv", "__pycache__", ".hypothesis", ".gradio"}
 IGNORED_HERE = ("runs/", "data/", "tests/artifacts/")
@@ -115,8 +124,37 @@ def test_import_rule() -> None:
     assert not wrong
 
 
-def test_no_import_cycles() -> None:
-    graph = {module: names - {module} for module, names in own_imports().items()}
+def script_imports() -> dict[str, set[str]]:
+    """For each script of viz/viewer, the scripts that it imports; paths from there."""
+    return {
+        path.relative_to(SCRIPTS).as_posix(): {
+            os.path.relpath(path.parent / name, SCRIPTS)
+            for name in re.findall(
+                r"^(?:import|export|\}) .*'(\..+)';$", path.read_text("utf-8"), re.MULTILINE
+            )
+        }
+        for path in FILES
+        if path.suffix == ".js"
+    }
+
+
+def test_import_rule_of_the_scripts() -> None:
+    allowed = SCRIPTS_MAY_IMPORT | {panel: {*PANELS, "core", "locales"} for panel in PANELS}
+    graph = script_imports()
+    assert {name.split("/")[0] for name in graph if "/" in name} == allowed.keys()
+    wrong = [
+        f"{script} imports {name}"
+        for script, names in graph.items()
+        for name in names
+        if "/" in script and name.split("/")[0] not in allowed[script.split("/")[0]]
+    ]
+    assert not wrong
+    assert set().union(*graph.values()) <= graph.keys()
+
+
+@pytest.mark.parametrize("imports", [own_imports, script_imports])
+def test_no_import_cycles(imports: Callable[[], dict[str, set[str]]]) -> None:
+    graph = {module: names - {module} for module, names in imports().items()}
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:

@@ -14,17 +14,21 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
+from model import __version__
 from model.files import write_atomically
 from model.results import KINDS, Translation
 from viz.payload import to_json
 from viz.viewer import ENGLISH, catalogues, script, style
 
+PROGRAM = f"Headlight {__version__}"
+GENERATOR = f'<meta name="generator" content="{PROGRAM}">'  # the help dialog shows it
 DOCUMENT = """<!doctype html>
 <html lang="{language}">
 <head>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+{generator}
 <title>{title}</title>
 <link rel="icon" href="data:,">
 <style>{look}</style>
@@ -90,6 +94,7 @@ def document(
     policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
     return DOCUMENT.format(
         policy=policy,
+        generator=GENERATOR,
         language=language if texts else ENGLISH,
         look=look,
         code=code,
@@ -150,7 +155,7 @@ def files(
         f"headlight-{model}{_head(view)}-{sentence}.html": document(
             payload, view=view, origin=origin, language=language
         ).encode("utf-8"),
-        f"headlight-{model}-{sentence}.json": to_json(payload).encode("utf-8"),
+        f"headlight-{model}-{sentence}.json": to_json({"generator": PROGRAM, **payload}).encode("utf-8"),
         f"headlight-{model}-{sentence}.npz": npz(translation),
     }
 

@@ -42,7 +42,7 @@ UNIT = 1e-4  # the last digit that the page shows
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
 DEFINITIONS = {
     "measures": [measure._asdict() for measure in MEASURES],
-    "roles": {role: definition._asdict() for role, definition in ROLE_DEFINITIONS.items()},
+    "roles": {role: one._asdict() | {"kinds": list(one.kinds)} for role, one in ROLE_DEFINITIONS.items()},
 }
 
 
@@ -92,7 +92,7 @@ def encode(
 
 def encode_measures(record: AttentionRecord) -> dict[str, Any]:
     """Return the measures and the roles of all heads, by kind."""
-    heads = measure_heads(record, torch.tensor([token.id for token in record.source]))
+    heads = measure_heads(record)
     return {
         "measures": {kind: _measures(one) for kind, one in heads.items()},
         "roles": {kind: _roles(one) for kind, one in heads.items()},

@@ -63,7 +63,7 @@ class Survey:
     def add(self, record: AttentionRecord, sentence: int) -> None:
         """Read one sentence; `sentence` is the index by which its hits name it."""
         self.sentences += 1
-        measures = measure_heads(record, torch.tensor([token.id for token in record.source]))
+        measures = measure_heads(record)
         sides: dict[Kind, tuple[Sequence[Token], Sequence[Token]]] = {
             "encoder": (record.source, record.source),
             "decoder": (record.predicted, record.read),

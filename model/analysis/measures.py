@@ -3,8 +3,9 @@
 Axis letters: L any leading axes (layer, head), Q queries, S keys, T target length, H heads. Every
 function measures all heads of a kind in one call. Argmax takes the first of equal weights.
 
-The payload carries MEASURES and ROLE_DEFINITIONS, so a new measure is added in this file alone; a
-new role also needs its threshold in study.py.
+A new role is one more entry of ROLE_DEFINITIONS. A new measure is a function, a field of HeadMeasures and an
+entry of MEASURES and of `measure_tables`; viz/viewer/engine/measures.js has the same function, and a test
+compares both. The payload carries the definitions; their texts also need a line in each catalogue.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -24,16 +26,9 @@ from model.results import AttentionRecord, Token
 from model.tokenizer import EOS
 
 Kind = Literal["encoder", "decoder", "cross"]
-Role = Literal[
-    "previous token", "next token", "same token", "separator sink", "aligned", "rare word", "mixed"
-]
-ROLES: tuple[Role, ...] = get_args(Role)
-ROLE_OF_OFFSET: dict[int, Role] = {-1: "previous token", 1: "next token", 0: "same token"}
-# The least value of a measure that gives a head its role.
-POSITIONAL = 0.9  # share of queries at one offset (Voita et al. 2019, section 5.1)
-SINK = 0.5  # mean weight: the sinks get more than all words together
-RARE = 0.5  # share of queries whose strongest key is the rarest token
-ALIGNED = 0.5  # source focus
+Role = str  # a key of ROLE_DEFINITIONS
+# The least share of queries at one offset that makes a head positional (Voita et al. 2019, section 5.1).
+POSITIONAL = 0.9
 
 
 class Positional(NamedTuple):
@@ -54,7 +49,6 @@ class HeadMeasures:
     confidence: Float[Tensor, "L H"]
     positional: Positional
     sink_mass: Float[Tensor, "L H"]
-    rare_share: Float[Tensor, "L H"] | None  # keys are source tokens: encoder and cross
     source_focus: Float[Tensor, "L H"] | None  # cross
 
 
@@ -101,11 +95,6 @@ MEASURES = (
         "Mean weight on special tokens and final punctuation (Clark et al. 2019, section 3.2).",
     ),
     Measure(
-        "rare",
-        "rare words",
-        "Share of queries whose strongest key is the rarest source token (Voita et al. 2019, section 5.3).",
-    ),
-    Measure(
         "focus",
         "source focus",
         "For each source token the largest weight that any row gives it; summed, and divided by the largest "
@@ -123,40 +112,73 @@ def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
         "offset": heads.positional.offset,
         "offset_queries": heads.positional.queries,
         "sinks": heads.sink_mass,
-        "rare": heads.rare_share,
         "focus": heads.source_focus,
     }
 
 
 class RoleDefinition(NamedTuple):
-    """A role as the page shows it."""
+    """A role: which heads have it, and how the page and the study show it.
+
+    A head of one of `kinds` has the role if `measure` is at least `least` and, for a positional role, if its
+    most common offset is `offset`. If it has several roles, the first one counts.
+    """
 
     definition: str
     symbol: str  # an SVG path in a square of 10 by 10
-    measure: str | None = None  # the measure that decides, by its name in MEASURES; None for mixed
-    least: float = 0.0  # its least value for the role
-    offset: int | None = None  # the offset that the measure must be about
+    measure: str | None = None  # by its name in MEASURES; None for mixed
+    least: float = 0.0
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    offset: int | None = None
+    evidence: str = ""  # a sentence about the measure, as {share} %
+    short: str = ""  # in a cell of the study's figure
 
 
+# In cross-attention the positions of query and key belong to two sentences.
+_positional_role = partial(
+    RoleDefinition, measure="offset_share", least=POSITIONAL, kinds=("encoder", "decoder")
+)
 ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
-    "previous token": RoleDefinition(
-        "reads the previous token", "M8.5 5H1.5M4.5 2 1.5 5l3 3", "offset_share", POSITIONAL, -1
+    "previous token": _positional_role(
+        "reads the previous token",
+        "M8.5 5H1.5M4.5 2 1.5 5l3 3",
+        offset=-1,
+        evidence="{share} % of its rows look most at the previous token",
+        short="prev",
     ),
-    "next token": RoleDefinition(
-        "reads the next token", "M1.5 5h7M5.5 2l3 3-3 3", "offset_share", POSITIONAL, 1
+    "next token": _positional_role(
+        "reads the next token",
+        "M1.5 5h7M5.5 2l3 3-3 3",
+        offset=1,
+        evidence="{share} % of its rows look most at the next token",
+        short="next",
     ),
-    "same token": RoleDefinition(
-        "reads its own token", "M1.5 3.5h7M1.5 6.5h7", "offset_share", POSITIONAL, 0
+    "same token": _positional_role(
+        "reads its own token",
+        "M1.5 3.5h7M1.5 6.5h7",
+        offset=0,
+        evidence="{share} % of its rows look most at their own token",
+        short="same",
     ),
     "separator sink": RoleDefinition(
-        "reads special tokens and final punctuation", "M8 1v8M1 5h4.5M3.5 3l2 2-2 2", "sinks", SINK
+        "reads special tokens and final punctuation",
+        "M8 1v8M1 5h4.5M3.5 3l2 2-2 2",
+        "sinks",
+        least=0.5,  # the sinks get more than all words together
+        evidence="{share} % of its weight is on special tokens and the final mark",
+        short="sink",
     ),
     "aligned": RoleDefinition(
-        "most source tokens have a row that mainly reads them", "M1 1h2v2h2v2h2v2h2v2", "focus", ALIGNED
+        "most source tokens have a row that mainly reads them",
+        "M1 1h2v2h2v2h2v2h2v2",
+        "focus",
+        least=0.5,
+        kinds=("cross",),
+        evidence="a source token gets {share} % of the weight in its best row, on average",
+        short="align",
     ),
-    "rare word": RoleDefinition("reads the rarest word of the sentence", "M5 1l4 4-4 4-4-4z", "rare", RARE),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
 }
+ROLES: tuple[Role, ...] = tuple(ROLE_DEFINITIONS)
 
 
 def entropy(weights: Float[Tensor, "*L Q S"]) -> Float[Tensor, "*L Q"]:
@@ -240,17 +262,6 @@ def _is_punctuation(token: Token) -> bool:
     return all(unicodedata.category(letter).startswith("P") for letter in token.text)
 
 
-def rare_word_share(weights: Float[Tensor, "*L Q S"], rarity: Int[Tensor, " S"]) -> Float[Tensor, "*L"]:
-    """Share of queries whose strongest key is the rarest token of the sentence, 0 to 1.
-
-    Voita et al. 2019, section 5.3. `rarity` grows from frequent to rare: the rank of each token by
-    frequency, lowest for special tokens. If the rarest token occurs more than once, each place counts.
-    """
-    strongest = weights.max(-1)
-    rarest = rarity == rarity.max()
-    return (rarest[strongest.indices] & (strongest.values > 0)).to(weights.dtype).mean(-1)
-
-
 def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Float[Tensor, "*L"]:
     """How strongly some row looks at each source token, 0 to 1: high for heads that align words.
 
@@ -265,45 +276,39 @@ def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> F
     return largest.sum(-1) / words.sum().clamp(min=1, max=cross.shape[-2])
 
 
+def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | None:
+    """The measure that decides on a role, 0 for heads at another offset; None if the kind cannot have it."""
+    one = ROLE_DEFINITIONS[role]
+    if one.measure is None or measures.kind not in one.kinds:
+        return None
+    values = measure_tables(measures)[one.measure]
+    if values is None or one.offset is None:
+        return values
+    return values * (measures.positional.offset == one.offset)
+
+
 def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
-    """The role of each head, as its index in ROLES: the first of these that applies.
-
-    - previous token, next token, same token: at least POSITIONAL of the queries at offset -1, 1 or
-      0; not for cross-attention, where query and key positions belong to two sentences.
-    - separator sink: a sink mass of at least SINK.
-    - rare word: a rare-word share of at least RARE.
-    - aligned: a source focus of at least ALIGNED; for cross-attention only.
-    - mixed: everything else.
-    """
-    role = torch.full_like(measures.positional.offset, ROLES.index("mixed"))
-    # Later assignments overwrite earlier ones, so the docstring's order is reversed here.
-    if measures.source_focus is not None:
-        role[measures.source_focus >= ALIGNED] = ROLES.index("aligned")
-    if measures.rare_share is not None:
-        role[measures.rare_share >= RARE] = ROLES.index("rare word")
-    role[measures.sink_mass >= SINK] = ROLES.index("separator sink")
-    if measures.kind != "cross":
-        for offset, name in ROLE_OF_OFFSET.items():
-            at_offset = measures.positional.offset == offset
-            role[at_offset & (measures.positional.share >= POSITIONAL)] = ROLES.index(name)
-    return role
+    """The role of each head, as its index in ROLES: the first that applies, else mixed."""
+    roles = torch.full_like(measures.positional.offset, ROLES.index("mixed"))
+    for index, role in reversed(list(enumerate(ROLES))):  # an earlier role replaces a later one
+        evidence = role_evidence(role, measures)
+        if evidence is not None:
+            roles[evidence >= ROLE_DEFINITIONS[role].least] = index
+    return roles
 
 
-def measure_heads(record: AttentionRecord, rarity: Int[Tensor, " S"]) -> dict[Kind, HeadMeasures]:
+def measure_heads(record: AttentionRecord) -> dict[Kind, HeadMeasures]:
     """Every measure of every head of one record, by kind.
 
-    `rarity` of the source tokens is described in `rare_word_share`. Token ids can be used: a
-    vocabulary lists special tokens first and then, within letters and merges or within words, the
-    frequent before the rare. The decoder's rows are those of the tokens it reads; `confidence` leaves
-    out the row that predicts </s>.
+    The decoder's rows are those of the tokens it reads; `confidence` leaves out the row that predicts </s>.
     """
     source, read = record.source, record.read
     words = ~_ends(record.predicted)
     causal = causal_mask(len(read), len(read))
     return {
-        "encoder": _measures("encoder", record.encoder, ~_ends(source), source, rarity=rarity),
+        "encoder": _measures("encoder", record.encoder, ~_ends(source), source),
         "decoder": _measures("decoder", record.decoder, words, read, mask=causal),
-        "cross": _measures("cross", record.cross, words, source, rarity=rarity),
+        "cross": _measures("cross", record.cross, words, source),
     }
 
 
@@ -313,7 +318,6 @@ def _measures(
     queries: Bool[Tensor, " Q"],
     keys: Sequence[Token],
     mask: Bool[Tensor, "Q S"] | None = None,
-    rarity: Int[Tensor, " S"] | None = None,
 ) -> HeadMeasures:
     """`queries` are the rows that `confidence` counts."""
     words = torch.tensor([token.word is not None for token in keys])
@@ -324,7 +328,6 @@ def _measures(
         confidence=confidence(weights, queries, ~_ends(keys)),
         positional=positional(weights, mask),
         sink_mass=sink_mass(weights, sink_tokens(keys)),
-        rare_share=None if rarity is None else rare_word_share(weights, rarity),
         source_focus=source_focus(weights, words) if kind == "cross" else None,
     )
 

@@ -10,18 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from model.analysis.measures import ALIGNED, POSITIONAL, RARE, SINK, Kind, Role
+from model.analysis.measures import ROLES, Kind, Role
 from model.errors import UserError
 from model.files import read_json, write_atomically
 
-THRESHOLDS: dict[Role, float] = {  # the value that a measure must reach for the role
-    "previous token": POSITIONAL,
-    "next token": POSITIONAL,
-    "same token": POSITIONAL,
-    "separator sink": SINK,
-    "rare word": RARE,
-    "aligned": ALIGNED,
-}
 DECIMALS = 4  # decimals of the numbers in the file
 
 
@@ -106,6 +98,8 @@ class Study:
             raw = read_json(path)
             raw["sets"] = tuple(raw["sets"])
             raw["heads"] = tuple(HeadFindings(**_tuples(head)) for head in raw["heads"])
+            if any(head.nearest_role not in ROLES for head in raw["heads"]):
+                raise ValueError("a role of an earlier release")
             curves = (AblationCurve(**_tuples(each)) for each in raw["ablation_curves"])
             raw["ablation_curves"] = tuple(curves)
             raw["aligners"] = tuple(Aligner(**each) for each in raw["aligners"])

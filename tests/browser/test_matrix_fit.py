@@ -1,4 +1,4 @@
-"""The whole matrix is in sight, in every window; the lens shows what small cells cannot."""
+"""The whole matrix is in sight, in every window; the magnifier shows what small cells cannot."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def test_every_row_is_in_sight_in_every_window(show: Show):
     expect(page.locator(".hl-extent")).to_contain_text("of 50")
 
 
-def test_small_cells_have_a_lens_and_can_be_made_large(show: Show):
+def test_small_cells_have_a_magnifier_and_can_be_made_large(show: Show):
     result = TRANSLATORS["de-en"].translate(LONG)
     page = show(result)
     choose(page, "Cross", 2, 3)
     names = page.locator(".hl-row-label:not(.hl-skipped)")
     assert 5 < names.count() < 49
     point(page, 7, 10)
-    lens = page.locator(".hl-lens")
-    expect(lens).to_contain_text("wORT7 ← Wort10")
+    magnifier = page.locator(".hl-magnifier")
+    expect(magnifier).to_contain_text("wORT7 ← Wort10")
     expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_be_visible()
     assert f"{result.attention.cross[1, 2, 7, 10].item():.4f}" in readout(page)
     page.mouse.move(5, 5)
-    expect(lens).to_be_hidden()
+    expect(magnifier).to_be_hidden()
     page.keyboard.press("f")
     extent = page.locator(".hl-extent")
     expect(extent).to_contain_text("rows 1–")
@@ -70,6 +70,6 @@ def test_small_cells_have_a_lens_and_can_be_made_large(show: Show):
     page.locator(".hl-matrix").evaluate("node => node.scrollTo(0, 9999)")
     expect(extent).to_contain_text("–50 of 50")
     point(page, 49, 1)
-    expect(lens).to_be_hidden()
+    expect(magnifier).to_be_hidden()
     page.get_by_role("button", name="Fit").click()
     expect(extent).to_have_text("")

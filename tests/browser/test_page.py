@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import app
 import viz
+from model import __version__
 from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
@@ -36,6 +37,12 @@ SHORTER = [("sentence", FIRST), ("word", "Ja")]
 def test_the_first_page_shows_a_translated_example(opened: Page):
     expect(opened.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
     expect(opened.locator(".hl-chips").first.locator(".hl-chip")).to_have_count(11)
+
+
+def test_the_help_says_which_version_runs(opened: Page):
+    opened.get_by_role("button", name="How to read this").click()
+    help_dialog = opened.get_by_role("dialog", name="How to read this")
+    expect(help_dialog).to_contain_text(f"Headlight {__version__}")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
 from playwright.sync_api import Browser, Page, expect
 
 from model.analysis.measures import ROLES, head_roles, measure_heads
@@ -21,7 +20,7 @@ from viz.payload import encode
 pytestmark = pytest.mark.browser
 
 RESULT = TRANSLATORS["de-en"].translate(FIRST)
-MEASURES = measure_heads(RESULT.attention, torch.tensor([token.id for token in RESULT.attention.source]))
+MEASURES = measure_heads(RESULT.attention)
 PANELS = ("Head", "Cell", "Step", "What if", "Training", "Examples")
 
 
@@ -73,7 +72,7 @@ def test_the_head_card_shows_the_measures_of_the_model(page: Page, kind: str, la
     expect(panel.locator("[data-name=offset_share] .hl-number")).to_have_text(
         f"{share} at {sign}{abs(offset)}"
     )
-    expect(panel.locator("[data-name=rare]")).to_have_count(0 if measured.rare_share is None else 1)
+    expect(panel.locator("[data-name=focus]")).to_have_count(0 if measured.source_focus is None else 1)
     role = ROLES[int(head_roles(measured)[place])]
     expect(panel.locator(".hl-role")).to_have_text(role[0].upper() + role[1:])
 

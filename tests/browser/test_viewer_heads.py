@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 RESULT = TRANSLATORS["de-en"].translate(FIRST)
 RECORD = RESULT.attention
-MEASURES = measure_heads(RECORD, torch.tensor([token.id for token in RECORD.source]))
+MEASURES = measure_heads(RECORD)
 
 
 def thumbnail(page: Page, layer: int, head: int):
@@ -79,10 +79,10 @@ def test_heads_are_sorted_by_the_measures_of_the_model(show: Show, kind: str, op
 
 def test_a_measure_without_meaning_for_the_kind_is_disabled(show: Show):
     page = show(RESULT)
-    rare = page.get_by_label("Order of the heads").locator("option[value=rare]")
-    expect(rare).to_be_enabled()
+    focus = page.get_by_label("Order of the heads").locator("option[value=focus]")
+    expect(focus).to_be_enabled()
     page.keyboard.press("2")
-    expect(rare).to_be_disabled()
+    expect(focus).to_be_disabled()
 
 
 def test_the_legend_names_the_roles_that_heads_have(show: Show):

@@ -75,8 +75,7 @@ def test_the_options_are_those_of_the_translation(joint):
 def test_measures_and_roles_are_those_of_the_model(joint):
     translation = joint.translate("Ein kleiner Hund läuft durch den Schnee.")
     data = json.loads(payload.to_json(payload.encode(translation, "tiny")))
-    rarity = torch.tensor([token.id for token in translation.attention.source])
-    measured = measures.measure_heads(translation.attention, rarity)
+    measured = measures.measure_heads(translation.attention)
     fields = {"confidence": "confidence", "entropy": "entropy", "sinks": "sink_mass"}
     for kind, heads in measured.items():
         shown = data["measures"][kind]
@@ -102,9 +101,8 @@ def test_every_measure_and_role_in_the_payload_is_defined():
 
 def test_a_measure_without_meaning_is_null():
     data = payload.encode(random_translation(["a", "b"], ["c"], layers=2, heads=3), "x")["measures"]
-    assert data["decoder"]["rare"] == [[None] * 3] * 2
-    assert data["encoder"]["focus"] == [[None] * 3] * 2
-    assert None not in data["cross"]["rare"][0] + data["cross"]["focus"][0]
+    assert data["decoder"]["focus"] == data["encoder"]["focus"] == [[None] * 3] * 2
+    assert None not in data["cross"]["focus"][0]
 
 
 def test_cells_that_the_mask_forbids_are_exactly_zero():

@@ -15,7 +15,6 @@ from viz.about import read_card
 from viz.export import OPEN_PAGE, START_PAGE
 from viz.server.scheduler import Scheduler
 from viz.static.document import DOCUMENT
-from viz.study.page import EVIDENCE
 from viz.viewer import HERE
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
@@ -81,16 +80,8 @@ def sentences() -> set[str]:
 def data_texts() -> set[str]:
     """Texts that come with the data: measures, roles, parts, rankings, languages, and names in cards."""
     measures = {text for one in MEASURES for text in (one.label, one.definition, one.unit)}
-    roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition)}
-    return (
-        measures - {""}
-        | roles
-        | set(PARTS)
-        | set(RANKINGS)
-        | set(LANGUAGES)
-        | set(EVIDENCE.values())
-        | _card_names()
-    )
+    roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition, one.evidence)}
+    return (measures | roles) - {""} | set(PARTS) | set(RANKINGS) | set(LANGUAGES) | _card_names()
 
 
 def _card_names() -> set[str]:

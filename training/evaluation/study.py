@@ -7,7 +7,7 @@ N heads of all kinds in the order of `Study.heads`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -20,7 +20,7 @@ from tqdm import tqdm
 from model.analysis.ablation import gradient_importance, importance
 from model.analysis.alignment import GoldAlignment
 from model.analysis.measures import (
-    ROLE_OF_OFFSET,
+    ROLE_DEFINITIONS,
     ROLES,
     HeadMeasures,
     Kind,
@@ -29,8 +29,9 @@ from model.analysis.measures import (
     head_roles,
     measure_heads,
     offset_counts,
+    role_evidence,
 )
-from model.analysis.study import THRESHOLDS, AblationCurve, Aligner, HeadFindings, Study
+from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study
 from model.config import ModelConfig
 from model.errors import UserError
 from model.languages import codes_of, join_code, language_name
@@ -59,7 +60,8 @@ WORDS = (REVERSE_WORDS_SMALL.source_language, REVERSE_WORDS_SMALL.target_languag
 GOLD_LANGUAGES = ("de", "en")
 MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends
 
-POOLED = ("entropy", "confidence", "sink_mass", "rare_share", "source_focus")  # fields of HeadMeasures
+# The fields of HeadMeasures that are a mean over rows.
+POOLED = {field.name for field in fields(HeadMeasures)} - {"kind", "queries", "positional"}
 
 SentencePair = tuple[str, str]
 
@@ -145,7 +147,7 @@ def measure_pair(translator: Translator, pair: SentencePair) -> PairMeasures:
     gradients = gradient_importance(model, source, read, predicted)
     return PairMeasures(
         record,
-        measure_heads(record, source),  # ids order words from frequent to rare
+        measure_heads(record),
         torch.cat([-change.flatten() for change in changes]),
         torch.cat([gradient.flatten() for gradient in gradients]),
     )
@@ -208,7 +210,7 @@ def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
 
 def pool_positional(kind: Kind, records: Sequence[AttentionRecord]) -> Positional:
     """The most common of the offsets that are a role, over all sentences; see `measures.positional`."""
-    offsets = torch.tensor(list(ROLE_OF_OFFSET))
+    offsets = torch.tensor([one.offset for one in ROLE_DEFINITIONS.values() if one.offset is not None])
     counts, able = [], []
     for record in records:
         weights = getattr(record, kind)
@@ -225,16 +227,11 @@ def pool_positional(kind: Kind, records: Sequence[AttentionRecord]) -> Positiona
 
 def nearest_role(measures: HeadMeasures, layer: int, head: int, role: Role) -> tuple[Role, float]:
     """The role and its measure; for a mixed head, the role whose threshold it comes nearest to."""
-    all_measures: dict[Role, Tensor | None] = {
-        "separator sink": measures.sink_mass,
-        "rare word": measures.rare_share,
-        "aligned": measures.source_focus,
-    }
-    if measures.kind != "cross":
-        offset = int(measures.positional.offset[layer, head])
-        all_measures[ROLE_OF_OFFSET[offset]] = measures.positional.share
-    found = {name: values[layer, head].item() for name, values in all_measures.items() if values is not None}
-    nearest = role if role in found else max(found, key=lambda name: found[name] / THRESHOLDS[name])
+    all_evidence = {name: role_evidence(name, measures) for name in ROLES}
+    found = {name: values[layer, head].item() for name, values in all_evidence.items() if values is not None}
+    nearest = (
+        role if role in found else max(found, key=lambda name: found[name] / ROLE_DEFINITIONS[name].least)
+    )
     return nearest, found[nearest]
 
 

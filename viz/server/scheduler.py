@@ -28,7 +28,7 @@ from model.errors import Sentence, UserError, said
 from viz.payload import to_json
 from viz.server.handlers import estimate_seconds, find_handler
 
-Answer = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one sentence}
+AnswerFunction = Callable[[object], dict[str, Any]]  # {"answer": ...} or {"error": one sentence}
 Work = Callable[[], tuple[bytes, bool] | None]  # a response, and whether it is an answer; None if cancelled
 
 QUICK_AT_ONCE, SLOW_AT_ONCE = 2, 1
@@ -226,7 +226,7 @@ class Scheduler:
 
     def __init__(
         self,
-        answer: Answer,
+        answer: AnswerFunction,
         max_cached: int = MAX_CACHED,
         estimate: Callable[[object], float] = estimate_seconds,
     ) -> None:

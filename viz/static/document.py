@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from viz.export import element_hash
+from viz.export import GENERATOR, element_hash
 from viz.payload import to_json
 from viz.viewer import ENGINE, SITE, script, style
 
@@ -17,6 +17,7 @@ DOCUMENT = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+{generator}
 <title>Headlight</title>
 <link rel="icon" href="data:,">
 <style>{look}</style>
@@ -123,6 +124,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
         elements.append(f'<script type="text/plain" id="engine">{engine()}</script>')
     return DOCUMENT.format(
         policy=policy,
+        generator=GENERATOR,
         look=look,
         models="".join(_group(*group) for group in site["groups"]),
         code=f"<script>{code}</script>\n" if single else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.analysis.measures import ALIGNED, POSITIONAL, RARE, SINK
 from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.translator import UNSURE
@@ -18,7 +17,6 @@ def settings() -> dict[str, Any]:
         "version": VERSION,
         "masks": MASKS,
         "definitions": DEFINITIONS,
-        "thresholds": {"positional": POSITIONAL, "sink": SINK, "rare": RARE, "aligned": ALIGNED},
         "limits": {
             "tokens": MAX_TOKENS,
             "charactersPerToken": CHARACTERS_PER_TOKEN,

@@ -159,7 +159,7 @@ def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _address_of(payload: Mapping[str, Any]) -> str:
-    """The address of a translation, as viz/viewer/core/permalink.js writes it."""
+    """The address of a translation, as viz/viewer/core/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
     if payload["target_code"]:

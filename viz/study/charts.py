@@ -6,22 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from model.analysis.measures import Role
+from model.analysis.measures import ROLE_DEFINITIONS
 from model.analysis.study import HeadFindings, Study
 from model.results import KINDS
 from viz.charts.head_maps import LAMP, SERIES
 
 Cell = dict[str, int | float | str]
-# A role in the cell of a head.
-LABELS: dict[Role, str] = {
-    "previous token": "prev",
-    "next token": "next",
-    "same token": "same",
-    "separator sink": "sink",
-    "aligned": "align",
-    "rare word": "rare",
-    "mixed": "",
-}
 
 
 def figures(study: Study) -> dict[str, alt.TopLevelMixin]:
@@ -34,7 +24,9 @@ def head_chart(study: Study) -> alt.TopLevelMixin:
     """Cost of muting each head, with its role written in its cell unless that is mixed."""
     panels: dict[str, list[Cell]] = {
         kind: [
-            _cell(head, max(head.cost, 0.0), LABELS[head.role]) for head in study.heads if head.kind == kind
+            _cell(head, max(head.cost, 0.0), ROLE_DEFINITIONS[head.role].short)
+            for head in study.heads
+            if head.kind == kind
         ]
         for kind in KINDS
     }

@@ -7,22 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from model.analysis.measures import ALIGNED, POSITIONAL, RARE, ROLES, SINK, Role
-from model.analysis.study import THRESHOLDS, HeadFindings, Study
+from model.analysis.measures import ROLE_DEFINITIONS, ROLES
+from model.analysis.study import HeadFindings, Study
 from model.errors import Sentence, said
 from model.files import write_atomically, write_json
 from model.results import KINDS
 from viz.study.charts import figures
 
-# The measure that a role is decided by.
-EVIDENCE: dict[Role, str] = {
-    "previous token": "{share} % of its rows look most at the previous token",
-    "next token": "{share} % of its rows look most at the next token",
-    "same token": "{share} % of its rows look most at their own token",
-    "separator sink": "{share} % of its weight is on special tokens and the final mark",
-    "rare word": "{share} % of its rows look most at the rarest word",
-    "aligned": "a source token gets {share} % of the weight in its best row, on average",
-}
 PLACES = {
     "encoder": Sentence("the encoder's self-attention"),
     "decoder": Sentence("the decoder's self-attention"),
@@ -31,15 +22,17 @@ PLACES = {
 # As `make bench-alignment` prints it for even lines: each target word's choice, and grow-diag.
 EFLOMAL = "25.1 % (24.5 % by grow-diag)"
 PAGE = "README.md"
+CONDITIONS = "\n".join(
+    f"  - {role}: {one.evidence.format(share=f'at least {100 * one.least:.0f}') or one.definition}"
+    for role, one in ROLE_DEFINITIONS.items()
+)
 INTRODUCTION = f"""# What the heads do
 
 Written by `make study ARGS="--data CORPORA --gold GOLD"`; the JSON file of each model has all numbers.
 `CORPORA` is a folder that holds the corpora, `GOLD` one with the links of Vilar et al. 2006.
 
-- **Role**: what a head does over all rows of the sample, by the page's definitions. Previous, next or same
-  token: in at least {POSITIONAL:.0%} of the rows. Separator sink: at least {SINK:.0%} of the weight on
-  special tokens and the final mark. Rare word: in at least {RARE:.0%} of the rows. Aligned: a source
-  focus of at least {ALIGNED:.0%}. Mixed: all others.
+- **Role**: what a head does over all rows of the sample, by the page's definitions; the first that applies.
+{CONDITIONS}
 - **Cost**: nats of log-probability that the reference loses when that head alone is muted, mean over
   sentences. **Gradient**: |dL / d gate| (Michel et al. 2019), mean over sentences.
 - **Heads to spare**: how many heads can be muted in greedy translations of the sample, one after another,
@@ -48,7 +41,7 @@ Written by `make study ARGS="--data CORPORA --gold GOLD"`; the JSON file of each
   predicts it or in the row that reads it (Chen et al. 2020).
 
 Layers and heads count from 1: 2.5 is the fifth head of the second layer.
-""".replace("%", " %")
+"""
 
 
 class Finding(NamedTuple):
@@ -128,22 +121,22 @@ def _best_aligner(study: Study) -> Iterator[Finding]:
 
 def _clearest_by_role(study: Study) -> Iterator[Finding]:
     """The clearest head of each role. If self-attention has none, its head that comes nearest to one."""
-    for role in EVIDENCE:
+    for role in ROLES[:-1]:
         heads = [head for head in study.heads if head.role == role]
         if heads:
             best = max(heads, key=lambda head: head.evidence)
             what = Sentence("has the role “{role}”", role=Sentence(best.role))
             yield Finding(best, what, _evidence(best))
     selves = [head for head in study.heads if head.kind != "cross"]
-    if {head.role for head in study.heads} <= {"aligned", "mixed"} and selves:
-        best = max(selves, key=lambda head: head.evidence / THRESHOLDS[head.nearest_role])
+    if selves and all(head.role == "mixed" for head in selves):
+        best = max(selves, key=lambda head: head.evidence / ROLE_DEFINITIONS[head.nearest_role].least)
         nearest = Sentence(best.nearest_role)
         what = Sentence("comes nearest in self-attention to the role “{role}”", role=nearest)
         yield Finding(best, what, _evidence(best))
 
 
 def _evidence(head: HeadFindings) -> Sentence:
-    return Sentence(EVIDENCE[head.nearest_role], share=round(100 * head.evidence))
+    return Sentence(ROLE_DEFINITIONS[head.nearest_role].evidence, share=round(100 * head.evidence))
 
 
 def page(studies: Sequence[Study]) -> str:

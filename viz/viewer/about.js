@@ -2,7 +2,7 @@
 // imported model it says first that it was not trained here.
 
 import { element, nameInvisible } from './core/dom.js';
-import { aboutModel } from './core/store.js';
+import { aboutModel } from './core/state/queries.js';
 import { note, openDialog } from './core/widgets.js';
 import { localNumber, say, spokenLanguage, tell } from './locales/language.js';
 

@@ -4,10 +4,12 @@
 
 import { askImportance, askMuted, askTraining, compareWithReference, scoreTranslation } from './core/effects.js';
 import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep } from './core/effects.js';
-import { keep } from './core/modes.js';
-import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/permalink.js';
+import { keep } from './core/state/modes.js';
+import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/state/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
-import { CHOICES, differs, goHome, sameSpot } from './core/store.js';
+import { goHome } from './core/state/actions.js';
+import { differs, sameSpot } from './core/state/queries.js';
+import { CHOICES } from './core/state/store.js';
 import { otherLanguageOf } from './locales/language.js';
 
 // Whether there is another record or another choice.

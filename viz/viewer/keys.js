@@ -3,10 +3,11 @@
 import { createButton, element } from './core/dom.js';
 import { forPointer, logP } from './core/labels.js';
 import { KINDS } from './core/payload.js';
-import { chooseKind, isCell, moveHead, moveLayer, toggleAverage, toggleMute } from './core/store.js';
+import { chooseKind, moveHead, moveLayer, toggleAverage, toggleMute } from './core/state/actions.js';
+import { isCell } from './core/state/queries.js';
 import { whyNot } from './core/requests.js';
 import { movePin } from './core/grid.js';
-import { nextMode } from './core/modes.js';
+import { nextMode } from './core/state/modes.js';
 import { say } from './locales/language.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -149,5 +150,6 @@ export function createHelp() {
       ...hintsOf().map((hint) => element('li', {}, ...hintOf(hint))),
     ),
     element('form', { method: 'dialog' }, close),
+    element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),
   );
 }

@@ -3,16 +3,17 @@
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
-import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/permalink.js';
+import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
 import { useStorage } from './core/storage.js';
 import { waitingText } from './core/requests.js';
-import { reproducibleView } from './core/store.js';
+import { reproducibleView } from './core/state/queries.js';
 import { save } from './matrix/save_menu.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
-import { tell, translatePage } from './locales/language.js';
+import { reopenIn, tell, translatePage } from './locales/language.js';
 
-const THEME = 'headlight.theme'; // in the browser's storage
+const THEME = 'headlight.theme'; // in the browser's storage, as the next one
+const LANGUAGE = 'headlight.language';
 const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
@@ -73,8 +74,19 @@ function unreachable() {
 
 // Speaks the language that the person wants; `texts` has the catalogue of each language but English.
 export function useLanguages(texts) {
-  const code = chooseLanguage(Object.keys(texts));
+  const code = wantedLanguage(Object.keys(texts));
   speak(code, texts[code] ?? {});
+}
+
+// The language that the person wants, of English and these; `own` is that of an exported file.
+export function wantedLanguage(codes, own = null) {
+  const stored = useStorage((storage) => storage.getItem(LANGUAGE));
+  return chooseLanguage(codes, stored, own);
+}
+
+function takeLanguage({ target: { value } }) {
+  useStorage((storage) => storage.setItem(LANGUAGE, value));
+  reopenIn(value);
 }
 
 // Makes the mounted viewer available to the page's own widgets, and translates these.
@@ -112,7 +124,7 @@ export async function showTranslation(text, model, beam, penalty) {
   const request = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (destination) request.target_code = destination;
   drawTargets();
-  offerLanguages(document.querySelector('#hl-language select'));
+  offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
   document.body.classList.add('hl-pending');
   try {
     const { ask, show } = await viewer;

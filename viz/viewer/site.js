@@ -2,7 +2,7 @@
 
 import { createButton, element } from './core/dom.js';
 import { fixed } from './core/labels.js';
-import { SERVER_ONLY } from './engine/server_only.js';
+import { SERVER_ONLY } from './core/server_only.js';
 import { workerAsker } from './core/requests.js';
 import {
   cancel,
@@ -18,9 +18,10 @@ import {
   toggleDisclosure,
   toggleExport,
   toggleTheme,
+  wantedLanguage,
 } from './page.js';
 import { mount } from './viewer.js';
-import { chooseLanguage, say, speak } from './locales/language.js';
+import { say, speak } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
@@ -45,7 +46,7 @@ export async function startSite(site, sources) {
 
 // A page whose catalogue does not arrive speaks English.
 async function speakAsWanted({ locales, locale }, { texts }) {
-  const code = chooseLanguage(locales, locale);
+  const code = wantedLanguage(locales, locale);
   const found = locales.includes(code) ? await texts(code).catch(() => null) : null;
   if (found) speak(code, found);
 }

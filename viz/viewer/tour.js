@@ -3,7 +3,9 @@
 import { element } from './core/dom.js';
 import { matrixOf } from './core/payload.js';
 import { openTour } from './core/effects.js';
-import { CHOICES, chosenHeads, goHome, headOf } from './core/store.js';
+import { goHome, headOf } from './core/state/actions.js';
+import { chosenHeads } from './core/state/queries.js';
+import { CHOICES } from './core/state/store.js';
 import { useStorage } from './core/storage.js';
 import { actionButton, actions } from './core/widgets.js';
 import { say } from './locales/language.js';

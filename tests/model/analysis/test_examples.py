@@ -64,7 +64,7 @@ def test_each_head_has_one_role_in_each_sentence(records):
     for kind in KINDS:
         for row in found.kinds[kind].heads:
             assert all(head.roles.total() == len(records) for head in row)
-    alone = head_roles(measure_heads(records[0], torch.tensor([t.id for t in records[0].source]))["cross"])
+    alone = head_roles(measure_heads(records[0])["cross"])
     first = survey(records[:1]).kinds["cross"].heads
     assert [[*head.roles] for row in first for head in row] == [[ROLES[role]] for role in alone.flatten()]
 

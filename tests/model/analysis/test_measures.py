@@ -1,6 +1,5 @@
 import math
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import given
@@ -19,14 +18,12 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
     positional,
-    rare_word_share,
     sink_mass,
     sink_tokens,
     source_focus,
 )
 from model.network.masks import causal_mask
 from model.results import AttentionRecord, Token
-from model.tokenizer import EOS_ID
 from model.translator import Translator
 
 ROWS = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.1, 0.2, 0.3, 0.4], [1.0, 0.0, 0.0, 0.0]])
@@ -161,7 +158,7 @@ def test_one_row_and_one_key_are_measured_without_error() -> None:
     assert float(positional(torch.ones(1, 1), causal_mask(1, 1)).share) == 0
 
 
-# Sinks, rare words, focus
+# Sinks and focus
 
 
 def token(text: str, word: int | None = 0, special: bool = False) -> Token:
@@ -196,21 +193,6 @@ def test_sinks_of_an_unfinished_sentence() -> None:
     assert sink_tokens([START, token("Well"), token(",")]).tolist() == [True, False, True]
 
 
-def test_rare_word_share_by_hand() -> None:
-    """The strongest keys are 0, 3 and 0."""
-    assert float(rare_word_share(ROWS, torch.tensor([90, 5, 7, 2]))) == pytest.approx(2 / 3)
-    assert float(rare_word_share(ROWS, torch.tensor([4, 5, 7, 90]))) == pytest.approx(1 / 3)
-    assert float(rare_word_share(ROWS, torch.tensor([4, 90, 7, 2]))) == 0
-
-
-def test_each_occurrence_of_the_rarest_word_counts() -> None:
-    assert float(rare_word_share(ROWS, torch.tensor([90, 5, 7, 90]))) == 1
-
-
-def test_a_fully_masked_row_points_at_no_rare_word() -> None:
-    assert float(rare_word_share(torch.zeros(2, 3), torch.tensor([9, 1, 1]))) == 0
-
-
 def test_source_focus_by_hand() -> None:
     """Largest weights 1.0, 0.25 and 0.3 on the words, divided by 3 words."""
     assert float(source_focus(ROWS, booleans("1110"))) == pytest.approx(1.55 / 3)
@@ -234,7 +216,7 @@ def test_source_focus_reaches_1_with_fewer_rows_than_words() -> None:
 def measured(kind: str = "encoder", **overrides: object) -> HeadMeasures:
     """One head with the role mixed."""
     cell = torch.full((1, 1), 0.3)
-    values = {"entropy": cell, "confidence": cell, "sink_mass": cell, "rare_share": cell}
+    values = {"entropy": cell, "confidence": cell, "sink_mass": cell}
     values |= {"positional": at(-1, 0.3), "source_focus": cell if kind == "cross" else None}
     return HeadMeasures(kind=kind, queries=9, **(values | overrides))
 
@@ -252,7 +234,7 @@ def role(measures: HeadMeasures) -> str:
 )
 def test_role_by_position(offset: int, name: str) -> None:
     assert role(measured(positional=at(offset, 0.9))) == name
-    assert role(measured("decoder", positional=at(offset, 0.95), rare_share=None)) == name
+    assert role(measured("decoder", positional=at(offset, 0.95))) == name
     assert role(measured(positional=at(offset, 0.89))) == "mixed"
     assert role(measured("cross", positional=at(offset, 1.0))) == "mixed"
 
@@ -261,7 +243,6 @@ def test_role_by_each_threshold() -> None:
     half, less = torch.full((1, 1), 0.5), torch.full((1, 1), 0.49)
     for name, field in (
         ("separator sink", "sink_mass"),
-        ("rare word", "rare_share"),
         ("aligned", "source_focus"),
     ):
         assert role(measured("cross", **{field: half})) == name
@@ -270,14 +251,18 @@ def test_role_by_each_threshold() -> None:
 
 def test_the_first_role_that_applies_is_taken() -> None:
     full = torch.ones(1, 1)
-    everything = {"sink_mass": full, "rare_share": full, "source_focus": full}
-    assert role(measured(positional=at(0, 1.0), sink_mass=full, rare_share=full)) == "same token"
+    everything = {"sink_mass": full, "source_focus": full}
+    assert role(measured(positional=at(0, 1.0), sink_mass=full)) == "same token"
     assert role(measured("cross", **everything)) == "separator sink"
-    assert role(measured("cross", **everything | {"sink_mass": 0 * full})) == "rare word"
+    assert role(measured("cross", **everything | {"sink_mass": 0 * full})) == "aligned"
 
 
-def test_every_role_has_a_definition() -> None:
-    assert tuple(ROLE_DEFINITIONS) == ROLES
+def test_every_role_is_decided_by_a_measure_and_the_last_by_none() -> None:
+    names = {one.name for one in MEASURES}
+    *decided, last = ROLE_DEFINITIONS.values()
+    assert all(one.measure in names and one.least > 0 and "{share}" in one.evidence for one in decided)
+    assert last == ROLE_DEFINITIONS["mixed"]
+    assert last.measure is None
 
 
 # The whole table
@@ -299,8 +284,7 @@ def a_record() -> AttentionRecord:
 
 def test_table_of_a_record_equals_the_functions_for_each_head() -> None:
     record = a_record()
-    rarity = torch.tensor([7, 90, 5, 3])
-    table = measure_heads(record, rarity)
+    table = measure_heads(record)
     words, no_end = booleans("1110"), booleans("1110")
     everything, last_two, first_or_last = booleans("1111"), booleans("0011"), booleans("1001")
     for layer, head in ((1, 2), (0, 1)):
@@ -310,7 +294,6 @@ def test_table_of_a_record_equals_the_functions_for_each_head() -> None:
         assert encoder.entropy[here] == pytest.approx(float(entropy(rows).mean()))
         assert encoder.confidence[here] == pytest.approx(float(confidence(rows, words, no_end)))
         assert encoder.sink_mass[here] == pytest.approx(float(sink_mass(rows, last_two)))
-        assert encoder.rare_share[here] == rare_word_share(rows, rarity)
         assert [field[here] for field in encoder.positional] == list(positional(rows))
         rows = record.decoder[here]
         decoder = table["decoder"]
@@ -321,7 +304,6 @@ def test_table_of_a_record_equals_the_functions_for_each_head() -> None:
         cross = table["cross"]
         assert cross.confidence[here] == pytest.approx(float(confidence(rows, words, no_end)))
         assert cross.sink_mass[here] == pytest.approx(float(sink_mass(rows, last_two)))
-        assert cross.rare_share[here] == rare_word_share(rows, rarity)
         assert cross.source_focus[here] == pytest.approx(float(source_focus(rows, words)))
         assert [field[here] for field in cross.positional] == list(positional(rows))
 
@@ -329,29 +311,22 @@ def test_table_of_a_record_equals_the_functions_for_each_head() -> None:
 def test_table_of_a_translation(translator: Translator) -> None:
     text = "Ein kleiner Hund läuft durch den Schnee."
     record = translator.translate(text).attention
-    ids = torch.tensor([*translator.checkpoint.source_tokenizer.encode(text), EOS_ID])
-    table = measure_heads(record, ids)
+    table = measure_heads(record)
     assert list(table) == ["encoder", "decoder", "cross"]
     for kind, measures in table.items():
         shape = getattr(record, kind).shape[:2]
         assert measures.queries == getattr(record, kind).shape[2]
         shares = [measures.confidence, measures.sink_mass, measures.positional.share]
-        shares += [share for share in (measures.rare_share, measures.source_focus) if share is not None]
+        shares += [measures.source_focus] if measures.source_focus is not None else []
         for share in shares:
             assert share.shape == shape
             assert bool(((share >= 0) & (share <= 1)).all())
         assert head_roles(measures).shape == shape
-    assert table["decoder"].rare_share is None
     assert [kind for kind in table if table[kind].source_focus is not None] == ["cross"]
 
 
-def test_rarity_of_another_length_is_rejected() -> None:
-    with pytest.raises(jaxtyping.TypeCheckError):
-        measure_heads(a_record(), torch.tensor([1, 2, 3]))
-
-
 def test_every_measure_has_its_tables() -> None:
-    table = measure_heads(a_record(), torch.tensor([7, 90, 5, 3]))
+    table = measure_heads(a_record())
     named = {name for one in MEASURES for name in (one.name, one.offset, one.sample) if name}
     assert set(measure_tables(table["cross"])) == named
     assert measure_tables(table["decoder"])["focus"] is None

@@ -142,9 +142,9 @@ def test_the_pooled_offset_of_one_sentence_is_its_own(measured, kind, offset):
 def test_a_mixed_head_gets_the_role_that_it_comes_nearest_to(measured):
     measures = pool_measures("cross", measured)
     zeros = torch.zeros_like(measures.entropy)
-    made = replace(measures, sink_mass=zeros + 0.2, rare_share=zeros + 0.4, source_focus=zeros + 0.3)
+    made = replace(measures, sink_mass=zeros + 0.4, source_focus=zeros + 0.3)
     role, evidence = nearest_role(made, 0, 0, "mixed")
-    assert (role, evidence) == ("rare word", pytest.approx(0.4))
+    assert (role, evidence) == ("separator sink", pytest.approx(0.4))
     role, evidence = nearest_role(made, 0, 0, "aligned")
     assert (role, evidence) == ("aligned", pytest.approx(0.3))
 

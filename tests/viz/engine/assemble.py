@@ -1,4 +1,4 @@
-"""Assembles viz/viewer/engine/tensors/products.wat into products_wasm.js: `make kernels`."""
+"""Assembles viz/viewer/engine/tensors/products.wat into products_wasm.js: `make wasm`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import wasmtime
 from viz.viewer import HERE
 
 TEXT, MODULE = HERE / "engine" / "tensors" / "products.wat", HERE / "engine" / "tensors" / "products_wasm.js"
-HEAD = "// The bytes of products.wat in base64, written by `make kernels`.\n\nexport const WASM =\n"
+HEAD = "// The bytes of products.wat in base64, written by `make wasm`.\n\nexport const WASM =\n"
 PREAMBLE = 8  # bytes: a magic number and the version
 
 

@@ -20,9 +20,7 @@ from viz.server.handlers import HANDLERS
 from viz.server.validation import MAX_CHARACTERS
 from viz.viewer import HERE as VIEWER
 
-SERVER_ONLY = set(
-    re.findall(r"^  '(\w+)',$", (VIEWER / "engine" / "server_only.js").read_text("utf-8"), re.M)
-)
+SERVER_ONLY = set(re.findall(r"^  '(\w+)',$", (VIEWER / "core" / "server_only.js").read_text("utf-8"), re.M))
 NEEDS_SERVER = "This needs the page with a server: run “make app” and open the same link there."
 OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
 

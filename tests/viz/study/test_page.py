@@ -17,7 +17,7 @@ from viz.study.page import EFLOMAL, findings, page, write_captions
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def head(kind, number, role="mixed", nearest="rare word", cost=0.1, errors=None) -> HeadFindings:
+def head(kind, number, role="mixed", nearest="separator sink", cost=0.1, errors=None) -> HeadFindings:
     return HeadFindings(kind, 0, number, role, nearest, 0.25 * (number + 1), 0.75, 1.0, cost, 0.2, errors)
 
 
@@ -65,8 +65,8 @@ def test_without_a_role_in_self_attention_the_nearest_head_is_a_finding():
     selves = tuple(replace(each, role="mixed") for each in STUDY.heads if each.kind != "cross")
     found = [each.caption() for each in findings(replace(STUDY, heads=selves, aligners=()))]
     assert found[1] == (
-        "Head 1.2 of the encoder's self-attention comes nearest in self-attention to the role “rare word”: "
-        "50 % of its rows look most at the rarest word."
+        "Head 1.2 of the encoder's self-attention comes nearest in self-attention to the role “separator "
+        "sink”: 50 % of its weight is on special tokens and the final mark."
     )
 
 

@@ -14,7 +14,7 @@ import {
 } from '../viewer/core/grid.js';
 import { NOTHING_BESIDE, whyApart } from '../viewer/core/instruments/comparison.js';
 import { matchInOrder } from '../viewer/core/math.js';
-import { chooseKind, toggleAverage } from '../viewer/core/store.js';
+import { chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
 import { opened, recordOf, token } from './record.mjs';
 
 const END = token('</s>', null);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/permalink.js';
+import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/state/permalink.js';
 import { nameInvisible, readable, visible } from '../viewer/core/dom.js';
 import { readAddress } from '../viewer/page.js';
-import { CHOICES } from '../viewer/core/store.js';
+import { CHOICES } from '../viewer/core/state/store.js';
 import { opened, record } from './record.mjs';
 
 const HOSTILE = JSON.parse(readFileSync(new URL('../hostile.json', import.meta.url), 'utf-8'));

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { drawLink, waysOf } from '../viewer/core/instruments/links.js';
 import { isOutcome, muteQuestion, otherWord, toggleQuestion } from '../viewer/core/instruments/questions.js';
 import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/instruments/survey.js';
-import { CHOICES } from '../viewer/core/store.js';
+import { CHOICES } from '../viewer/core/state/store.js';
 import { opened } from './record.mjs';
 
 const head = (hits, pairs, roles) => ({ hits, pairs, roles });

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 
 import { decode } from '../viewer/core/payload.js';
-import { EMPTY, createStore, showRecord } from '../viewer/core/store.js';
+import { showRecord } from '../viewer/core/state/actions.js';
+import { EMPTY, createStore } from '../viewer/core/state/store.js';
 
 export const record = await decode(JSON.parse(readFileSync('payload.json', 'utf8')));
 export const weights = JSON.parse(readFileSync('weights.json', 'utf8'));

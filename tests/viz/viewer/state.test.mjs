@@ -1,29 +1,33 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { asksFor, fromAddress, hasLink, taskOfAddress, toAddress, viewOfAddress } from '../viewer/core/permalink.js';
+import {
+  asksFor,
+  fromAddress,
+  isLinkable,
+  taskOfAddress,
+  toAddress,
+  viewOfAddress,
+} from '../viewer/core/state/permalink.js';
 import { movePin } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
-  CHOICES,
   chooseHead,
   chooseKind,
-  chosenHeads,
   changeView,
   closeView,
   extendSelection,
   moveHead,
   moveLayer,
   openView,
-  reproducibleView,
   showRecord,
-  sourceView,
-  spotOfToken,
   toggleAverage,
   toggleMute,
   togglePin,
-} from '../viewer/core/store.js';
+} from '../viewer/core/state/actions.js';
+import { chosenHeads, reproducibleView, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
+import { CHOICES } from '../viewer/core/state/store.js';
 import { opened, record, weights } from './record.mjs';
 
 test('moves stay inside the model', () => {
@@ -114,10 +118,10 @@ test('a comparison with another sentence is not in the address, one with another
   store.change({ mode: 'difference', reference: { label: 'another head', record: { ...record }, heads } });
   assert.equal(store.get().mode, 'difference');
   assert.equal(toAddress(store.get()), before);
-  assert.equal(hasLink(store.get()), false);
+  assert.equal(isLinkable(store.get()), false);
   store.change({ reference: { label: 'another head', record, heads } });
   assert.deepEqual(viewOfAddress(toAddress(store.get())).compared, heads);
-  assert.equal(hasLink(store.get()), true);
+  assert.equal(isLinkable(store.get()), true);
 });
 
 test('the address of an old link asks for the same as it did', () => {

@@ -11,7 +11,7 @@ import {
   whyApart,
 } from '../core/instruments/comparison.js';
 import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/store.js';
+import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, tabs } from '../core/widgets.js';
 import { say } from '../locales/language.js';
 

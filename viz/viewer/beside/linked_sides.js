@@ -3,7 +3,8 @@
 import { counterparts, hasHead, oppositeOf } from '../core/instruments/comparison.js';
 import { axes } from '../core/payload.js';
 import { say } from '../locales/language.js';
-import { chosenHeads, differs, openView, sameSpot, showRecord } from '../core/store.js';
+import { openView, showRecord } from '../core/state/actions.js';
+import { chosenHeads, differs, sameSpot } from '../core/state/queries.js';
 
 const SAME = ['reduce', 'hideSpecials', 'words', 'threshold', 'scale', 'fit', 'sort', 'linkedBy', 'theme'];
 const HEADS = ['kind', 'layer', 'head', 'selection'];

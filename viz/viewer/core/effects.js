@@ -3,23 +3,13 @@
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
-import { SERVER_MODES } from './modes.js';
+import { SERVER_MODES } from './state/modes.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
 import { SUBJECTS, isAnswered, isOutcome, muteQuestion, openQuestions, questionOf } from './instruments/questions.js';
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
-import {
-  changeView,
-  chooseKind,
-  closeView,
-  differs,
-  goHome,
-  isExplained,
-  openView,
-  pinnedCell,
-  sameSpot,
-  sourceView,
-} from './store.js';
+import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
+import { differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
 import { say } from '../locales/language.js';
 
 const LEAST_BEAM = 4; // a greedy search has no tree to draw

@@ -4,7 +4,7 @@
 import { effectiveMode, nameOfToken, referenceOf } from './instruments/comparison.js';
 import { clamp, matchInOrder } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
-import { chosenHeads, focusOf } from './store.js';
+import { chosenHeads, focusOf } from './state/queries.js';
 
 // The status of a cell. Only shown and pale cells have a value.
 export const SHOWN = 0;

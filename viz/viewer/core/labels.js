@@ -2,7 +2,7 @@
 
 import { effectiveMode, isSubtracted, sideOf } from './instruments/comparison.js';
 import { isTaught, taughtName } from './measures.js';
-import { headsOfKind } from './store.js';
+import { headsOfKind } from './state/queries.js';
 import { say, sayCount, localNumber } from '../locales/language.js';
 
 const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };

@@ -2,6 +2,7 @@
 
 import { element, shape } from './dom.js';
 import { largest } from './math.js';
+import { evidenceOf } from './roles.js';
 import { say, tell, localNumber } from '../locales/language.js';
 
 // Importance is known only after the server has computed it.
@@ -61,14 +62,10 @@ export function isTaught(record, kind, layer, head) {
 
 // The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
 export function nearestRole({ definitions, measures }, [kind, layer, head]) {
-  const table = measures[kind];
-  const valueOf = ({ measure, offset }) => {
-    if (!measure || (offset !== null && (kind === 'cross' || table.offset[layer][head] !== offset))) return null;
-    return table[measure][layer][head];
-  };
+  const valueOf = (name) => measures[kind][name][layer][head];
   const found = Object.entries(definitions.roles).map(([role, one]) => ({
     role,
-    value: valueOf(one),
+    value: evidenceOf(one, kind, valueOf),
     least: one.least,
   }));
   const ranked = found.filter(({ value }) => value !== null).sort((a, b) => b.value / b.least - a.value / a.least);

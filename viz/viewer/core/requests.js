@@ -2,10 +2,10 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
-import { needsServer } from '../engine/server_only.js';
+import { needsServer } from './server_only.js';
 import { sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
-import { trainingStep } from './store.js';
+import { trainingStep } from './state/queries.js';
 import { say, tell } from '../locales/language.js';
 
 const DOING = {

@@ -1,7 +1,7 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
 import { fault } from '../locales/language.js';
-import { SERVER_ONLY, needsServer } from './server_only.js';
+import { SERVER_ONLY, needsServer } from '../core/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { lens } from './lens.js';
@@ -23,7 +23,8 @@ const HANDLERS = {
   training,
   training_heads: async (loaded, asked) => {
     const { settings, translator } = loaded;
-    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, settings.thresholds) };
+    const { roles } = settings.definitions;
+    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, roles) };
   },
   training_step: async (loaded, asked) =>
     payload(loaded, asked, trainingStep(await trainingOf(loaded), loaded.translator.tokenizers, asked)),

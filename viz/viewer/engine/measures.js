@@ -1,23 +1,22 @@
 // Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
 // where it comes from.
 
+import { evidenceOf } from '../core/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
 
-// The measures of all heads of a record by kind and name, [layer][head], and the roles. `thresholds` are the least
-// values that give a head its role. Token ids tell how rare a source token is.
-export function measureHeads({ tokens, trace }, thresholds) {
+// The measures of all heads of a record by kind and name, [layer][head], and the roles by these definitions.
+export function measureHeads({ tokens, trace }, definitions) {
   const { source, read, predicted } = tokens;
   const words = predicted.map((token) => !isEnd(token));
   const rows = { encoder: source.map((token) => !isEnd(token)), decoder: words, cross: words };
   const keys = { encoder: source, decoder: read, cross: source };
-  const measures = {};
-  const roles = {};
+  const [measures, roles] = [{}, {}];
   for (const kind of ['encoder', 'decoder', 'cross']) {
     const context = contextOf(kind, rows[kind], keys[kind]);
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
-    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, thresholds)));
+    roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, definitions)));
     measures[kind] = Object.fromEntries(
       Object.keys(found[0][0]).map((name) => [name, found.map((heads) => heads.map((head) => rounded(head[name])))]),
     );
@@ -49,14 +48,11 @@ function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
 
 // What the measures need to know of the tokens, the same for every head.
 function contextOf(kind, countedRows, keys) {
-  const ids = keys.map(({ id }) => id);
-  const rarest = Math.max(...ids);
   return {
     kind,
     countedRows,
     countedKeys: keys.map((token) => !isEnd(token)),
     sinks: sinksOf(keys),
-    rare: kind === 'decoder' ? null : ids.map((id) => id === rarest),
     words: keys.map(({ word }) => word !== null),
   };
 }
@@ -71,7 +67,7 @@ function sinksOf(tokens) {
   return sinks;
 }
 
-function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, rare, words }) {
+function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, words }) {
   const lines = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
   const counted = lines.filter((_, row) => countedRows[row]);
   const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
@@ -84,7 +80,6 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
     offset: offset.offset,
     offset_queries: offset.queries,
     sinks: sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
-    rare: rare && strongest.filter(({ key, weight }) => rare[key] && weight > 0).length / rows,
     focus: kind === 'cross' ? focusOf(lines, words) : null,
   };
 }
@@ -127,13 +122,8 @@ function focusOf(lines, words) {
   return total / Math.min(lines.length, Math.max(1, keys.length));
 }
 
-const ROLE_OF_OFFSET = { '-1': 'previous token', 1: 'next token', 0: 'same token' };
-
-// The first role that applies.
-function roleOf(kind, { offset, offset_share: share, sinks, rare, focus }, thresholds) {
-  if (kind !== 'cross' && share >= thresholds.positional && Object.hasOwn(ROLE_OF_OFFSET, offset))
-    return ROLE_OF_OFFSET[offset];
-  if (sinks >= thresholds.sink) return 'separator sink';
-  if (rare !== null && rare >= thresholds.rare) return 'rare word';
-  return focus !== null && focus >= thresholds.aligned ? 'aligned' : 'mixed';
+// The first role that applies; the last one, mixed, has no measure.
+function roleOf(kind, head, definitions) {
+  const applies = ([, one]) => !one.measure || evidenceOf(one, kind, (name) => head[name]) >= one.least;
+  return Object.entries(definitions).find(applies)[0];
 }

@@ -54,8 +54,8 @@ function pairOf(sentences, place) {
 }
 
 // The measures and the roles of all heads for one sentence, at each step.
-export function trainingHeads(record, tokenizers, { sentence }, thresholds) {
-  return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), thresholds));
+export function trainingHeads(record, tokenizers, { sentence }, definitions) {
+  return record.steps.map((step) => measureHeads(trainingStep(record, tokenizers, { step, sentence }), definitions));
 }
 
 // One sentence at one step as a translation, whose tokens were all given.

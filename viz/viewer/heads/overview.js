@@ -4,18 +4,8 @@ import { createButton, element } from '../core/dom.js';
 import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { sideOf } from '../core/instruments/comparison.js';
-import {
-  chooseHead,
-  chooseKind,
-  chosenHeads,
-  differs,
-  extendSelection,
-  focusOf,
-  isMuted,
-  sameHead,
-  headsOfKind,
-  sameSpot,
-} from '../core/store.js';
+import { chooseHead, chooseKind, extendSelection } from '../core/state/actions.js';
+import { chosenHeads, differs, focusOf, isMuted, sameHead, headsOfKind, sameSpot } from '../core/state/queries.js';
 import { fixed, headName, kindName } from '../core/labels.js';
 import {
   canSort,

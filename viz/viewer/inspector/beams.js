@@ -6,7 +6,7 @@ import { fixed, forPointer, logP } from '../core/labels.js';
 import { strongest } from '../core/math.js';
 import { targetIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/store.js';
+import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, addRovingFocus, note, numberText, section } from '../core/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
 

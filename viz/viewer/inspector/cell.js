@@ -2,7 +2,7 @@
 
 import { element, readUnderPointer, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
-import { differs, isCell, isExplained, pinnedCell } from '../core/store.js';
+import { differs, isCell, isExplained, pinnedCell } from '../core/state/queries.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';

@@ -7,17 +7,8 @@ import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
 import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
-import {
-  aboutModel,
-  chooseKind,
-  chosenHeads,
-  differs,
-  headOf,
-  isMuted,
-  sameHead,
-  sourceView,
-  toggleMute,
-} from '../core/store.js';
+import { chooseKind, headOf, toggleMute } from '../core/state/actions.js';
+import { aboutModel, chosenHeads, differs, isMuted, sameHead, sourceView } from '../core/state/queries.js';
 import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
 import { changeOf, wordsOf } from './mute_result.js';

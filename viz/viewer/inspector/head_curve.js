@@ -4,7 +4,7 @@ import { element } from '../core/dom.js';
 import { askTrainingHeads } from '../core/effects.js';
 import { fixed, titleOf } from '../core/labels.js';
 import { measuresOf, nearestRole } from '../core/measures.js';
-import { chosenHeads, trainingStep } from '../core/store.js';
+import { chosenHeads, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from './line_chart.js';
 import { say, tell } from '../locales/language.js';

@@ -2,7 +2,8 @@
 
 import { createButton, element } from '../core/dom.js';
 import { KINDS } from '../core/payload.js';
-import { chooseKind, headOf, isMuted } from '../core/store.js';
+import { chooseKind, headOf } from '../core/state/actions.js';
+import { isMuted } from '../core/state/queries.js';
 import { forPointer, headName, kindName, signed } from '../core/labels.js';
 import { largest } from '../core/math.js';
 import { isTaught, taughtName } from '../core/measures.js';

@@ -3,7 +3,9 @@
 
 import { createButton, element } from '../core/dom.js';
 import { oppositeOf } from '../core/instruments/comparison.js';
-import { EMPTY, TABS, closeView, differs } from '../core/store.js';
+import { closeView } from '../core/state/actions.js';
+import { differs } from '../core/state/queries.js';
+import { EMPTY, TABS } from '../core/state/store.js';
 import { actionButton, addRovingFocus } from '../core/widgets.js';
 import { createHeadCard } from './head.js';
 import { createCell } from './cell.js';

@@ -1,7 +1,7 @@
 // The likeliest tokens of a step. The person can force each of them.
 
 import { createButton, element, tokenText, visible } from '../core/dom.js';
-import { differs } from '../core/store.js';
+import { differs } from '../core/state/queries.js';
 import { forceToken } from '../core/effects.js';
 import { fixed, forPointer } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';

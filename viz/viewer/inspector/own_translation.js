@@ -5,7 +5,7 @@ import { compareWithReference, scoreTranslation, showReference } from '../core/e
 import { fixed } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { whyNot } from '../core/requests.js';
-import { differs } from '../core/store.js';
+import { differs } from '../core/state/queries.js';
 import { actionButton, actions, note, numberText, section, tokenColumns } from '../core/widgets.js';
 import { say } from '../locales/language.js';
 

@@ -3,7 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { fixed, headName, kindName } from '../core/labels.js';
 import { cellOfAllHeads } from '../core/payload.js';
-import { headOf } from '../core/store.js';
+import { headOf } from '../core/state/actions.js';
 import { note, numberText, section, shareBar } from '../core/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 

@@ -4,7 +4,7 @@ import { element, readable } from '../core/dom.js';
 import { askTraining, showTrainingStep } from '../core/effects.js';
 import { fixed } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/store.js';
+import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawHeadCurve } from './head_curve.js';
 import { drawChart } from './line_chart.js';

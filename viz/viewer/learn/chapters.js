@@ -2,7 +2,7 @@
 
 import { isAllowed, matrixOf } from '../core/payload.js';
 import { nearestRole } from '../core/measures.js';
-import { chosenHeads, isMuted, pinnedCell, sameHead, trainingStep } from '../core/store.js';
+import { chosenHeads, isMuted, pinnedCell, sameHead, trainingStep } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together

@@ -2,7 +2,7 @@
 // names the chapter, so that a teacher can send it.
 
 import { createButton, element } from '../core/dom.js';
-import { addressOf, asksFor, toAddress } from '../core/permalink.js';
+import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
 import { useStorage } from '../core/storage.js';
 import { actionButton, actions } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';

@@ -2,7 +2,8 @@
 // goes through them. A click on a head chooses it.
 
 import { createButton, element, tokenText } from '../core/dom.js';
-import { chosenHeads, headOf, isMuted, sameHead } from '../core/store.js';
+import { headOf } from '../core/state/actions.js';
+import { chosenHeads, isMuted, sameHead } from '../core/state/queries.js';
 import { headName, kindName } from '../core/labels.js';
 import { addRovingFocus } from '../core/widgets.js';
 import { say } from '../locales/language.js';

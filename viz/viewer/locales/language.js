@@ -1,10 +1,7 @@
 // The language of the page. English texts are the keys of the catalogues in this folder, one file for each language; a
 // text that a catalogue lacks stays English. `say` is for the texts of the code, `tell` for those that come with data.
 
-import { useStorage } from '../core/storage.js';
-
 const ENGLISH = 'en';
-const STORED = 'headlight.language'; // in the browser: the language that the person chose
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
 const UNTRANSLATED =
   '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, .cm-editor, script, style';
@@ -91,11 +88,10 @@ export function localNumber(text) {
 
 // The choice
 
-// The language to speak of English and these: that of the link, of the last choice here, or of the browser. A file
-// that was exported has a language of its own in place of the browser's.
-export function chooseLanguage(codes, own = null) {
+// The language to speak of English and these: that of the link, the `stored` one of the last choice here, or of the
+// browser. A file that was exported has a language of its own in place of the browser's.
+export function chooseLanguage(codes, stored, own = null) {
   known = [ENGLISH, ...codes];
-  const stored = useStorage((storage) => storage.getItem(STORED));
   chosen = [languageOf(location.hash), stored].find((code) => known.includes(code)) ?? null;
   const usual = own ? [own] : navigator.languages.map((each) => each.split('-')[0]);
   return chosen ?? usual.find((code) => known.includes(code)) ?? ENGLISH;
@@ -116,22 +112,21 @@ function languageOf(address) {
   return new URLSearchParams(address.slice(1)).get('lang');
 }
 
-// Fills a list with the languages by their own names. A choice opens the page again with the same link
-// and sentence.
-export function offerLanguages(list) {
+// Fills a list with the languages by their own names; `take` listens to a choice.
+export function offerLanguages(list, take) {
   const nameOf = (code) => {
     const name = new Intl.DisplayNames([code], { type: 'language' }).of(code);
     return name[0].toLocaleUpperCase(code) + name.slice(1);
   };
   list.replaceChildren(...known.map((code) => new Option(nameOf(code), code)));
   list.value = spoken.code;
-  list.addEventListener('change', takeLanguage);
+  list.addEventListener('change', take);
 }
 
-function takeLanguage({ target: { value } }) {
-  useStorage((storage) => storage.setItem(STORED, value));
+// Opens the page again in another language, with the same link and sentence.
+export function reopenIn(code) {
   const parameters = new URLSearchParams(location.hash.slice(1));
-  parameters.set('lang', value);
+  parameters.set('lang', code);
   const typed = document.querySelector('#hl-sentence :is(textarea, input)')?.value.trim();
   history.replaceState(typed ? { typed } : null, '', `#${parameters}`);
   location.reload();

@@ -1,10 +1,11 @@
 // The matrix of the chosen heads: tokens on both axes, values in the cells, and the exact value below.
 
 import { element, tokenText } from '../core/dom.js';
-import { differs, focusOf, isCell, sameSpot, togglePin } from '../core/store.js';
+import { togglePin } from '../core/state/actions.js';
+import { differs, focusOf, isCell, sameSpot } from '../core/state/queries.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
-import { createLens, drawLens } from './lens.js';
+import { createMagnifier, drawMagnifier } from './magnifier.js';
 import { createThreshold } from './toolbar.js';
 import { fixed, titleOfMatrix } from '../core/labels.js';
 import { describe, describeView, plain } from './readout.js';
@@ -26,7 +27,7 @@ export function createMatrix(store, heading, toolbar, table) {
   const columnLabels = element('div', { class: 'hl-column-labels' });
   const hint = element('span', { class: 'hl-row-hint' });
   const extent = element('span', { class: 'hl-extent' });
-  const lens = createLens();
+  const magnifier = createMagnifier();
   const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint, element('span', {}, say('from ↓  to →')));
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
   const attributes = {
@@ -48,7 +49,7 @@ export function createMatrix(store, heading, toolbar, table) {
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.
-    element('div', { class: 'hl-matrix-part' }, scroll, footer, lens.node),
+    element('div', { class: 'hl-matrix-part' }, scroll, footer, magnifier.node),
     table,
   );
   const parts = {
@@ -62,7 +63,7 @@ export function createMatrix(store, heading, toolbar, table) {
     hidden,
     hint,
     extent,
-    lens,
+    magnifier,
     scroll,
     readout,
     facts,
@@ -188,7 +189,7 @@ function lightMatrix(parts, state) {
   cellBand.classList.toggle('hl-pinned', sameSpot(focusOf(state), state.pin));
   relight(parts, 'litRow', rowLabels, row);
   relight(parts, 'litColumn', columnLabels, column);
-  drawLens(parts.lens, parts, state, focus);
+  drawMagnifier(parts.magnifier, parts, state, focus);
   const sentence = describe(state);
   readout.replaceChildren(...sentence);
   active.textContent = plain(sentence);

@@ -2,7 +2,7 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { entropy, rankOf, strongest, sum } from '../core/math.js';
-import { focusOf, headsOfKind } from '../core/store.js';
+import { focusOf, headsOfKind } from '../core/state/queries.js';
 import { awaitsSecondHead, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
 import { fixed, forPointer, listOf, modeName, valueText } from '../core/labels.js';

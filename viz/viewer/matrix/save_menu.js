@@ -1,7 +1,7 @@
 // What can be taken away of the view: a link that opens it again, and pictures of it.
 
 import { createButton, element } from '../core/dom.js';
-import { hasLink, toAddress } from '../core/permalink.js';
+import { isLinkable, toAddress } from '../core/state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { say } from '../locales/language.js';
 
@@ -20,7 +20,7 @@ export function createExports(stores) {
       const leftOut = say(
         'The link leaves out the comparison with another sentence, or a sentence of more than 2000 characters.',
       );
-      note.textContent = hasLink(state) ? done : `${done} ${leftOut}`;
+      note.textContent = isLinkable(state) ? done : `${done} ${leftOut}`;
     }),
     item(say('PNG picture'), async () => save(await pngOf(picture()), `${nameOf(store.get())}.png`)),
     item(say('SVG picture'), () =>

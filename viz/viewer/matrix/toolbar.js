@@ -1,9 +1,9 @@
 // The rows above the matrix: its title, which values it shows and how, and the menu Export.
 
 import { createButton, element } from '../core/dom.js';
-import { toggleAverage } from '../core/store.js';
+import { toggleAverage } from '../core/state/actions.js';
 import { titleOfMatrix } from '../core/labels.js';
-import { availableModes, chooseMode } from '../core/modes.js';
+import { availableModes, chooseMode } from '../core/state/modes.js';
 import { whyNot } from '../core/requests.js';
 import { tabs } from '../core/widgets.js';
 import { say } from '../locales/language.js';

@@ -2,7 +2,7 @@
 
 import { shape } from '../core/dom.js';
 import { strongest } from '../core/math.js';
-import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/store.js';
+import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/state/queries.js';
 import { gridFocus, hasValue } from '../core/grid.js';
 import { hasLink } from '../core/instruments/links.js';
 

@@ -5,6 +5,7 @@ import { palette, stepOf } from '../core/colormap.js';
 import { fixed, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
 import { rangeNotices } from '../core/measures.js';
+import { togglePin } from '../core/state/actions.js';
 import {
   aboutModel,
   differs,
@@ -14,8 +15,7 @@ import {
   placeOfRow,
   sameSpot,
   spotOfToken,
-  togglePin,
-} from '../core/store.js';
+} from '../core/state/queries.js';
 import { NOTHING_BESIDE, sideOf } from '../core/instruments/comparison.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';

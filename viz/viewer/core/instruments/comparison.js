@@ -4,7 +4,7 @@
 import { matchInOrder } from '../math.js';
 import { axes, taskOf } from '../payload.js';
 import { sameQuestion } from './questions.js';
-import { chosenHeads, sameHead, trainingStep } from '../store.js';
+import { chosenHeads, sameHead, trainingStep } from '../state/queries.js';
 import { say } from '../../locales/language.js';
 
 // `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the

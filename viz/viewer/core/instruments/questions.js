@@ -1,7 +1,7 @@
 // The instruments as questions: what each of them asks about a state. Its answer is kept in the view that it is about.
 
 import { targetIds } from '../payload.js';
-import { aboutModel, pinnedCell, sourceView } from '../store.js';
+import { aboutModel, pinnedCell, sourceView } from '../state/queries.js';
 
 // The parts of the state that a question may be about, and which questions are open.
 export const SUBJECTS = ['questions', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other', 'gold'];

@@ -4,7 +4,7 @@
 import { WASM } from './products_wasm.js';
 
 const BLOCK = 4; // rows of a product that share the reading of the matrix
-const LANES = 8; // the kernels read that many columns at once
+const LANES = 8; // columns that WebAssembly reads at once
 const PAGE = 65536; // bytes of a page of WebAssembly's memory
 
 // `stored` has the matrices by name: { outputs, inputs, values, scales, bias }; `values` is an Int8Array, whose rows
@@ -15,12 +15,12 @@ export async function createProducts(stored, { wasm = true } = {}) {
   const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
   const height = Math.max(...entries.map(([, { outputs }]) => outputs));
   const size = entries.reduce((total, [, matrix]) => total + sizeOf(matrix), 4 * BLOCK * (width + height));
-  const { buffer, kernels } = (wasm && (await startKernels(size))) || { buffer: new ArrayBuffer(size) };
+  const { buffer, compiled } = (wasm && (await startWasm(size))) || { buffer: new ArrayBuffer(size) };
   const heap = createHeap(buffer);
   const x = heap.take(Float32Array, BLOCK * width);
   const y = heap.take(Float32Array, BLOCK * height);
   const matrices = Object.fromEntries(entries.map(([name, matrix]) => [name, place(heap, matrix)]));
-  const run = kernels ? startedBy(kernels, x, y) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
+  const run = compiled ? startedBy(compiled, x, y) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
   return { matrices, rowOf, multiply: (matrix, rows, input) => multiply(matrix, rows, input, { x, y, run }) };
 }
 
@@ -32,12 +32,12 @@ function sizeOf({ outputs, inputs, values }) {
   return outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
 }
 
-async function startKernels(size) {
+async function startWasm(size) {
   try {
     const memory = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE) });
     const bytes = Uint8Array.from(atob(WASM), (character) => character.charCodeAt(0));
     const { instance } = await WebAssembly.instantiate(bytes, { engine: { memory } });
-    return { buffer: memory.buffer, kernels: instance.exports };
+    return { buffer: memory.buffer, compiled: instance.exports };
   } catch {
     return null; // no WebAssembly, no SIMD, or a policy forbids it
   }
@@ -55,7 +55,7 @@ function createHeap(buffer) {
   };
 }
 
-// Rows are padded with zeros to a width that the kernels can read.
+// Rows are padded with zeros to a width that WebAssembly can read.
 function place(heap, { outputs, inputs, values, scales, bias }) {
   const width = padded(inputs);
   const codes = heap.take(values.constructor, outputs * width);
@@ -104,11 +104,11 @@ function multiply(matrix, rows, input, { x, y, run }) {
   return result;
 }
 
-function startedBy(kernels, x, y) {
+function startedBy(compiled, x, y) {
   return ({ codes, scales, bias, width, outputs }, rows) => {
     const name = `${codes instanceof Int8Array ? 'int8' : 'float32'}x${rows === 1 ? 1 : BLOCK}`;
     const addresses = [x, codes, scales, bias, y].map(({ byteOffset }) => byteOffset);
-    kernels[name](...addresses, width, outputs);
+    compiled[name](...addresses, width, outputs);
   };
 }
 

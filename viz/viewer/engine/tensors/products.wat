@@ -4,7 +4,8 @@
 ;;
 ;; x, y, scales and bias are float32, the matrix is int8 or float32, everything without gaps. `width` is the number
 ;; of columns, a multiple of 8, and `outputs` the number of rows of the matrix. All other parameters are addresses
-;; in bytes. `tests/viz/engine/test_products.py` assembles this text and compares it with the bytes in products.js.
+;; in bytes. `tests/viz/engine/test_products.py` assembles this text and compares it with the bytes in
+;; products_wasm.js.
 (module
   (memory (import "engine" "memory") 1)
 

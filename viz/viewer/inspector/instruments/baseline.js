@@ -2,7 +2,7 @@
 
 import { element, readable, visible } from '../../core/dom.js';
 import { whyNot } from '../../core/requests.js';
-import { aboutModel, differs } from '../../core/store.js';
+import { aboutModel, differs } from '../../core/state/queries.js';
 import { actionButton, actions } from '../../core/widgets.js';
 import { say, sayCount } from '../../locales/language.js';
 

@@ -3,9 +3,10 @@
 import { createButton, element, nameInvisible } from '../../core/dom.js';
 import { askExamples } from '../../core/effects.js';
 import { fixed, headName, titleOf } from '../../core/labels.js';
-import { addressOfCell } from '../../core/permalink.js';
+import { addressOfCell } from '../../core/state/permalink.js';
 import { whyNot } from '../../core/requests.js';
-import { aboutModel, chosenHeads, differs, headOf } from '../../core/store.js';
+import { headOf } from '../../core/state/actions.js';
+import { aboutModel, chosenHeads, differs } from '../../core/state/queries.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../../core/instruments/survey.js';
 import { actionButton, actions, note, numberText, section, shareBar } from '../../core/widgets.js';
 import { say, sayCount, tell } from '../../locales/language.js';

@@ -4,7 +4,7 @@ import { createButton, element } from '../../core/dom.js';
 import { askQuestion } from '../../core/effects.js';
 import { SUBJECTS, isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
 import { whyNot } from '../../core/requests.js';
-import { differs } from '../../core/store.js';
+import { differs } from '../../core/state/queries.js';
 import { note } from '../../core/widgets.js';
 import { say } from '../../locales/language.js';
 

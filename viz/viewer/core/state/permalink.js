@@ -2,12 +2,13 @@
 // count from 1 there, as on screen: #v=2&model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
-import { KINDS, givenIds, targetIds } from './payload.js';
-import { sortsOf } from './measures.js';
-import { BESIDE, NOTHING_BESIDE } from './instruments/comparison.js';
-import { QUESTIONS } from './instruments/questions.js';
-import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS, sourceView } from './store.js';
-import { chosenLanguage } from '../locales/language.js';
+import { KINDS, givenIds, targetIds } from '../payload.js';
+import { sortsOf } from '../measures.js';
+import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
+import { QUESTIONS } from '../instruments/questions.js';
+import { sourceView } from './queries.js';
+import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
+import { chosenLanguage } from '../../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
@@ -131,7 +132,7 @@ function comparisonParameters({ home, record, reference }) {
 }
 
 // Whether a link opens the same view. A comparison with another sentence does not fit into it.
-export function hasLink(state) {
+export function isLinkable(state) {
   const { home, mode } = state;
   const isComplete = mode !== 'difference' || comparisonParameters(state).compare !== undefined;
   return isComplete && home.record.source_text.length <= LONGEST_TEXT;

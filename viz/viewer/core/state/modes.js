@@ -1,8 +1,9 @@
 // Which value of a cell is shown. Weights are in the payload, norms and rollouts come from the server, and differences
 // are taken from a view that was kept.
 
-import { MODES, chosenHeads } from './store.js';
-import { titleOf } from './labels.js';
+import { chosenHeads } from './queries.js';
+import { MODES } from './store.js';
+import { titleOf } from '../labels.js';
 
 export const SERVER_MODES = ['norm', 'rollout'];
 

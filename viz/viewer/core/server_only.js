@@ -1,4 +1,4 @@
-// The requests that only a server answers; this engine answers all others.
+// The requests that only a server answers; the engine in the page answers all others.
 
 import { fault } from '../locales/language.js';
 

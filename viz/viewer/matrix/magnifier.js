@@ -1,21 +1,21 @@
-// The lens: the cells around the pointer, enlarged, where the whole matrix is shown in small cells.
+// The magnifier: the cells around the pointer, enlarged, where the whole matrix is shown in small cells.
 
 import { element, tokenText } from '../core/dom.js';
-import { isCell } from '../core/store.js';
+import { isCell } from '../core/state/queries.js';
 import { clamp } from '../core/math.js';
 import { drawCells, isSmall } from './cells.js';
 
-const SIZE = { width: 36, height: 22 }; // of a cell in the lens
+const SIZE = { width: 36, height: 22 }; // of a cell in the magnifier
 const CELLS = 5; // along each side
 const DISTANCE = 16; // pixels from the pointer
 
-export function createLens() {
+export function createMagnifier() {
   const canvas = element('canvas');
-  const mark = element('div', { class: 'hl-band hl-lens-mark' });
-  const names = element('p', { class: 'hl-lens-names' });
+  const mark = element('div', { class: 'hl-band hl-magnifier-mark' });
+  const names = element('p', { class: 'hl-magnifier-names' });
   const node = element(
     'div',
-    { class: 'hl-lens', 'aria-hidden': 'true', hidden: true },
+    { class: 'hl-magnifier', 'aria-hidden': 'true', hidden: true },
     names,
     element('div', {}, canvas, mark),
   );
@@ -23,21 +23,21 @@ export function createLens() {
 }
 
 // `focus` is the focus in the grid; `field` is the element with the small cells.
-export function drawLens(lens, { grid, size, field }, state, focus) {
+export function drawMagnifier(magnifier, { grid, size, field }, state, focus) {
   const shows = state.hover && isCell(focus) && isSmall(size);
-  lens.node.hidden = !shows;
+  magnifier.node.hidden = !shows;
   if (!shows) return;
   const part = partAround(grid, focus);
-  drawCells({ canvas: lens.canvas, grid, size: SIZE }, state, part);
-  Object.assign(lens.mark.style, {
+  drawCells({ canvas: magnifier.canvas, grid, size: SIZE }, state, part);
+  Object.assign(magnifier.mark.style, {
     left: `${(focus.column - part.column) * SIZE.width}px`,
     top: `${(focus.row - part.row) * SIZE.height}px`,
     width: `${SIZE.width - 1}px`,
     height: `${SIZE.height - 1}px`,
   });
   const [row, column] = [grid.rowGroups[focus.row], grid.columnGroups[focus.column]];
-  lens.names.replaceChildren(tokenText(row.token), ' ← ', tokenText(column.token));
-  place(lens.node, field, (focus.column + 0.5) * size.width, (focus.row + 0.5) * size.height);
+  magnifier.names.replaceChildren(tokenText(row.token), ' ← ', tokenText(column.token));
+  place(magnifier.node, field, (focus.column + 0.5) * size.width, (focus.row + 0.5) * size.height);
 }
 
 function partAround({ rows, columns }, focus) {

@@ -1,0 +1,99 @@
+// Questions about a state, and which token of the strip and spot of the matrix belong together.
+
+import { isAllowed } from '../payload.js';
+
+// The spot to highlight: the one under the pointer, or the pinned one.
+export function focusOf(state) {
+  return state.hover ?? state.pin;
+}
+
+export function isCell(spot) {
+  return Boolean(spot) && !spot.token && spot.row !== null && spot.column !== null;
+}
+
+// The pinned cell of a single head, if the mask allows it: { kind, layer, head, row, column }, otherwise null.
+export function pinnedCell({ record, kind, layer, head, selection, pin }) {
+  if (!record || head === null || selection.length > 0 || !isCell(pin)) return null;
+  return isAllowed(record, kind, pin.row, pin.column) ? { kind, layer, head, row: pin.row, column: pin.column } : null;
+}
+
+// Whether the server's answer about a cell is about the pinned one.
+export function isExplained(state) {
+  const place = pinnedCell(state);
+  return Boolean(state.cell && place) && Object.keys(place).every((name) => state.cell[name] === place[name]);
+}
+
+export function sameSpot(one, other) {
+  return one?.row === other?.row && one?.column === other?.column && Boolean(one?.token) === Boolean(other?.token);
+}
+
+export function sameHead(one, other) {
+  return one.every((value, place) => value === other[place]);
+}
+
+// The heads that the matrix shows, [kind, layer, head] each: one, a selection, or all of a layer.
+export function chosenHeads({ record, kind, layer, head, selection }) {
+  if (selection.length > 0) return selection;
+  if (head !== null) return [[kind, layer, head]];
+  return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
+}
+
+// All heads of the kind on screen.
+export function headsOfKind({ record, kind }) {
+  const { layers, heads } = record.attention[kind];
+  return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
+}
+
+export function isMuted(state, head) {
+  return state.mutes.some((one) => sameHead(one, head));
+}
+
+export function differs(state, before, names) {
+  return names.some((name) => state[name] !== before[name]);
+}
+
+// The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
+// the translation that it is compared with.
+export function sourceView({ home, shown }) {
+  return (shown?.type === 'muted' ? shown.source : shown) ?? home;
+}
+
+// The saved step and sentence of the training that are on screen, { step, sentence }, or null.
+export function trainingStep({ shown }) {
+  return shown?.type === 'training' ? shown : null;
+}
+
+// The view that the server can compute again from the model, the sentence, the given tokens and the muted heads.
+export function reproducibleView(state) {
+  return trainingStep(state) ? state.home : sourceView(state);
+}
+
+// Whether another sentence than the person's is on screen: one of the training, or the word of the tour.
+export function isElsewhere({ shown }) {
+  return shown?.type === 'training' || shown?.type === 'tour';
+}
+
+// What is known of the model on screen; nothing in an exported file.
+export function aboutModel({ about, record }) {
+  return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
+}
+
+// The spot of a token in the current matrix. Target place 0 is the start token, which is only read.
+export function spotOfToken(state, side, place) {
+  const length = state.record.tokens.predicted.length;
+  if (state.kind === 'encoder') return side === 'source' ? { row: place, column: place, token: true } : null;
+  if (side === 'source') return state.kind === 'cross' ? { row: null, column: place } : null;
+  const row = place === 0 ? null : place - 1;
+  const column = state.kind === 'decoder' && place < length ? place : null;
+  if (row === null && column === null) return null;
+  return { row, column, token: row !== null && column !== null };
+}
+
+// The reverse: the place in the strip of a row or a column.
+export function placeOfRow(kind, row) {
+  return kind === 'encoder' ? { side: 'source', place: row } : { side: 'target', place: row + 1 };
+}
+
+export function placeOfColumn(kind, column) {
+  return { side: kind === 'decoder' ? 'target' : 'source', place: column };
+}

@@ -1,0 +1,157 @@
+// The one state of the viewer and the one function that changes it. The panels draw from the state and send changes
+// back; no panel keeps a copy of it.
+// Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
+// words are merged or special tokens are hidden.
+
+import { clamp } from '../math.js';
+import { focusOf, sameHead } from './queries.js';
+
+export const MODES = ['weight', 'norm', 'rollout', 'difference'];
+export const REDUCTIONS = ['mean', 'max'];
+export const SCALES = ['shared', 'row'];
+export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
+
+export const BASELINES = ['zero', 'mean', 'sentence'];
+// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
+export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
+export const NO_HEADS = Object.freeze([]);
+// Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
+
+// What the person chose. A link carries these choices; a choice that is not in the link has the value below.
+export const CHOICES = Object.freeze({
+  kind: 'cross',
+  layer: 0,
+  head: 0, // null: all heads of the layer together
+  reduce: 'mean', // how several heads become one matrix
+  selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
+  mode: 'weight', // which value of a cell is shown
+  pin: null, // a spot { row, column, token }; `token` means a token's row and column instead of a cell
+  mutes: NO_HEADS, // muted heads, [kind, layer, head] each
+  instead: ZERO, // what these heads give instead of their own output
+  hideSpecials: false,
+  words: false, // sub-words are merged to words
+  threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
+  scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
+  fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
+  sort: null, // the measure that orders the heads of the overview; null: by their numbers
+  panel: 'head', // the open tab of the inspector
+  questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
+  linkedBy: LINKED[0], // whose word links the strip shows while their question is open
+  gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
+  other: null, // the id of a word: why was the word of the step said, and not this one?
+  learn: null, // the open chapter of Learn, from 1
+  beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
+});
+
+// A view is one record and what the server said about it. The state has two of them: `home` is the model's own
+// translation, and `shown` is another record opened in its place, or null. The fields of the view on screen are
+// also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
+export const EMPTY_VIEW = Object.freeze({
+  record: null, // the decoded payload
+  mutes: NO_HEADS,
+  muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
+  values: Object.freeze({ norm: null, rollout: null }),
+  importance: null,
+  cell: null,
+  beams: null,
+  scored: null, // the record of a translation that the person typed
+  answers: Object.freeze({}), // of the instruments by name, { question, answer } each; without an answer, null
+});
+export const VIEW_FIELDS = Object.keys(EMPTY_VIEW);
+
+export const EMPTY = Object.freeze({
+  home: EMPTY_VIEW,
+  shown: null, // a view with its `type`, a `label` for the person, and the `choices` to restore; see openView
+  ...EMPTY_VIEW,
+  ...CHOICES,
+  caption: null, // { text, kind, layer, head }: what is known of a head that this sentence shows well
+  lastHead: 0, // the head that follows the average
+  hover: null, // a spot of the current matrix like `pin`; row or column may be null
+  step: 0, // the decoder's step whose next words are listed
+  reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
+  about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
+  trainings: Object.freeze({}), // curves and saved steps by the name of the model
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
+  drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
+  busy: null, // { what, cancel, waiting } while the server works
+  error: null, // one sentence
+  theme: 'light',
+  opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
+  isSecond: false, // whether this is the state of what stands beside the view
+});
+
+export function createStore(initial = EMPTY) {
+  let state = initial;
+  const listeners = [];
+  return {
+    get: () => state,
+    // A listener gets the new state and the one before.
+    subscribe: (listener) => listeners.push(listener),
+    change(changes) {
+      const before = state;
+      const merged = merge(state, changes);
+      state = merge(merged, settle(merged));
+      for (const listener of listeners) listener(state, before);
+    },
+  };
+}
+
+// Writes the changed fields of a view into the view on screen, and copies that view's fields into the state.
+function merge(state, changes) {
+  const merged = { ...state, ...changes };
+  const place = merged.shown ? 'shown' : 'home';
+  const changed = VIEW_FIELDS.filter((name) => name in changes && changes[name] !== merged[place][name]);
+  if (changed.length > 0) merged[place] = { ...merged[place], ...pick(changes, changed) };
+  return { ...merged, ...pick(merged[place], VIEW_FIELDS) };
+}
+
+export function pick(object, names) {
+  return Object.fromEntries(names.map((name) => [name, object[name]]));
+}
+
+// Keeps every index inside the record and every choice possible; the step follows the row in focus.
+function settle(state) {
+  if (!state.record) return {};
+  const { layers, heads, rows, columns } = state.record.attention[state.kind];
+  const inside = (spot) => keepInside(spot, rows, columns);
+  const settled = settleHeads({
+    ...state,
+    layer: clamp(state.layer, layers),
+    head: state.head === null ? null : clamp(state.head, heads),
+    lastHead: clamp(state.head ?? state.lastHead, heads),
+    hover: inside(state.hover),
+    pin: inside(state.pin),
+    step: clamp(state.step, state.record.tokens.predicted.length),
+    mode: state.mode === 'difference' && !state.reference ? 'weight' : state.mode,
+    sort: state.sort === 'importance' && !state.importance ? null : state.sort,
+  });
+  const row = focusOf(settled)?.row ?? null;
+  return state.kind === 'encoder' || row === null ? settled : { ...settled, step: row };
+}
+
+// Removes heads that the record does not have; a selection of one head becomes that head.
+function settleHeads(state) {
+  const selected = keepHeads(state, state.selection, (head) => head[0] === state.kind);
+  const settled = {
+    ...state,
+    mutes: keepHeads(state, state.mutes),
+    selection: selected.length > 1 ? selected : NO_HEADS,
+  };
+  if (selected.length !== 1) return settled;
+  const [[, layer, head]] = selected;
+  return { ...settled, layer, head, lastHead: head };
+}
+
+// Returns the same array when every head is kept, so that callers can compare by identity.
+function keepHeads({ record }, chosen, belongs = () => true) {
+  const exists = ([kind, layer, head]) => layer < record.attention[kind].layers && head < record.attention[kind].heads;
+  const isFirst = (one, place) => chosen.findIndex((other) => sameHead(one, other)) === place;
+  const kept = chosen.filter((one, place) => exists(one) && belongs(one) && isFirst(one, place));
+  return kept.length === chosen.length ? chosen : kept;
+}
+
+function keepInside(spot, rows, columns) {
+  if (!spot || (spot.row ?? 0) >= rows || (spot.column ?? 0) >= columns) return null;
+  return spot;
+}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -21,9 +21,10 @@ from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
+from model.exporting import Exported
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
-from model.multilingual import MultilingualTokenizer
 from model.network.transformer import HeadGates
+from model.pieces.multilingual import MultilingualTokenizer
 from model.results import (
     AblationResult,
     Alternative,
@@ -79,8 +80,17 @@ class Translator(OnHub):
     def _save_pretrained(self, save_directory: Path) -> None:
         self.checkpoint.save_pretrained(save_directory)
 
-    def _for_transformers(self) -> OnHub:
-        return self.checkpoint._for_transformers()
+    def push_to_hub(
+        self, repo_id: str, *, form: Literal["headlight", "transformers"] = "headlight", **options: Any
+    ) -> str:
+        """Upload the model directory, or with form="transformers" the one that transformers loads.
+
+        Returns the address of the commit. The options are those of `ModelHubMixin.push_to_hub`. Raises
+        UserError for a model that the form cannot hold.
+        """
+        if form == "transformers":
+            return str(Exported(self.checkpoint).push_to_hub(repo_id, **options))
+        return str(super().push_to_hub(repo_id, **options))
 
     @property
     def device(self) -> torch.device:

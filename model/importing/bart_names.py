@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import UserError
-from model.importing.weights import Weights
+from model.importing.files.weights import Weights
 from model.network.layers import sinusoids
 from model.network.transformer import Transformer
 

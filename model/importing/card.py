@@ -16,6 +16,7 @@ LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})", re.MULTILINE)
 # In their cards: a model trained with guided alignment (Garg et al. 2019), as most of OPUS-MT are.
 GUIDED_ALIGNMENT = "transformer-align"
 
+UNKNOWN = "unknown"  # a licence that is not stated
 MARKUP = frozenset("&<>\"'`*_[]()|\\#!~$")
 FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus", "m2m_100": "M2M100 or NLLB"}
 
@@ -56,7 +57,7 @@ def card_text(info: ModelInfo, family: str, readme: str, config: ModelConfig, no
     Markdown.
     """
     found = LICENCE.search(readme)
-    licence = found.group(1) if found else "unknown"
+    licence = found.group(1) if found else UNKNOWN
     on_hub = "/" in info.origin
     where = (
         f"[{info.origin}](https://huggingface.co/{info.origin})"
@@ -87,21 +88,24 @@ def card_text(info: ModelInfo, family: str, readme: str, config: ModelConfig, no
         facts.append(("taught to align", f"cross-attention, head {head + 1} of decoder layer {layer + 1}"))
     facts += [("generation", _plain(note)) for note in notes]
     lines = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    front = [
-        f"license: {licence if found else 'other'}",
-        "pipeline_tag: translation",
-        "library_name: headlight",
-    ]
-    if on_hub:
-        front.append(f"base_model: {info.origin}")
-    front += ["tags:", "  - headlight", f"  - {family}", "  - imported"]
     return (
-        "---\n" + "\n".join(front) + f"\n---\n\n# {_plain(info.title)}\n\n"
+        _front_matter(info, family, licence) + f"\n# {_plain(info.title)}\n\n"
         f"Imported by Headlight from a {FAMILY_NAMES[family]} checkpoint. **Headlight's project did not "
         "train this model** and has not measured how good it is. Names, order and storage of the weights "
         "were changed, nothing else.\n"
         f"\n| | |\n|---|---|\n{lines}\n"
     )
+
+
+def _front_matter(info: ModelInfo, family: str, licence: str) -> str:
+    lines = [
+        f"license: {'other' if licence == UNKNOWN else licence}",
+        "pipeline_tag: translation",
+        "library_name: headlight",
+        *([f"base_model: {info.origin}"] if "/" in info.origin else []),
+        *("tags:", "  - headlight", f"  - {family}", "  - imported"),
+    ]
+    return "---\n" + "\n".join(lines) + "\n---\n"
 
 
 def _plain(text: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.importing.tokenizers import Side
-from model.importing.weights import Weights
+from model.importing.files.tokenizers import Side
+from model.importing.files.weights import Weights
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID
 

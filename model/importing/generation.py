@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from model.decoding.search import NEVER_PREDICTED
 from model.errors import UserError, quote_untrusted
 from model.importing.family import NEVER_LOGIT
-from model.importing.settings import CONFIG, GENERATION, settings_of
+from model.importing.files.settings import CONFIG, GENERATION, settings_of
 from model.network.transformer import Transformer
 
 # Settings that change which token is chosen and that Headlight lacks, with the values that do nothing.
@@ -48,6 +49,7 @@ class Generation:
         """Give the tokens that are never predicted no probability; `order` has their ids by ours."""
         if self.never:
             banned = torch.isin(order, torch.tensor(self.never))
+            banned[NEVER_PREDICTED] = False  # by no search here, so they keep their probability
             with torch.no_grad():
                 model.output.bias[banned] = NEVER_LOGIT
 

@@ -23,11 +23,12 @@ from model.files import read_json, read_text
 from model.importing import m2m, marian, pegasus
 from model.importing.card import card_text, model_info, taught_head
 from model.importing.family import Plan
+from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
+from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
+from model.importing.files.weights import BIN, SAFETENSORS, Weights, read_weights
 from model.importing.generation import read_generation
-from model.importing.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
-from model.importing.tokenizers import SPM_FILES, VOCABULARY_FILES
-from model.importing.weights import BIN, SAFETENSORS, Weights, read_weights
 from model.network.transformer import Transformer
+from model.pieces.multilingual import MultilingualTokenizer
 from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, save
 from model.storage.hub import fetch
 
@@ -93,7 +94,11 @@ def read_checkpoint(name: str) -> Checkpoint:
     generation.apply(model, plan.target.order)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{weights.path} has weights that are not finite numbers; copy it again.")
-    info = model_info(origin, settings_of(directory / TOKENIZER), plan.source.tokenizer.language_codes)
+    tokenizer = plan.source.tokenizer
+    named = settings_of(directory / TOKENIZER)
+    if isinstance(tokenizer, MultilingualTokenizer):
+        named |= {"source_lang": tokenizer.source_code.strip("<>"), "target_lang": "mul"}
+    info = model_info(origin, named, tokenizer.language_codes)
     card = card_text(info, family, readme, config, generation.notes)
     return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
 

@@ -16,10 +16,10 @@ from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.bart_names import DECODER, ENCODER, OUTPUT, SHARED, convert_layers
 from model.importing.family import Plan, output_bias
-from model.importing.settings import TOKENIZER, read_settings, settings_of, shape_of
-from model.importing.spm import read_spm
-from model.importing.tokenizer_json import read_tokenizer
-from model.importing.tokenizers import (
+from model.importing.files.settings import TOKENIZER, read_settings, settings_of, shape_of
+from model.importing.files.spm import read_spm
+from model.importing.files.tokenizer_json import read_tokenizer
+from model.importing.files.tokenizers import (
     SPM,
     TOKENIZER_JSON,
     VOCABULARY,
@@ -28,10 +28,10 @@ from model.importing.tokenizers import (
     read_entries,
     side_of,
 )
-from model.importing.weights import Weights
-from model.multilingual import MultilingualTokenizer
+from model.importing.files.weights import Weights
 from model.network.transformer import Transformer
-from model.sentencepiece import SentencePieceTokenizer
+from model.pieces.multilingual import MultilingualTokenizer
+from model.pieces.sentencepiece import SentencePieceTokenizer
 
 # What the settings of an M2M100Config are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {
@@ -131,6 +131,6 @@ def _convert(weights: Weights, model: Transformer, side: Side, scaled: bool) -> 
     yield "output.bias", output_bias(weights, side)
     if not scaled:
         yield "output.weight", embedding
-        embedding = embedding * width**-0.5
+        embedding = embedding.float() * width**-0.5
     yield "source_embedding.tokens.weight", embedding
     yield from convert_layers(weights, model, axis)

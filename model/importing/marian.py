@@ -15,9 +15,10 @@ from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.bart_names import DECODER, ENCODER, OUTPUT, SHARED, check_sinusoids, convert_layers
 from model.importing.family import NEVER_LOGIT, Plan, output_bias
-from model.importing.settings import CONFIG, read_settings, settings_of, shape_of
-from model.importing.tokenizers import Side, SpecialIds, read_tokenizers
-from model.importing.weights import Weights
+from model.importing.files.settings import CONFIG, read_settings, settings_of, shape_of
+from model.importing.files.tokenizer_json import read_tokenizer
+from model.importing.files.tokenizers import SOURCE_SPM, TOKENIZER_JSON, Side, SpecialIds, read_tokenizers
+from model.importing.files.weights import Weights
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID, PAD_ID
 
@@ -60,8 +61,11 @@ def read(directory: Path) -> Plan:
     # Check the sizes before anything of such a size is read.
     shape = ModelConfig(size + 1, target_size + 1, norm="post", tied=False, **shape_of(values))
     ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
-    source, target = read_tokenizers(directory, (size, target_size), ids)
-    if shared and source.tokenizer.vocabulary != target.tokenizer.vocabulary:
+    if (directory / SOURCE_SPM).exists() or not (directory / TOKENIZER_JSON).exists():
+        source, target = read_tokenizers(directory, (size, target_size), ids)
+    else:  # one that was exported by Headlight
+        source = target = read_tokenizer(directory, size, ids)
+    if shared and source is not target and not torch.equal(source.order, target.order):
         raise UserError(f"{directory} has two vocabularies but one embedding, which Headlight cannot do.")
     one_matrix = shared and tied
     config = replace(
@@ -93,18 +97,25 @@ def _convert(
     last = [OUTPUT] if tied else []
     if config.tied:
         embedding = weights.take_first([SHARED, DECODER, ENCODER, *last], source_size)
-        yield "source_embedding.tokens.weight", embedding[source.order][:, axis] * scale
+        yield "source_embedding.tokens.weight", _rows(embedding, source, axis, scale)
     else:
         encoder = weights.take_first([ENCODER, SHARED], source_size)
-        yield "source_embedding.tokens.weight", encoder[source.order][:, axis] * scale
+        yield "source_embedding.tokens.weight", _rows(encoder, source, axis, scale)
         embedding = weights.take_first([DECODER, SHARED, *last], target_size)
-        yield "target_embedding.tokens.weight", embedding[target.order][:, axis] * scale
+        yield "target_embedding.tokens.weight", _rows(embedding, target, axis, scale)
     if not config.tied or config.separate_output:
         output = embedding if tied else weights.take(OUTPUT, target_size)
-        yield "output.weight", output[target.order][:, axis]
+        yield "output.weight", _rows(output, target, axis, 1.0)
     bias = output_bias(weights, target)
-    bias[[PAD_ID, BOS_ID]] = NEVER_LOGIT  # the conversion to transformers added <pad> with a logit of 0
+    if target.order[PAD_ID] == target.order[BOS_ID]:
+        bias[PAD_ID] = NEVER_LOGIT  # the conversion to transformers added it, with a logit of 0
     yield "output.bias", bias
     yield from convert_layers(weights, model, axis)
     for side in ("encoder", "decoder"):
         check_sinusoids(weights, f"model.{side}.embed_positions.weight", axis)
+
+
+def _rows(matrix: Tensor, side: Side, axis: Tensor, scale: float) -> Tensor:
+    """A matrix of tokens in our order of rows and columns."""
+    ordered = matrix[side.order[:, None], axis]
+    return ordered if scale == 1 else ordered.float() * scale

@@ -14,10 +14,10 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.importing.bart_names import DECODER, ENCODER, OUTPUT, SHARED, check_sinusoids, convert_layers
 from model.importing.family import Plan, output_bias
-from model.importing.settings import read_settings, shape_of
-from model.importing.tokenizer_json import read_tokenizer
-from model.importing.tokenizers import Side, SpecialIds
-from model.importing.weights import Weights
+from model.importing.files.settings import read_settings, shape_of
+from model.importing.files.tokenizer_json import read_tokenizer
+from model.importing.files.tokenizers import Side, SpecialIds
+from model.importing.files.weights import Weights
 from model.network.transformer import Transformer
 
 # What the settings of a PegasusConfig are when its file leaves them out.
@@ -71,10 +71,11 @@ def _convert(weights: Weights, model: Transformer, side: Side, scaled: bool) -> 
     axis = torch.arange(width).view(2, -1).t().flatten()
     size = int(side.order.max()) + 1
     embedding = weights.take_first([SHARED, DECODER, ENCODER, OUTPUT], (size, width))
-    embedding = embedding[side.order][:, axis]
-    yield "source_embedding.tokens.weight", embedding * (1.0 if scaled else width**-0.5)
+    embedding = embedding[side.order[:, None], axis]
     if not scaled:
         yield "output.weight", embedding
+        embedding = embedding.float() * width**-0.5
+    yield "source_embedding.tokens.weight", embedding
     yield "output.bias", output_bias(weights, side)
     yield from convert_layers(weights, model, axis)
     for place in ("encoder", "decoder"):

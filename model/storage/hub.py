@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from huggingface_hub import ModelHubMixin, snapshot_download
 
@@ -22,7 +22,6 @@ FILES = (
     "probes.safetensors",
 )
 
-HubForm = Literal["headlight", "transformers"]
 CARD_TEMPLATE = """---
 {{ card_data }}
 ---
@@ -64,20 +63,6 @@ class OnHub(
         if not directory.is_dir():
             directory = fetch(str(pretrained_model_name_or_path), **options)
         return cls.load(directory)
-
-    def push_to_hub(self, repo_id: str, *, form: HubForm = "headlight", **options: Any) -> str:
-        """Upload the model directory, or with form="transformers" the directory that transformers loads.
-
-        Returns the address of the commit. The options are those of `ModelHubMixin.push_to_hub`. Raises
-        UserError for a model that the form cannot hold.
-        """
-        if form == "transformers":
-            return self._for_transformers().push_to_hub(repo_id, **options)
-        return str(super().push_to_hub(repo_id, **options))
-
-    def _for_transformers(self) -> OnHub:
-        """What `push_to_hub` uploads for transformers."""
-        raise NotImplementedError
 
 
 def fetch(name: str, files: Sequence[str] = FILES, **options: Any) -> Path:

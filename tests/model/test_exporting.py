@@ -1,5 +1,6 @@
 """What is exported to transformers computes what Headlight computes, and comes back unchanged."""
 
+import copy
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ class Both(NamedTuple):
     theirs: Any
     tokenizer: Any
     directory: Path
+    exact: Any  # theirs in 64 bits
 
 
 def both(checkpoint: Checkpoint, directory: Path) -> Both:
@@ -38,7 +40,8 @@ def both(checkpoint: Checkpoint, directory: Path) -> Both:
     )
     assert not any(report[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     tokenizer = AutoTokenizer.from_pretrained(directory)
-    return Both(Translator(checkpoint, use_kernels=False), theirs.eval(), tokenizer, directory)
+    ours = Translator(checkpoint, use_kernels=False)
+    return Both(ours, theirs.eval(), tokenizer, directory, copy.deepcopy(theirs).double())
 
 
 @pytest.fixture(scope="module", params=["pre", "post", "de-en"])
@@ -63,14 +66,21 @@ def test_attention_and_log_probabilities_are_equal(pair: Both) -> None:
         read = torch.tensor([[BOS_ID, *found.ids[:-1]]])
         with torch.no_grad():
             theirs = pair.theirs(**inputs, decoder_input_ids=read, output_attentions=True)
-        chosen = theirs.logits[0].log_softmax(-1)[range(len(found.ids)), found.ids]
-        assert (chosen - torch.tensor(found.log_probabilities)).abs().max() < 1e-4
-        for ours, attentions in (
-            (found.attention.encoder, theirs.encoder_attentions),
-            (found.attention.decoder, theirs.decoder_attentions),
-            (found.attention.cross, theirs.cross_attentions),
-        ):
-            assert (ours - torch.stack(attentions)[:, 0]).abs().max() < 1e-5
+            exact = pair.exact(**inputs, decoder_input_ids=read, output_attentions=True)
+        chosen, wanted = (
+            each.logits[0].log_softmax(-1)[range(len(found.ids)), found.ids] for each in (theirs, exact)
+        )
+        compare(torch.tensor(found.log_probabilities), chosen, wanted, 1e-4)
+        for kind in ("encoder", "decoder", "cross"):
+            stacked = (torch.stack(each[f"{kind}_attentions"])[:, 0] for each in (theirs, exact))
+            compare(getattr(found.attention, kind), *stacked, 1e-5)
+
+
+def compare(ours: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, bound: float) -> None:
+    """Within the bound of what they compute in 64 bits, or else within a few times their own error."""
+    rounding = (theirs - exact).abs().max().item()
+    assert (ours - exact).abs().max() < max(bound, 8 * rounding)
+    assert rounding < 10 * bound
 
 
 @pytest.mark.parametrize("beam", [1, 4])

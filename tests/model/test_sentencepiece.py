@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from model.charsmap import Charsmap
 from model.errors import UserError
-from model.importing.spm import read_spm
-from model.importing.tokenizers import SpecialIds, read_tokenizers
-from model.multilingual import load_tokenizer
-from model.sentencepiece import MAX_PIECE, SentencePieceTokenizer
+from model.importing.files.spm import read_spm
+from model.importing.files.tokenizers import SpecialIds, read_tokenizers
+from model.pieces.charsmap import Charsmap
+from model.pieces.multilingual import load_tokenizer
+from model.pieces.sentencepiece import MAX_PIECE, SentencePieceTokenizer
 from model.tokenizer import EOS_ID, SPECIALS, UNK_ID, Tokenizer
 from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian

@@ -16,8 +16,8 @@ import sentencepiece
 import torch
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from model.importing.spm import read_spm
-from model.sentencepiece import SentencePiece
+from model.importing.files.spm import read_spm
+from model.pieces.sentencepiece import SentencePiece
 
 GERMAN = (
     "der die das ein eine kleiner großer Hund Katze Jürgen läuft schläft springt durch über unter den "

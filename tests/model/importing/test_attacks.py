@@ -17,8 +17,8 @@ from huggingface_hub import ModelCard
 from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.card import card_text, model_info
-from model.importing.pickles import read_pickle
-from model.importing.weights import BIN, SAFETENSORS, read_weights
+from model.importing.files.pickles import read_pickle
+from model.importing.files.weights import BIN, SAFETENSORS, read_weights
 from tests.model.helpers import assert_sentence
 
 # What reading a hostile file may add to the memory of the process and take of its processor.
@@ -137,7 +137,7 @@ READ = """
 import resource, sys
 from pathlib import Path
 from model.errors import UserError
-from model.importing.{module} import {name}
+from model.importing.files.{module} import {name}
 def most():  # VmHWM, because ru_maxrss counts the memory of the process that started this one too
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 before, held = resource.getrusage(resource.RUSAGE_SELF), most()

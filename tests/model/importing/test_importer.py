@@ -20,7 +20,7 @@ from model.importing import importer as module
 from model.importing.card import model_info
 from model.importing.family import NEVER_LOGIT
 from model.importing.importer import import_model, read_checkpoint
-from model.sentencepiece import SentencePieceTokenizer
+from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import MAX_LABEL, Checkpoint, load
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from model.translator import Translator

@@ -107,13 +107,9 @@ def test_what_is_pushed_comes_back(
         assert fetched.name == "tiny-de-en"
 
 
-@EITHER
-def test_the_form_of_transformers_can_be_pushed(
-    kind: type[Checkpoint | Translator], folder_hub: FolderHub, tmp_path: Path
-) -> None:
-    checkpoint = tiny_checkpoint()
-    save(checkpoint, tmp_path / "tiny")
-    pushed = kind.from_pretrained(tmp_path / "tiny").push_to_hub("ada/tiny-hf", form="transformers")
+def test_the_form_of_transformers_can_be_pushed(folder_hub: FolderHub, tmp_path: Path) -> None:
+    save(tiny_checkpoint(), tmp_path / "tiny")
+    pushed = Translator.from_pretrained(tmp_path / "tiny").push_to_hub("ada/tiny-hf", form="transformers")
     assert pushed == "commit of ada/tiny-hf"
     config = json.loads((folder_hub.folder / "ada/tiny-hf" / "config.json").read_text())
     assert config["model_type"] == "pegasus"

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from model.errors import UserError
 from model.files import read_json
-from model.importing.settings import CONFIG, TOKENIZER, settings_of
-from model.importing.spm import read_spm
-from model.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
+from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
+from model.importing.files.spm import read_spm
+from model.pieces.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
 from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"

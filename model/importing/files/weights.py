@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.errors import UserError, quote_untrusted
 from model.files import check_file, open_tensors
-from model.importing.pickles import read_pickle
+from model.importing.files.pickles import read_pickle
 from model.storage.checkpoint import MAX_WEIGHTS_BYTES
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
@@ -34,7 +34,7 @@ class Weights:
         self._taken: set[str] = set()
 
     def take(self, name: str, shape: tuple[int, ...], default: float | None = None) -> Tensor:
-        """The weight in 32 bits; `default` fills one that is missing."""
+        """The weight; `default` fills one that is missing."""
         tensor = self.take_any(name)
         if tensor is None and default is not None:
             return torch.full(shape, default)
@@ -45,7 +45,7 @@ class Weights:
                 f"{name} in {self.path} has shape {tuple(tensor.shape)} but config.json says {shape}; copy "
                 "both from the same checkpoint."
             )
-        return tensor.to(torch.float32)
+        return tensor
 
     def take_any(self, name: str) -> Tensor | None:
         """A weight of any shape, if there is one of this name."""

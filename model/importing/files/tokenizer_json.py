@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from model.charsmap import Charsmap
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
-from model.importing.settings import CONFIG
-from model.importing.tokenizers import TOKENIZER_JSON, Side, SpecialIds, side_of
-from model.sentencepiece import SentencePiece, check_scores
+from model.importing.files.settings import CONFIG
+from model.importing.files.tokenizers import TOKENIZER_JSON, Side, SpecialIds, side_of
+from model.pieces.charsmap import Charsmap
+from model.pieces.sentencepiece import SentencePiece, check_scores
 from model.tokenizer import EOS, SPECIALS, Tokenizer
 
 MAX_BYTES = 48 << 20  # that of NLLB has 33 MB

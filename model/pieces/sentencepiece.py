@@ -19,10 +19,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from model.charsmap import Charsmap
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
 from model.languages import TARGET_CODE
+from model.pieces.charsmap import Charsmap
 from model.results import Token
 from model.tokenizer import EOS, EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
 

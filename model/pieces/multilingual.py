@@ -14,8 +14,8 @@ from typing import Any
 from model.errors import UserError
 from model.files import read_json
 from model.languages import TARGET_CODE
-from model.sentencepiece import FILE_TYPE as ONE_LANGUAGE
-from model.sentencepiece import Segment, SentencePiece, SentencePieceTokenizer
+from model.pieces.sentencepiece import FILE_TYPE as ONE_LANGUAGE
+from model.pieces.sentencepiece import Segment, SentencePiece, SentencePieceTokenizer
 from model.tokenizer import Tokenizer
 
 FILE_TYPE = "multilingual"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +41,9 @@ LAYERS = {
 }
 
 
-def sublayers(model: Transformer, side: str) -> Iterator[tuple[str, nn.Module, list[str], str]]:
+def sublayers(
+    model: Transformer, side: str
+) -> Iterator[tuple[str, nn.Linear | nn.LayerNorm, list[str], str]]:
     """Our name, our module, their names, and the role of each matrix and norm of the encoder or decoder.
 
     Names are without `.weight` and `.bias`. With pre-norm the norm after the last layer is among them.
@@ -48,7 +51,7 @@ def sublayers(model: Transformer, side: str) -> Iterator[tuple[str, nn.Module, l
     for place, layer in enumerate(getattr(model, side)):
         for ours, theirs, role in LAYERS[side]:
             names = [f"model.{side}.layers.{place}.{name}" for name in theirs]
-            yield f"{side}.{place}.{ours}", layer.get_submodule(ours), names, role
+            yield f"{side}.{place}.{ours}", cast(nn.Linear, layer.get_submodule(ours)), names, role
     if model.config.norm == "pre":
         yield f"{side}_norm", getattr(model, f"{side}_norm"), [f"model.{side}.layer_norm"], WRITES
 

@@ -233,7 +233,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of the ids. Special tokens, a code before it and everything after </s> are left out."""
-        pieces = []
+        pieces: list[str] = []
         for index in ids:
             if index == EOS_ID:
                 break

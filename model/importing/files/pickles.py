@@ -53,7 +53,7 @@ class Storage(NamedTuple):
 
     key: str
     dtype: torch.dtype
-    count: int
+    length: int
 
 
 class View(NamedTuple):
@@ -113,7 +113,7 @@ def _read_archive(path: Path, data: mmap.mmap) -> tuple[dict[str, View], dict[st
     begin = starts["data.pkl"]
     views = _tensors(_run(io.BytesIO(data[begin : begin + sizes["data.pkl"]])))
     for view in views.values():
-        if sizes.get(f"data/{view.storage.key}") != view.storage.count * view.storage.dtype.itemsize:
+        if sizes.get(f"data/{view.storage.key}") != view.storage.length * view.storage.dtype.itemsize:
             raise ValueError("the archive lacks numbers")
     return views, {name.removeprefix("data/"): start for name, start in starts.items()}
 
@@ -135,7 +135,7 @@ def _read_legacy(data: mmap.mmap) -> tuple[dict[str, View], dict[str, int]]:
         count = int.from_bytes(data[place : place + 8], "little")
         starts[key], storage = place + 8, storages[key]
         place += 8 + count * storage.dtype.itemsize
-        if count != storage.count or place > len(data):
+        if count != storage.length or place > len(data):
             raise ValueError("it is cut short")
     return views, starts
 
@@ -148,11 +148,11 @@ def _tensor(data: mmap.mmap, starts: Mapping[str, int], view: View) -> Tensor:
         raise ValueError("a tensor has a shape that cannot be")
     count = math.prod(shape)
     last = offset + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
-    if storage.key not in starts or count > storage.count or (count and last >= storage.count):
+    if storage.key not in starts or count > storage.length or (count and last >= storage.length):
         raise ValueError("a tensor has fewer numbers than its shape says")
     if count == 0:
         return torch.empty(shape, dtype=storage.dtype)
-    whole = torch.frombuffer(data, dtype=storage.dtype, count=storage.count, offset=starts[storage.key])
+    whole = torch.frombuffer(data, dtype=storage.dtype, count=storage.length, offset=starts[storage.key])
     return whole.as_strided(shape, strides, offset)
 
 
@@ -173,6 +173,7 @@ def _run(stream: io.BytesIO) -> Any:
     """The value of one pickle: numbers, texts, lists, dictionaries and views of tensors."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
+    argument: Any  # its kind depends on the instruction
     for count, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
         name = opcode.name
         if count > MAX_INSTRUCTIONS:

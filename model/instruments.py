@@ -5,9 +5,10 @@ The others are functions of `model.analysis` on the ids of one pair, `Translator
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from model.analysis.examples import Survey
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
@@ -30,6 +31,11 @@ class Baseline:
     translation: str = ""  # of the other sentence
 
 
+# The last mean of each translator: the page asks for the same one at every click, and takes it over up to 50
+# sentences. No sentence is kept, only a digest of all; a translator that is no longer used is freed.
+_last_means: WeakKeyDictionary[Translator, tuple[bytes, Baseline]] = WeakKeyDictionary()
+
+
 def mean_baseline(translator: Translator, sentences: Sequence[str]) -> Baseline:
     """The mean output of each head over sentences and the model's greedy translations of them.
 
@@ -38,12 +44,14 @@ def mean_baseline(translator: Translator, sentences: Sequence[str]) -> Baseline:
     """
     if not 0 < len(sentences) <= MAX_SAMPLE:
         raise UserError(f"Give 1 to {MAX_SAMPLE} sentences for the mean.")
-    outputs, count = _mean(translator, tuple(sentences))
-    return Baseline(outputs, "mean", count)
+    digest = hashlib.sha256(repr(tuple(sentences)).encode()).digest()
+    kept = _last_means.get(translator)
+    if kept is None or kept[0] != digest:
+        kept = _last_means[translator] = digest, _mean_over(translator, sentences)
+    return kept[1]
 
 
-@lru_cache(maxsize=8)
-def _mean(translator: Translator, sentences: tuple[str, ...]) -> tuple[HeadOutputs, int]:
+def _mean_over(translator: Translator, sentences: Sequence[str]) -> Baseline:
     pairs = [
         translator.pair(sentences[place], ids)
         for place, ids in _translations(translator, sentences, SearchOptions())
@@ -52,16 +60,11 @@ def _mean(translator: Translator, sentences: tuple[str, ...]) -> tuple[HeadOutpu
     if not pairs:
         raise UserError(Sentence("The model can read none of these sentences; give others."))
     model = translator.checkpoint.model
-    return mean_outputs(head_outputs(model, *pair) for pair in pairs), len(pairs)
+    return Baseline(mean_outputs(head_outputs(model, *pair) for pair in pairs), "mean", len(pairs))
 
 
 def sentence_baseline(translator: Translator, other: str) -> Baseline:
     """What each head gives for another sentence and the model's greedy translation of it."""
-    return _sentence(translator, other)
-
-
-@lru_cache(maxsize=4)  # of at most 31 MB each, for 12 layers with d_model 1024
-def _sentence(translator: Translator, other: str) -> Baseline:
     translation = translator.translate(other)
     outputs = head_outputs(translator.checkpoint.model, *translator.pair(other, translation.ids))
     return Baseline(outputs, "sentence", 0, translation.text)

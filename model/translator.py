@@ -16,7 +16,7 @@ from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
 from model.decoding.beam_tree import BeamTree
-from model.decoding.engine import EncodedSource, Engine, greedy_start
+from model.decoding.inference import EncodedSource, Inference, greedy_start
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
@@ -57,7 +57,7 @@ class Translator(OnHub):
         use_kernels: bool = True,
     ) -> None:
         self.checkpoint = checkpoint
-        self.engine = Engine(checkpoint.model, use_kernels)
+        self.inference = Inference(checkpoint.model, use_kernels)
         self.name = name
         self.directory = directory  # None for a model that was made in memory
         self.max_tokens = max_tokens  # of a source sentence, </s> included
@@ -95,7 +95,7 @@ class Translator(OnHub):
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
-        return self.engine.device
+        return self.inference.device
 
     @property
     def title(self) -> str:
@@ -123,14 +123,11 @@ class Translator(OnHub):
         long or has no character that the model knows, or if the prefix is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
-        given = self._given(text, prefix)
+        ids = self._given(text, prefix)
         beam_tree = BeamTree(self._token) if tree else None
-        started = time.perf_counter()
-        source = self.engine.encode(self._source(text), gates)
-        encoded = time.perf_counter()
-        result = self._continue(text, source, options, gates, given, given, tree=beam_tree)
-        timings = {"encode": 1000 * (encoded - started), **result.timings}
-        return replace(result, timings=timings, beam_tree=tuple(beam_tree.nodes) if beam_tree else ())
+        source = self.inference.encode(self._source(text), gates)
+        result = self._search(text, source, options, gates, ids, len(ids), tree=beam_tree)
+        return replace(result, beam_tree=tuple(beam_tree.nodes)) if beam_tree else result
 
     def score(self, text: str, target: str | Sequence[int], gates: HeadGates | None = None) -> Translation:
         """Log-probabilities and attention of a given translation, without a search.
@@ -143,12 +140,11 @@ class Translator(OnHub):
             ids.append(EOS_ID)
         if not ids:
             raise UserError(Sentence("There is no translation to score; give one."))
+        source = self.inference.encode(self._source(text), gates)
         started = time.perf_counter()
-        source = self.engine.encode(self._source(text), gates)
-        encoded = time.perf_counter()
-        result = self._translation(text, source, ids, len(ids), self.engine.read(source, ids, gates))
-        timings = {"encode": 1000 * (encoded - started), "record": 1000 * (time.perf_counter() - encoded)}
-        return replace(result, timings=timings)
+        result = self._translation(text, source, ids, len(ids), self.inference.read(source, ids, gates))
+        record = 1000 * (time.perf_counter() - started)
+        return replace(result, timings={"encode": source.milliseconds, "record": record})
 
     def mute(
         self,
@@ -186,18 +182,15 @@ class Translator(OnHub):
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
         options = SearchOptions(beam_size, length_penalty)
-        given = self._given(text, prefix)
-        started = time.perf_counter()
-        source = self.engine.encode(self._source(text), gates)
-        encoded = time.perf_counter()
-        steps = self.engine.read(source, original.ids, gates)
-        known = given
-        if beam_size == 1 and list(original.ids[: len(given)]) == given:
+        start = self._given(text, prefix)
+        n_prefix = len(start)
+        source = self.inference.encode(self._source(text), gates)
+        steps = self.inference.read(source, original.ids, gates)
+        if beam_size == 1 and list(original.ids[:n_prefix]) == start:
             limit = options.limit(source.ids.shape[1])
-            known = list(original.ids[: greedy_start(steps, original.ids, len(given), limit)])
-        read = steps if len(known) == len(original.ids) else None
-        ablated = self._continue(text, source, options, gates, given, known, read)
-        ablated = replace(ablated, timings={"encode": 1000 * (encoded - started), **ablated.timings})
+            start = list(original.ids[: greedy_start(steps, original.ids, n_prefix, limit)])
+        read = steps if len(start) == len(original.ids) else None
+        ablated = self._search(text, source, options, gates, start, n_prefix, read)
         words = changed_words(original.text, ablated.text)
         pairs = zip(steps.log_probabilities, original.log_probabilities, strict=True)
         differences = tuple(after - before for after, before in pairs)
@@ -210,16 +203,16 @@ class Translator(OnHub):
         """
         result = self.translate(text) if target is None else self.score(text, target)
         ids = torch.tensor([result.ids], device=self.device)
-        return importance(self.engine.model, self._source(text), ids)
+        return importance(self.inference.model, self._source(text), ids)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
         source, read = self.pair(text, target)
-        return NormWeights(*(kind.cpu() for kind in norm_weights(self.engine.model, source, read)))
+        return NormWeights(*(kind.cpu() for kind in norm_weights(self.inference.model, source, read)))
 
     def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
         """How one weight of one head is computed; rows and columns are those of the record."""
-        return explain_cell(self.engine.model, *self.pair(text, target), head, row, column)
+        return explain_cell(self.inference.model, *self.pair(text, target), head, row, column)
 
     def pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
         """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
@@ -268,7 +261,7 @@ class Translator(OnHub):
         for first, lengths in beginnings.items():
             for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
                 source = pad([rows[place] for place in places]).to(self.device)
-                batch = self.engine.search_batch(source, options, gates, exact, first)
+                batch = self.inference.search_batch(source, options, gates, exact, first)
                 for place, found in zip(places, batch, strict=True):
                     yield place, tuple(map(self._hypothesis, found))
 
@@ -326,32 +319,32 @@ class Translator(OnHub):
             taught=self.checkpoint.model.config.taught_head,
         )
 
-    def _continue(
+    def _search(
         self,
         text: str,
         source: EncodedSource,
         options: SearchOptions,
         gates: HeadGates | None,
-        given: list[int],
-        known: list[int],
+        prefix: list[int],
+        n_prefix: int,
         steps: Steps | None = None,
         tree: BeamTree | None = None,
     ) -> Translation:
-        """The Translation that begins with `given`.
+        """The Translation that begins with `prefix`, of which the user gave the first `n_prefix` tokens.
 
-        The search would begin with `known`, so it begins behind them; `steps` are theirs, if they are there.
+        Nothing is searched if the prefix is complete; `steps` are then its steps, if they are known already.
         """
         started = time.perf_counter()
         candidates: list[Candidate] = []
-        if known[-1:] != [EOS_ID] and len(known) < options.limit(source.ids.shape[1]):
-            candidates, steps = self.engine.search(source, options, gates, known, tree)
+        if prefix[-1:] != [EOS_ID] and len(prefix) < options.limit(source.ids.shape[1]):
+            candidates, steps = self.inference.search(source, options, gates, prefix, tree)
         searched = time.perf_counter()
-        target = candidates[0].ids if candidates else known
-        steps = steps or self.engine.read(source, target, gates)
-        result = self._translation(text, source, target, len(given), steps, options.length_penalty)
+        target = candidates[0].ids if candidates else prefix
+        steps = steps or self.inference.read(source, target, gates)
+        result = self._translation(text, source, target, n_prefix, steps, options.length_penalty)
         hypotheses = tuple(map(self._hypothesis, candidates)) or result.hypotheses
-        search, record = searched - started, time.perf_counter() - searched
-        timings = {"search": 1000 * search, "record": 1000 * record}
+        search, record = 1000 * (searched - started), 1000 * (time.perf_counter() - searched)
+        timings = {"encode": source.milliseconds, "search": search, "record": record}
         return replace(result, hypotheses=hypotheses, timings=timings)
 
     def _translation(

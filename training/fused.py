@@ -1,7 +1,7 @@
 """Forward pass of training on a CPU, with compiled kernels between the matrix products.
 
-It computes what `Transformer.encode` and `Transformer.decode` compute in training mode. They are the
-reference, and run wherever the kernels do not. Sentences follow each other without padding.
+It computes what `Transformer.encode` and `Transformer.decode` compute in training mode, on
+sentences that follow each other without padding; see docs/training.md.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from training.kernels.operations import (
     cross_entropy_,
 )
 
-__all__ = ["cross_entropy_", "decoder_output"]
+__all__ = ["cross_entropy_", "forward_pass"]
 
-ROWS = 64  # rows come in multiples of it: oneDNN prepares its products anew for every new shape
-IGNORED = -1  # label of the rows that fill up
+ROWS = 64  # their number is a multiple of it: oneDNN prepares its products anew for every new shape
+IGNORED = -1  # label of the rows of padding
 
 
 def pack(padded: Int[Tensor, "B S"]) -> Packed:
-    """The sentences without their padding, and one more, of padding, which fills the rows up."""
+    """The sentences without padding, and a last one of padding that makes the rows a multiple of ROWS."""
     real = padded != PAD_ID
     lengths = real.sum(1)
     missing = ROWS - int(lengths.sum()) % ROWS
@@ -48,20 +48,20 @@ def pack(padded: Int[Tensor, "B S"]) -> Packed:
 
 
 def unpack(rows: Float[Tensor, "N K"], padded: Int[Tensor, "B S"]) -> Float[Tensor, "B S K"]:
-    """The rows of packed sentences where their tokens are in `padded`; padding is 0."""
+    """The rows of packed sentences at the places of their tokens in `padded`; padding is 0."""
     real = padded != PAD_ID
     return rows.new_zeros(*padded.shape, rows.shape[1]).index_put((real,), rows[: int(real.sum())])
 
 
 def supports(config: ModelConfig) -> bool:
-    """Whether the kernels have all parts of such a network."""
+    """Whether the kernels can train such a network."""
     return config.activation == "relu"
 
 
-def decoder_output(
+def forward_pass(
     model: Transformer, batch: Batch
 ) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], tuple[Tensor, Tensor] | None]:
-    """The decoder's output, the label of each row, and query and key of the taught head: `DecoderOutput`."""
+    """The fields of a `training.loss.DecoderOutput`."""
     one = FusedPass(model, batch)
     hidden = one.decode(one.encode())
     labels = batch.labels[batch.read != PAD_ID]

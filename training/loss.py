@@ -167,7 +167,7 @@ class SequenceLoss(nn.Module):
         """Summed losses of the real target tokens; without smoothing in eval mode."""
         fused = compiled_kernels(batch.source.device)
         if self.training and fused and fused.supports(self.model.config):
-            output = DecoderOutput(*fused.decoder_output(self.model, batch))
+            output = DecoderOutput(*fused.forward_pass(self.model, batch))
         else:
             output = decoder_output(self.model, batch)
         hidden, weight, bias = output.hidden, self.model.output.weight, self.model.output.bias

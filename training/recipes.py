@@ -27,7 +27,7 @@ EVERYDAY_DE_EN = TrainConfig(
 )
 """German-English from everyday sentences, captions, dialogue, news and manuals: the first model on the page.
 
-Give sources that would drown everyday style a weight below 1. Joined pairs take it to 60 words.
+Give large sources of another style a weight below 1. Joined pairs have up to 60 words.
 """
 
 EVERYDAY_EN_FR = replace(

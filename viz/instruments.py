@@ -24,7 +24,7 @@ from model.analysis.alignment import (
 from model.analysis.circuits import Push, split_score, writing
 from model.analysis.contrast import StackShares, contributions
 from model.analysis.examples import N_PAIRS, Survey
-from model.analysis.faithfulness import removal_curves
+from model.analysis.faithfulness import RemovalTarget, removal_curves
 from model.analysis.lens import lens
 from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
@@ -100,9 +100,9 @@ def removal_values(
     step: int,
 ) -> dict[str, Any]:
     """The probability of the word of `step` while cells of one row are removed, ranked in five ways."""
-    source, read = translator.pair(text, ids)
-    predicted = _tensor(translator, ids)
-    found = removal_curves(translator.checkpoint.model, source, read, predicted, kind, layer, head, row, step)
+    pair = (*translator.pair(text, ids), _tensor(translator, ids))
+    target = RemovalTarget(*pair, kind, layer, head, row, step)
+    found = removal_curves(translator.checkpoint.model, target)
     return {
         "curves": [
             asdict(curve) | {"probabilities": [round(value, 6) for value in curve.probabilities]}

@@ -194,7 +194,7 @@ def coverage(record: AttentionRecord) -> Float[Tensor, " U"]:
 
 
 def unlinked(found: frozenset[Link], record: AttentionRecord) -> tuple[int, ...]:
-    """The source words without a link: those that no word of the translation stands for."""
+    """The source words that no word of the translation is linked to."""
     linked = {source for source, _ in found}
     words = {token.word for token in record.source if token.word is not None}
     return tuple(sorted(words - linked))

@@ -6,16 +6,16 @@ D d_model, K head width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.network.attention import KeyValue, MultiHeadAttention
-from model.network.layers import DecoderLayer, EncoderLayer
-from model.network.transformer import Transformer, eval_mode
+from model.analysis.trace import Attending, output_rows, trace
+from model.network.attention import MultiHeadAttention
+from model.network.transformer import Transformer
+from model.results import KINDS
 
 
 class NormWeights(NamedTuple):
@@ -34,15 +34,15 @@ class Rollout(NamedTuple):
     cross: Float[Tensor, "M T S"]
 
 
-def head_vectors(attention: MultiHeadAttention, value: Float[Tensor, "B H S K"]) -> Float[Tensor, "B H S D"]:
+def head_vectors(
+    attention: MultiHeadAttention, value: Float[Tensor, "*B H S K"]
+) -> Float[Tensor, "*B H S D"]:
     """f(x_j) = (x_j W_V + b_V) W_O of each head: what key j would add at weight 1.
 
     `value` is x_j W_V + b_V. Kobayashi et al. 2020, "Attention is Not Only a Weight". The weighted sum
     over keys and heads is the output of the attention without the bias of W_O.
     """
-    heads, width = value.shape[1], value.shape[3]
-    per_head = attention.output.weight.view(-1, heads, width)  # D H K
-    return value @ per_head.permute(1, 2, 0)  # H K D
+    return value @ output_rows(attention)
 
 
 @torch.no_grad()
@@ -52,25 +52,14 @@ def norm_weights(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor
     Kobayashi et al. 2020. `source` ends with </s> and `read` begins with <s>, both without padding.
     The model is in eval mode meanwhile. The norms are in the unit of the residual stream.
     """
-    encoder = [cast(EncoderLayer, block) for block in model.encoder]
-    decoder = [cast(DecoderLayer, block) for block in model.decoder]
-    with eval_mode(model):
-        encoded = model.encode(source[None], explicit=True)
-        decoded = model.decode(read[None], encoded, explicit=True)
-    return NormWeights(
-        _scale(encoded.weights, (block.self_attention for block in encoder), encoded.self_kv),
-        _scale(decoded.self_weights, (block.self_attention for block in decoder), decoded.self_kv),
-        _scale(decoded.cross_weights, (block.cross_attention for block in decoder), encoded.cross_kv),
-    )
+    found = trace(model, source, read)
+    return NormWeights(*(torch.stack([_norms(one) for one in found.attentions(kind)]) for kind in KINDS))
 
 
-def _scale(
-    weights: Tensor | None, attentions: Iterable[MultiHeadAttention], keys_values: Sequence[KeyValue]
-) -> Float[Tensor, "L H Q S"]:
-    """||a f(x)|| = a ||f(x)|| for the only sentence of the batch, without a vector for each cell."""
-    pairs = zip(attentions, keys_values, strict=True)
-    norms = torch.cat([head_vectors(attention, kv.value).norm(dim=-1) for attention, kv in pairs])
-    return cast(Tensor, weights)[0] * norms[:, :, None, :]
+def _norms(heads: Attending) -> Float[Tensor, "H Q S"]:
+    """||a f(x)|| = a ||f(x)||, without a vector for each cell."""
+    norms: Tensor = head_vectors(heads.module, heads.value).norm(dim=-1)
+    return heads.weights * norms[:, None]
 
 
 def rollout(

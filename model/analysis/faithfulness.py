@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -36,19 +36,22 @@ class Removal:
     probabilities: tuple[float, ...]  # with the first 0, 1, ... columns removed
 
 
+class RemovalTarget(NamedTuple):
+    """The row that loses cells, and the word whose probability is watched."""
+
+    source: Int[Tensor, " S"]  # a sentence pair without padding
+    read: Int[Tensor, " T"]
+    predicted: Int[Tensor, " T"]
+    kind: str  # of attention
+    layer: int
+    head: int | None  # None: all heads of the layer
+    row: int
+    step: int  # of the word
+
+
 @torch.inference_mode()
-def removal_curves(
-    model: Transformer,
-    source: Int[Tensor, " S"],
-    read: Int[Tensor, " T"],
-    predicted: Int[Tensor, " T"],
-    kind: str,
-    layer: int,
-    head: int | None,
-    row: int,
-    step: int,
-) -> tuple[Removal, ...]:
-    """Remove cells of one row of one head, or with None of all heads of a layer, the strongest first.
+def removal_curves(model: Transformer, target: RemovalTarget) -> tuple[Removal, ...]:
+    """Remove cells of one row of one head, or of all heads of a layer, the strongest first.
 
     A removed cell is masked, so the others share its weight; with all removed, the head gives zero. Each
     curve begins at the probability of `predicted[step]` in the model as it is. A ranking is faithful if
@@ -62,6 +65,7 @@ def removal_curves(
     Limits: at most ten cells; other layers still read the removed token, so a flat curve need not mean
     that it is unimportant. Raises UserError if there is no such head, row or step.
     """
+    source, read, predicted, kind, layer, head, row, step = target
     check_head(model.config, Head(kind, layer, head or 0))
     found = trace(model, source, read)
     stack, place, heads = found.attention(kind, layer)
@@ -107,11 +111,7 @@ def _norms(heads: Attending, chosen: list[int], row: int) -> Float[Tensor, " N"]
 
 
 def _rollout(found: Trace, kind: str, layer: int, row: int) -> Float[Tensor, " N"]:
-    sublayers = (*found.encoder.sublayers, *found.decoder.sublayers)
-    weights = (
-        torch.stack([cast(Attending, one.heads).weights for one in sublayers if one.kind == each])
-        for each in KINDS
-    )
+    weights = (torch.stack([one.weights for one in found.attentions(each)]) for each in KINDS)
     rolled: Tensor = getattr(rollout(*weights), kind)
     return rolled[layer, row]
 

@@ -1,8 +1,7 @@
-"""What if: a head's output replaced by nothing, by its mean, or by what it is for another sentence.
+"""What if: a head's output replaced by zero, by its mean, or by its output for another sentence.
 
-All of them close gates (`model.network.transformer.HeadGates`); they differ in what a closed gate lets
-through. Axis letters: S source length, T target length, L encoder layers, M decoder layers, H heads,
-P positions, K head width.
+All three close gates (`model.network.transformer.HeadGates`) and differ in the replacement. Axis letters: S
+source length, T target length, L encoder layers, M decoder layers, H heads, P positions, K head width.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.trace import Attending, Stack, trace
+from model.analysis.trace import trace
 from model.config import ModelConfig
 from model.errors import Sentence, UserError
 from model.network.transformer import HeadGates, Replacement, Transformer
@@ -46,14 +45,8 @@ def head_outputs(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor
 
     `source` ends with </s> and `read` begins with <s>, both without padding.
     """
-    encoder, decoder = trace(model, source, read)
-    return HeadOutputs(
-        *(_stacked(stack, kind) for stack, kind in zip((encoder, decoder, decoder), KINDS, strict=True))
-    )
-
-
-def _stacked(stack: Stack, kind: str) -> Float[Tensor, "L H P K"]:
-    return torch.stack([cast(Attending, one.heads).outputs for one in stack.sublayers if one.kind == kind])
+    found = trace(model, source, read)
+    return HeadOutputs(*(torch.stack([one.outputs for one in found.attentions(kind)]) for kind in KINDS))
 
 
 def mean_outputs(outputs: Iterable[HeadOutputs]) -> HeadOutputs:
@@ -79,13 +72,13 @@ def intervention(
     """Gates that replace the outputs of `heads` in all rows, or in one, by those of the baseline.
 
     Without a baseline the outputs become zero; with all rows this is muting. A baseline of one position
-    (the mean) stands at every position. Any other one is aligned by position: position i gets the
-    baseline's position i, and positions that the baseline lacks keep the head's own output. Sources: mean
-    ablation, Wang et al. 2022, "Interpretability in the Wild"; activation patching, Vig et al. 2020,
-    "Investigating Gender Bias in Language Models Using Causal Mediation Analysis".
+    (the mean) stands at every position. Another baseline is aligned by position; where it is too short,
+    heads keep their own output. Sources: mean ablation, Wang et al. 2022, "Interpretability in the Wild";
+    activation patching, Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal
+    Mediation Analysis".
 
-    Limits: zero can be far from anything that the later layers have ever read, so it measures their
-    surprise too; the mean removes only what depends on the sentence. Raises UserError if the model does not
+    Limits: zero may be far from every input of the later layers in training, so part of the effect is theirs;
+    the mean removes only what depends on the sentence. Raises UserError if the model does not
     have one of the heads, or if `row` is not a row of all of them or of the baseline.
     """
     heads = tuple(heads)
@@ -95,20 +88,20 @@ def intervention(
     replacements = {}
     for kind in {head.kind for head in heads}:
         n_rows = rows.of(kind)
-        given = torch.zeros(*getattr(gates, kind).shape, 1, config.d_head)
+        values = torch.zeros(*getattr(gates, kind).shape, 1, config.d_head)
         if baseline is not None:
-            given = getattr(baseline, kind)
-        if given.shape[2] == 1:
-            given = given.expand(-1, -1, n_rows, -1)
-        outputs = given.new_zeros(*given.shape[:2], n_rows, config.d_head)
-        known = min(n_rows, given.shape[2])
-        outputs[:, :, :known] = given[:, :, :known]
-        changed = torch.arange(n_rows, device=outputs.device) < known
+            values = getattr(baseline, kind)
+        if values.shape[2] == 1:
+            values = values.expand(-1, -1, n_rows, -1)
+        outputs = values.new_zeros(*values.shape[:2], n_rows, config.d_head)
+        count = min(n_rows, values.shape[2])
+        outputs[:, :, :count] = values[:, :, :count]
+        changed = torch.arange(n_rows, device=outputs.device) < count
         if row is not None:
-            if not 0 <= row < known:
+            if not 0 <= row < count:
                 raise UserError(
                     Sentence(
-                        "There is no row {row} to replace; rows go from 0 to {last}.", row=row, last=known - 1
+                        "There is no row {row} to replace; rows go from 0 to {last}.", row=row, last=count - 1
                     )
                 )
             changed &= torch.arange(n_rows, device=outputs.device) == row

@@ -1,4 +1,4 @@
-"""Reads one sentence pair and keeps what every sub-layer reads and adds: the basis of the instruments.
+"""What every sub-layer reads and adds while the model reads one sentence pair: the basis of the instruments.
 
 Axis letters: S source length, T target length, Q rows of a stack (S or T), N keys, H heads, K head width,
 D d_model, P parts.
@@ -7,7 +7,7 @@ D d_model, P parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
@@ -15,10 +15,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from model.network.attention import KeyValue, MultiHeadAttention, explicit_attention
-from model.network.layers import DecoderLayer, Embedding, EncoderLayer, FeedForward, Residual
+from model.network.attention import MultiHeadAttention
+from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual, SubLayerPass
 from model.network.masks import causal_mask
 from model.network.transformer import Transformer, eval_mode
+
+SubLayerKind = Literal["encoder", "decoder", "cross", "feed forward"]
 
 
 class Attending(NamedTuple):
@@ -36,7 +38,7 @@ class Attending(NamedTuple):
 class SubLayer(NamedTuple):
     """One sub-layer while it reads a sentence."""
 
-    kind: Literal["encoder", "decoder", "cross", "feed forward"]
+    kind: SubLayerKind
     layer: int
     residual: Residual
     x: Float[Tensor, "Q D"]  # the residual stream that it reads
@@ -81,87 +83,65 @@ class Trace(NamedTuple):
         place = next(i for i, one in enumerate(stack.sublayers) if (one.kind, one.layer) == (kind, layer))
         return stack, place, cast(Attending, stack.sublayers[place].heads)
 
+    def attentions(self, kind: str) -> list[Attending]:
+        """What the heads of this kind do, for each layer."""
+        stack = self.encoder if kind == "encoder" else self.decoder
+        return [cast(Attending, one.heads) for one in stack.sublayers if one.kind == kind]
+
 
 @torch.inference_mode()
 def trace(model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"]) -> Trace:
-    """Run the model in eval mode, on the explicit path, and keep every intermediate result.
+    """Run the model in eval mode, on the explicit path, and name every intermediate result.
 
-    `source` ends with </s> and `read` begins with <s>, both without padding. Nothing is attached to the
-    modules: `Transformer.encode` and `decode` compute the same numbers, and other threads may use the model.
+    `source` ends with </s> and `read` begins with <s>, both without padding.
     """
-    everything = torch.ones(len(source), len(source), dtype=torch.bool, device=source.device)
-    causal = causal_mask(len(read), len(read), read.device)
     with eval_mode(model):
-        encoder = _encoder(model, source, everything)
-        memory = encoder.hidden
-        decoder = _decoder(model, read, causal, memory, everything[:1].expand(len(read), -1))
-    return Trace(encoder, decoder)
+        encoded = model.encode(source[None], explicit=True)
+        decoded = model.decode(read[None], encoded, explicit=True)
+    everything = torch.ones(len(read), len(source), dtype=torch.bool, device=source.device)
+    masks = {
+        "encoder": everything[:1].expand(len(source), -1),
+        "decoder": causal_mask(len(read), len(read), read.device),
+        "cross": everything,
+    }
+    encoder = _stack(model.source_embedding, source, model.encoder, encoded.sublayers, masks)
+    decoder = _stack(model.target_embedding, read, model.decoder, decoded.sublayers, masks)
+    return Trace(Stack(*encoder, model.encoder_norm), Stack(*decoder, model.decoder_norm))
 
 
-def _encoder(model: Transformer, source: Int[Tensor, " S"], allowed: Bool[Tensor, "S S"]) -> Stack:
-    tokens, positions = embed(model.source_embedding, source)
-    sublayers: list[SubLayer] = []
-    x = tokens + positions
-    for layer, block in enumerate(cast(Sequence[EncoderLayer], model.encoder)):
-        attention = block.self_attention
-        query, kv = attention.queries_keys_values(block.self_residual.pre(x[None]))
-        sublayers.append(_attend("encoder", layer, block.self_residual, x, attention, query, kv, allowed))
-        x = sublayers[-1].after
-        sublayers.append(_feed(layer, block.feed_forward_residual, block.feed_forward, x))
-        x = sublayers[-1].after
-    return Stack(tokens, positions, tuple(sublayers), model.encoder_norm)
-
-
-def _decoder(
-    model: Transformer,
-    read: Int[Tensor, " T"],
-    causal: Bool[Tensor, "T T"],
-    memory: Float[Tensor, "S D"],
-    everything: Bool[Tensor, "T S"],
-) -> Stack:
-    tokens, positions = embed(model.target_embedding, read)
-    sublayers: list[SubLayer] = []
-    x = tokens + positions
-    for layer, block in enumerate(cast(Sequence[DecoderLayer], model.decoder)):
-        attention, residual = block.self_attention, block.self_residual
-        query, kv = attention.queries_keys_values(residual.pre(x[None]))
-        sublayers.append(_attend("decoder", layer, residual, x, attention, query, kv, causal))
-        x = sublayers[-1].after
-        attention, residual = block.cross_attention, block.cross_residual
-        query, kv = attention.queries(residual.pre(x[None])), attention.keys_values(memory[None])
-        sublayers.append(_attend("cross", layer, residual, x, attention, query, kv, everything))
-        x = sublayers[-1].after
-        sublayers.append(_feed(layer, block.feed_forward_residual, block.feed_forward, x))
-        x = sublayers[-1].after
-    return Stack(tokens, positions, tuple(sublayers), model.decoder_norm)
-
-
-def embed(embedding: Embedding, ids: Int[Tensor, " Q"]) -> tuple[Float[Tensor, "Q D"], Float[Tensor, "Q D"]]:
-    """The two parts of the first residual stream: token embeddings times sqrt(D), and positions."""
+def _stack(
+    embedding: Embedding,
+    ids: Int[Tensor, " Q"],
+    blocks: nn.ModuleList,
+    passes: Sequence[SubLayerPass],
+    masks: Mapping[str, Tensor],
+) -> tuple[Tensor, Tensor, tuple[SubLayer, ...]]:
+    """The first three fields of a `Stack`."""
+    sublayers = []
+    parts = [(layer, *part) for layer, block in enumerate(blocks) for part in _parts(block)]
+    for (layer, kind, residual, module), one in zip(parts, passes, strict=True):
+        heads = None
+        if module is not None and one.attention is not None:
+            _, query, (key, value), weights, outputs = one.attention
+            weights, outputs = cast(Tensor, weights)[0], cast(Tensor, outputs)[0]
+            heads = Attending(module, query[0], key[0], value[0], masks[kind], weights, outputs)
+        sublayers.append(SubLayer(kind, layer, residual, one.x[0], one.y[0], heads))
     vectors: Tensor = embedding.tokens(ids)
-    return vectors * math.sqrt(vectors.shape[-1]), embedding.table(len(ids))[: len(ids)]
+    tokens, positions = vectors * math.sqrt(vectors.shape[-1]), embedding.table(len(ids))[: len(ids)]
+    return tokens, positions, tuple(sublayers)
 
 
-def _attend(
-    kind: Literal["encoder", "decoder", "cross"],
-    layer: int,
-    residual: Residual,
-    x: Float[Tensor, "Q D"],
-    attention: MultiHeadAttention,
-    query: Float[Tensor, "1 H Q K"],
-    key_value: KeyValue,
-    allowed: Bool[Tensor, "Q N"],
-) -> SubLayer:
-    outputs, weights = explicit_attention(query, *key_value, None if bool(allowed.all()) else allowed)
-    y: Tensor = attention.output(outputs.transpose(1, 2).flatten(-2))
-    key, value = key_value
-    heads = Attending(attention, query[0], key[0], value[0], allowed, weights[0], outputs[0])
-    return SubLayer(kind, layer, residual, x, y[0], heads)
-
-
-def _feed(layer: int, residual: Residual, feed_forward: FeedForward, x: Float[Tensor, "Q D"]) -> SubLayer:
-    y: Tensor = feed_forward(residual.pre(x[None]))
-    return SubLayer("feed forward", layer, residual, x, y[0], None)
+def _parts(block: nn.Module) -> list[tuple[SubLayerKind, Residual, MultiHeadAttention | None]]:
+    """The sub-layers of one layer, in the order of the computation."""
+    block = cast(EncoderLayer | DecoderLayer, block)
+    last: tuple[SubLayerKind, Residual, None] = ("feed forward", block.feed_forward_residual, None)
+    if isinstance(block, EncoderLayer):
+        return [("encoder", block.self_residual, block.self_attention), last]
+    return [
+        ("decoder", block.self_residual, block.self_attention),
+        ("cross", block.cross_residual, block.cross_attention),
+        last,
+    ]
 
 
 # The residual stream as a sum of parts

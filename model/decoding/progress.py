@@ -1,4 +1,4 @@
-"""Progress of long work: what runs reports how far it is, and whoever waits listens or cancels it."""
+"""Progress of long work: the work reports it, and a listener shows it or cancels the work."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 class WorkCancelled(BaseException):
-    """Nobody waits for the result any more; a listener raises this to end the work."""
+    """A listener raises this to end work whose result is no longer needed."""
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Pass what the work in this block reports to `listener`."""
+    """Pass every report of the work in this block to `listener`."""
     token = _listener.set(listener)
     try:
         yield
@@ -26,7 +26,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def report(progress: str) -> None:
-    """Say how far the work is, as "12 of 144 heads". Call it every second or so."""
+    """Report progress, such as "12 of 144 heads". Call it about once a second."""
     listener = _listener.get()
     if listener is not None:
         listener(progress)

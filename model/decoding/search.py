@@ -104,9 +104,7 @@ def search(
     if prefix is not None and prefix.shape[1] > 0:
         with torch.autocast(source.device.type, dtype, enabled=dtype != torch.float32):
             read = torch.cat((torch.full_like(prefix[:, :1], BOS_ID), prefix[:, :-1]), 1)
-            decoded = model.decode(
-                read, encoded, gates
-            )  # one pass takes less time than a step for each token
+            decoded = model.decode(read, encoded, gates)  # one pass is faster than a step for each token
             logits = model.output(decoded.hidden).repeat_interleave(options.beam_size, 0)
         decoder.resume(decoded.self_kv)
         for step, tokens in enumerate(prefix.unbind(1)):

@@ -1,4 +1,4 @@
-"""The decoder of torch, for GPUs and for batches, and until the kernels are ready: a token at a time.
+"""Decodes one token at a time with torch: on GPUs, for large batches, and until the kernels are ready.
 
 Its results equal those of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
 values are written into a preallocated cache, one matrix product serves all hypotheses of a sentence in
@@ -125,14 +125,14 @@ class IncrementalDecoder:
         self.cache = self.zero.new_empty(len(self.layers), 2, FIRST_CAPACITY, rows, heads, config.d_head)
 
     def resume(self, read: Sequence[KeyValue]) -> None:
-        """Begin behind the positions whose keys and values `Transformer.decode` has returned."""
+        """Continue after the positions whose keys and values `Transformer.decode` has returned."""
         self.length = read[0].key.shape[2]
         shape = list(self.cache.shape)
         shape[2] = self.length + FIRST_CAPACITY
         self.cache = self.cache.new_empty(shape)
         for place, layer in enumerate(read):
-            for part, known in enumerate(layer):
-                rows = known.permute(2, 0, 1, 3).repeat_interleave(self.beam_size, dim=1)
+            for part, cached in enumerate(layer):
+                rows = cached.permute(2, 0, 1, 3).repeat_interleave(self.beam_size, dim=1)
                 self.cache[place, part, : self.length] = rows
 
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
@@ -191,7 +191,7 @@ class IncrementalDecoder:
         return layer.cross_output(self._gated("cross", place, joined).flatten(1))
 
     def _gated(self, kind: str, place: int, joined: Float[Tensor, "R H K"]) -> Float[Tensor, "R H K"]:
-        """The outputs of the heads of one layer behind their gates; every row is at the same position."""
+        """The outputs of the heads of one layer after their gates; every row is at the same position."""
         if self.gates is None:
             return joined
         return self.gates.of_layer(kind, place).apply(joined[:, :, None], self.length)[:, :, 0]

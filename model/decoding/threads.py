@@ -1,4 +1,4 @@
-"""Parts of a batch side by side, each on one thread."""
+"""Computes the parts of a batch in parallel, each on one thread."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def map_in_threads(function: Callable[[Part], Result], parts: Sequence[Part]) ->
     started = Barrier(count + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # torch initialises a thread at its first use, which would undo the next line
+        torch.get_num_threads()  # torch sets up a thread at its first call, which would undo the next line
         torch.set_num_threads(1)
         started.wait()
 
     with ThreadPoolExecutor(count, initializer=begin) as pool:
         results = pool.map(function, parts)
         started.wait()
-        torch.set_num_threads(total)  # else all threads that begin from now on would have one as well
+        torch.set_num_threads(total)  # otherwise threads that begin later would have one too
         return list(results)

@@ -17,11 +17,21 @@ class KeyValue(NamedTuple):
     value: Float[Tensor, "B H S K"]
 
 
+class AttentionOutput(NamedTuple):
+    """What an attention computed, and from what."""
+
+    y: Float[Tensor, "B Q D"]
+    query: Float[Tensor, "B H Q K"]
+    key_value: KeyValue
+    weights: Float[Tensor, "B H Q S"] | None  # None unless `explicit`, as is `heads`
+    heads: Float[Tensor, "B H Q K"] | None  # weights times values, after the gate and before W_O
+
+
 class Gate(NamedTuple):
     """What becomes of the outputs of one layer's heads before W_O.
 
-    An output z becomes share * z + (1 - share) * replacement: a share of 1 changes nothing, and 0 puts the
-    replacement in the place of z. Only the outputs of the queries in `rows` can change.
+    An output z becomes share * z + (1 - share) * replacement: a share of 1 changes nothing, and 0
+    replaces z. Only the outputs of the queries in `rows` can change.
     """
 
     share: Float[Tensor, "*B H"]
@@ -31,7 +41,7 @@ class Gate(NamedTuple):
     rows: Bool[Tensor, " P"] | None = None  # given with `replacement`
 
     def apply(self, heads: Float[Tensor, "B H Q K"], first: int = 0) -> Float[Tensor, "B H Q K"]:
-        """The heads' outputs behind the gate; the first query is at the position `first`."""
+        """The heads' outputs after the gate; the first query is at the position `first`."""
         share = self.share[..., None, None]
         if self.replacement is None or self.rows is None:
             return heads * share
@@ -116,11 +126,10 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         gate: Gate | None = None,
         explicit: bool = False,
-    ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B H Q S"] | None]:
+    ) -> AttentionOutput:
         """Attend, pass each head's output through its gate, join the heads and apply W_O.
 
-        `gate` is shared by the batch or has one row for each of its sentences. Weights are returned only
-        if `explicit`.
+        `gate` is shared by the batch or has one row for each of its sentences.
         """
         if explicit:
             heads, weights = explicit_attention(query, *key_value, mask)
@@ -128,4 +137,5 @@ class MultiHeadAttention(nn.Module):
             heads, weights = fused_attention(query, *key_value, mask), None
         if gate is not None:
             heads = gate.apply(heads)
-        return self.output(heads.transpose(1, 2).flatten(-2)), weights
+        y = self.output(heads.transpose(1, 2).flatten(-2))
+        return AttentionOutput(y, query, key_value, weights, heads if explicit else None)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.network.attention import Gate, KeyValue, MultiHeadAttention
+from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -121,12 +121,20 @@ class Residual(nn.Module):
         return x if self.pre_norm else self.norm(x)
 
 
+class SubLayerPass(NamedTuple):
+    """What one sub-layer read and added."""
+
+    x: Float[Tensor, "B Q D"]  # the residual stream that it read
+    y: Float[Tensor, "B Q D"]  # what it added
+    attention: AttentionOutput | None = None  # None for a feed-forward network
+
+
 class EncoderLayerOutput(NamedTuple):
     """The result of an encoder layer."""
 
     x: Float[Tensor, "B S D"]
     self_kv: KeyValue
-    weights: Float[Tensor, "B H S S"] | None  # None unless `explicit`
+    sublayers: tuple[SubLayerPass, ...]  # in the order of the computation; empty unless `explicit`
 
 
 class EncoderLayer(nn.Module):
@@ -148,20 +156,22 @@ class EncoderLayer(nn.Module):
     ) -> EncoderLayerOutput:
         """Apply both sub-layers."""
         query, self_kv = self.self_attention.queries_keys_values(self.self_residual.pre(x))
-        y, weights = self.self_attention(query, self_kv, mask, gate, explicit)
-        x = self.self_residual.post(x, y)
+        own = self.self_attention(query, self_kv, mask, gate, explicit)
+        sublayers = [SubLayerPass(x, own.y, own)]
+        x = self.self_residual.post(x, own.y)
         y = self.feed_forward(self.feed_forward_residual.pre(x))
-        return EncoderLayerOutput(self.feed_forward_residual.post(x, y), self_kv, weights)
+        sublayers.append(SubLayerPass(x, y))
+        x = self.feed_forward_residual.post(x, y)
+        return EncoderLayerOutput(x, self_kv, tuple(sublayers) if explicit else ())
 
 
 class DecoderLayerOutput(NamedTuple):
-    """The result of a decoder layer; weights are None unless `explicit`."""
+    """The result of a decoder layer."""
 
     x: Float[Tensor, "B T D"]
     self_kv: KeyValue
     cross_query: Float[Tensor, "B H T K"]
-    self_weights: Float[Tensor, "B H T T"] | None
-    cross_weights: Float[Tensor, "B H T S"] | None
+    sublayers: tuple[SubLayerPass, ...]  # in the order of the computation; empty unless `explicit`
 
 
 class DecoderLayer(nn.Module):
@@ -188,11 +198,14 @@ class DecoderLayer(nn.Module):
     ) -> DecoderLayerOutput:
         """Apply the three sub-layers; `cross_kv` are this layer's projections of the encoder's output."""
         query, self_kv = self.self_attention.queries_keys_values(self.self_residual.pre(x))
-        y, self_weights = self.self_attention(query, self_kv, causal, self_gate, explicit)
-        x = self.self_residual.post(x, y)
+        own = self.self_attention(query, self_kv, causal, self_gate, explicit)
+        sublayers = [SubLayerPass(x, own.y, own)]
+        x = self.self_residual.post(x, own.y)
         query = self.cross_attention.queries(self.cross_residual.pre(x))
-        y, cross_weights = self.cross_attention(query, cross_kv, cross_mask, cross_gate, explicit)
-        x = self.cross_residual.post(x, y)
+        cross = self.cross_attention(query, cross_kv, cross_mask, cross_gate, explicit)
+        sublayers.append(SubLayerPass(x, cross.y, cross))
+        x = self.cross_residual.post(x, cross.y)
         y = self.feed_forward(self.feed_forward_residual.pre(x))
+        sublayers.append(SubLayerPass(x, y))
         x = self.feed_forward_residual.post(x, y)
-        return DecoderLayerOutput(x, self_kv, query, self_weights, cross_weights)
+        return DecoderLayerOutput(x, self_kv, query, tuple(sublayers) if explicit else ())

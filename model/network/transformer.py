@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, cast
 
 import torch
@@ -13,14 +14,14 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
-from model.network.attention import Gate, KeyValue, MultiHeadAttention
-from model.network.layers import DecoderLayer, Embedding, EncoderLayer
+from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention
+from model.network.layers import DecoderLayer, Embedding, EncoderLayer, SubLayerPass
 from model.network.masks import causal_mask
 from model.results import KINDS, Head
 
 
 class Replacement(NamedTuple):
-    """What the closed gates of one kind let through instead of the heads' outputs before W_O."""
+    """What replaces the outputs of the heads of one kind, before W_O, where their gates are closed."""
 
     outputs: Float[Tensor, "*B L H P K"]  # of the first P positions, which are all that are read
     rows: Bool[Tensor, " P"]  # the positions where the gates apply; elsewhere the heads keep their outputs
@@ -30,8 +31,8 @@ class Replacement(NamedTuple):
 class HeadGates:
     """A share in [0, 1] of the output of every head before W_O: 1 changes nothing, 0 closes the gate.
 
-    Nothing comes through a closed gate: the head is ablated. If `replacements` has its kind, the
-    replacement comes through. With a leading batch dimension each sentence has its own gates.
+    A closed gate ablates its head: the output becomes zero or, if `replacements` has the head's kind, the
+    replacement. With a leading batch dimension each sentence has its own gates.
     """
 
     encoder: Float[Tensor, "*B L H"]
@@ -92,28 +93,30 @@ def check_head(config: ModelConfig, head: Head) -> None:
 
 
 class Encoded(NamedTuple):
-    """The encoder's output, as every decoder layer reads it; `weights` is None unless `explicit`."""
+    """The encoder's output, as every decoder layer reads it; weights and sub-layers only if `explicit`."""
 
     cross_kv: list[KeyValue]  # of each decoder layer
     mask: Bool[Tensor, "B 1 1 S"] | None = None
     weights: Float[Tensor, "B L H S S"] | None = None
     self_kv: Sequence[KeyValue] = ()  # of each encoder layer
+    sublayers: Sequence[SubLayerPass] = ()  # of all layers, in the order of the computation
 
 
 class Decoded(NamedTuple):
-    """The decoder's output; weights are None unless `explicit`."""
+    """The decoder's output; weights and sub-layers only if `explicit`."""
 
     hidden: Float[Tensor, "B T D"]
     self_kv: list[KeyValue]  # of each decoder layer
     cross_queries: list[Float[Tensor, "B H T K"]]  # of each decoder layer
     self_weights: Float[Tensor, "B M H T T"] | None
     cross_weights: Float[Tensor, "B M H T S"] | None
+    sublayers: Sequence[SubLayerPass]  # of all layers, in the order of the computation
 
 
-def _stack(weights: list[Tensor | None]) -> Tensor | None:
-    """Weights of all layers as one tensor [batch, layer, head, query, key]."""
-    found = [layer for layer in weights if layer is not None]
-    return torch.stack(found, dim=1) if found else None
+def _weights(layers: Sequence[Sequence[SubLayerPass]], place: int) -> Tensor | None:
+    """Weights of this sub-layer of all layers as one tensor [batch, layer, head, query, key]."""
+    found = [cast(AttentionOutput, layer[place].attention).weights for layer in layers if layer]
+    return torch.stack(cast(list[Tensor], found), dim=1) if found else None
 
 
 class Transformer(nn.Module):
@@ -174,8 +177,9 @@ class Transformer(nn.Module):
             x = outputs[-1].x
         x = self.encoder_norm(x)
         cross_kv = [cast(DecoderLayer, block).cross_attention.keys_values(x) for block in self.decoder]
-        weights = _stack([output.weights for output in outputs])
-        return Encoded(cross_kv, mask, weights, [output.self_kv for output in outputs])
+        layers = [output.sublayers for output in outputs]
+        self_kv, sublayers = [output.self_kv for output in outputs], list(chain(*layers))
+        return Encoded(cross_kv, mask, _weights(layers, 0), self_kv, sublayers)
 
     def decode(
         self,
@@ -204,12 +208,14 @@ class Transformer(nn.Module):
             )
             x = output.x
             outputs.append(output)
+        layers = [output.sublayers for output in outputs]
         return Decoded(
             self.decoder_norm(x),
             [output.self_kv for output in outputs],
             [output.cross_query for output in outputs],
-            _stack([output.self_weights for output in outputs]),
-            _stack([output.cross_weights for output in outputs]),
+            _weights(layers, 0),
+            _weights(layers, 1),
+            list(chain(*layers)),
         )
 
     def forward(

@@ -1,8 +1,8 @@
 """The table of replacements of a SentencePiece normaliser, as its model file holds it.
 
-It is the size of a trie in bytes, the trie itself as a double array in units of 32 bits (as the library
-Darts-clone writes it), and the values, each ended by a zero byte. That of the usual rule nmt_nfkc has 225,000
-entries in 0.3 MB, so the table is looked up as it is and never spelt out.
+It has three parts: the size of a trie in bytes, the trie as a double array in units of 32 bits (the format
+of the library Darts-clone), and the values, each ended by a zero byte. The table of the usual rule nmt_nfkc
+has 225,000 entries in 0.3 MB, so it is searched in this form.
 """
 
 from __future__ import annotations

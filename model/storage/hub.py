@@ -32,9 +32,7 @@ A Transformer for Headlight, which shows what each of its attention heads does:
     translator = Translator.from_pretrained("USER/NAME")
 """
 
-T = TypeVar(
-    "T", bound="OnHub"
-)  # instead of typing.Self, which the shape checker of the tests does not support
+T = TypeVar("T", bound="OnHub")  # the shape checker of the tests does not support typing.Self
 
 
 class OnHub(

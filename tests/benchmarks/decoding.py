@@ -151,21 +151,21 @@ def runtime(translator: Translator) -> Work:
 
 def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]:
     """Ours, greedy, without weights."""
-    return translator.engine.search_batch(given.source, given.options)
+    return translator.inference.search_batch(given.source, given.options)
 
 
 def headlight_record(translator: Translator, given: Sentences) -> None:
     """Ours, greedy, as `Translator.translate` does it, but to the length that is asked for."""
     for text in given.texts:
-        source = translator.engine.encode(translator._source(text))
-        candidates, steps = translator.engine.search(source, given.options)
+        source = translator.inference.encode(translator._source(text))
+        candidates, steps = translator.inference.search(source, given.options)
         ids = candidates[0].ids
-        translator._translation(text, source, ids, 0, steps or translator.engine.read(source, ids))
+        translator._translation(text, source, ids, 0, steps or translator.inference.read(source, ids))
 
 
 def all_heads(translator: Translator, given: Sentences) -> None:
     """As `Translator.importance` does it, for a target that is the source."""
-    importance(translator.engine.model, given.source, given.source)
+    importance(translator.inference.model, given.source, given.source)
 
 
 def work_of(name: str, translator: Translator) -> Work:

@@ -114,6 +114,6 @@ def read_target(
     translator: Translator, text: str, target: Sequence[int], gates: HeadGates | None = None
 ) -> tuple[AttentionRecord, Tensor]:
     """The weights of the pass over a given target, and the log-probabilities [T, V] of all next tokens."""
-    source = translator.engine.encode(translator._source(text), gates)
-    weights, scores = translator.engine.decode(source, target, gates)
+    source = translator.inference.encode(translator._source(text), gates)
+    weights, scores = translator.inference.decode(source, target, gates)
     return translator._record(text, source, target, *weights), scores

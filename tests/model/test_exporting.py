@@ -104,7 +104,7 @@ def test_imported_again_it_is_the_same_model(pair: Both, tmp_path: Path) -> None
     assert found.info.source_language == pair.ours.checkpoint.info.source_language
     import_model(str(pair.directory), tmp_path / "again", 32)
     again = Translator.load(tmp_path / "again")
-    again.engine.use_kernels = False
+    again.inference.use_kernels = False
     text = "Der kleine Hund läuft sehr schnell."
     assert again.translate(text).ids == pair.ours.translate(text).ids
 

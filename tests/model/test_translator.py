@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model import Translator, UserError
-from model.decoding.engine import Engine
+from model.decoding.inference import Inference
 from model.decoding.search import Candidate, SearchOptions, search
 from model.inputs import MAX_TOKENS
 from model.network.masks import causal_mask
@@ -123,7 +123,7 @@ def test_muting_a_head_leaves_its_own_first_weights_and_changes_what_follows(joi
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_log_probabilities_are_those_of_the_chosen_tokens(translator: Translator, beam_size: int) -> None:
-    translator.engine.use_kernels = False  # torch computes every pass in one way, so the bits are equal
+    translator.inference.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     result = translator.translate(TEXT, beam_size=beam_size)
     ids = found_by_search(translator, TEXT, beam_size).ids
     _, scores = read_target(translator, TEXT, ids)
@@ -133,7 +133,7 @@ def test_log_probabilities_are_those_of_the_chosen_tokens(translator: Translator
 
 
 def test_alternatives_are_the_likeliest_tokens_in_order(translator: Translator) -> None:
-    translator.engine.use_kernels = False  # torch computes every pass in one way, so the bits are equal
+    translator.inference.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     result = translator.translate(TEXT)
     _, scores = read_target(translator, TEXT, found_by_search(translator, TEXT).ids)
     assert len(result.alternatives) == len(result.log_probabilities)
@@ -247,14 +247,14 @@ def test_batch_is_cut_into_pieces_that_fit(joint: Translator, monkeypatch: pytes
     lines = ["Ein Hund läuft.", "Öffne die Tür!", "Wie geht's?", "Hund", "Schnee", "Ein kleiner Hund"]
     whole = joint.translate_batch(lines)
     sizes, widths = [], []
-    search_batch = Engine.search_batch
+    search_batch = Inference.search_batch
 
-    def watched(self: Engine, source: torch.Tensor, *others: object) -> list[list[Candidate]]:
+    def watched(self: Inference, source: torch.Tensor, *others: object) -> list[list[Candidate]]:
         sizes.append(source.numel())
         widths.append(source.shape[1])
         return search_batch(self, source, *others)
 
-    monkeypatch.setattr(Engine, "search_batch", watched)
+    monkeypatch.setattr(Inference, "search_batch", watched)
     monkeypatch.setattr("model.translator.BATCH_TOKENS", 24)
     assert joint.translate_batch(lines) == whole
     assert len(sizes) > 2

@@ -78,7 +78,7 @@ def without_unused(pairs: Dataset, weights: Mapping[str, float]) -> Dataset:
 
 
 def concatenate(pairs: Dataset, share: float, seed: int) -> Dataset:
-    """The pairs and, for each of them, `share` long pairs more, so that a model learns long sentences.
+    """The pairs and `share` times as many long pairs, so that a model learns long sentences.
 
     A long pair joins neighbouring pairs of one source, from a random one on, up to a limit that is drawn
     evenly from 20 to 60 words of the source language. A draw where fewer than two pairs fit is left out.

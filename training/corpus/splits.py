@@ -59,7 +59,7 @@ def read_corpus(config: TrainConfig, directories: Sequence[Path], alignments: Pa
 
 
 def _split(config: TrainConfig, pairs: Dataset, validation: Dataset | None) -> Corpus:
-    """Clean the pairs, and hold out test and validation pairs that the data has no parts for."""
+    """Clean the pairs, and hold out the test and validation pairs that the data does not provide."""
     weights = dict(config.weights)
     check_weights(pairs, weights)
     pairs, dropped, digest = clean(without_unused(pairs, weights))

@@ -60,7 +60,7 @@ class AlignedWords(NamedTuple):
     targets: Int[Tensor, "*L U"]  # the target word of each source word
 
     def of(self, head: AlignmentHead) -> AlignedWords:
-        """Those of one head, when all heads are here: [2, M, H, word], unshifted and shifted."""
+        """The words of one head, taken from those of all heads: [2, M, H, word], unshifted and shifted."""
         place = int(head.shifted), head.layer, head.head
         return AlignedWords(self.sources[place], self.targets[place])
 
@@ -99,12 +99,12 @@ def align_files(
 ) -> CorpusAlignment:
     """Align two files by one head: the given one, the taught one, or the best one on odd gold lines.
 
-    Words are what spaces separate. Each target word is linked to the source word to which the head
-    gives most weight. With `symmetrise` each source word chooses a target word too, and `grow_diag`
-    joins both choices. A head chosen on the odd lines (1, 3, ...) is tested on the even lines.
-    A pair that is too long for the model has no links. `code` is that of the target language, of a model with
-    several. Raises UserError when the files have different
-    numbers of lines, a gold link is malformed or outside its sentence, or the model has no such head.
+    Words are what spaces separate. Each target word is linked to the source word to which the head gives
+    most weight. With `symmetrise` each source word chooses a target word too, and `grow_diag` joins both
+    choices. A head chosen on the odd lines (1, 3, ...) is tested on the even lines. A pair that is too long
+    for the model has no links. `code` names the target language of a model that has several. Raises
+    UserError when the files have different numbers of lines, a gold link is malformed or outside its
+    sentence, or the model has no such head.
     """
     sources, targets = read_pairs(source, target)
     references = None if gold is None else read_gold(gold, sources, targets)
@@ -223,8 +223,8 @@ def align_pairs(
 def read_words(tokenizer: Tokenizer, line: str, code: str = "") -> TokenisedLine:
     """Tokenise a line, and find the space-separated word that each token comes from.
 
-    The tokenizer's own words differ: it splits "don't" and "1,5" at their marks. So the word of a
-    token is found through its characters. The code of the target language, which comes first, is no word.
+    The tokenizer's own words differ: it splits "don't" and "1,5" at their marks. So the word of a token is
+    found through its characters. The code of the target language, which comes first, belongs to no word.
     """
     text, owners = "", []
     for index, word in enumerate(_words(line)):

@@ -248,7 +248,7 @@ def ablation_curve(
     heads: Sequence[HeadFindings],
     measure: Literal["cost", "gradient"],
 ) -> AblationCurve:
-    """Scores of greedy translations with more and more heads ablated, those of the least measure first."""
+    """Scores of greedy translations while more and more heads are ablated, the smallest measure first."""
     order = sorted(range(len(heads)), key=lambda place: getattr(heads[place], measure))
     ablated: list[Head] = []
     scores = [score_without(translator, pairs, ablated)]

@@ -1,10 +1,4 @@
-"""Attention of all heads over sentences that follow each other without padding; a block is a sentence.
-
-Words from 2 on, forward and backward: heads, width of a head, whether activations are bfloat16, whether a
-query sees no later key, the longest sentence of queries and of keys, the sentences' first rows of both, and
-as address and row length queries, keys and values; then the output, and for each softmax its highest score
-and the reciprocal of its sum.
-"""
+"""Attention of all heads over sentences that follow each other without padding; a block is a sentence."""
 
 from __future__ import annotations
 
@@ -14,20 +8,25 @@ from numba import carray
 from training.kernels.runtime import (
     LANES,
     ONE,
-    WORDS,
     ZERO,
     combine_lanes,
     exp,
     floats,
     inner,
+    integers,
     kernel,
     load,
     place,
-    pointer,
     store,
     take,
 )
 
+# Of both passes. `narrow`: bfloat16; `causal`: a query sees no later key. `keys` and `values` share a stride.
+# `statistics` holds the highest score of each softmax and the reciprocal of its sum.
+ARGUMENTS = """
+    heads width narrow causal longest_query longest_key query_starts key_starts
+    queries query_stride keys values key_stride out statistics
+"""
 LOWEST_SCORE = np.float32(np.finfo(np.float32).min)
 
 
@@ -81,15 +80,6 @@ def store_rows(address, first, stride, count, width, narrow, rows):
 
 
 @inner
-def turn(rows, count, width, turned):
-    """Transpose."""
-    for k in range(width):
-        row = turned[k, :count]
-        for i in range(count):
-            row[i] = rows[i, k]
-
-
-@inner
 def scale_rows(rows, count, width, factor):
     """Multiply in place."""
     for i in range(count):
@@ -99,8 +89,17 @@ def scale_rows(rows, count, width, factor):
 
 
 @inner
+def turn(rows, count, width, turned):
+    """Transpose."""
+    for k in range(width):
+        row = turned[k, :count]
+        for i in range(count):
+            row[i] = rows[i, k]
+
+
+@inner
 def exponentials(array, start, n, highest, share):
-    """exp(score - highest) * share in place for n scores, zero behind them; returns the sum."""
+    """exp(score - highest) * share in place for n scores, then zeros up to a vector's end; the sum."""
     total = ZERO
     for j in range(0, n, LANES):
         row = lanes(array, start + j)
@@ -121,24 +120,25 @@ def largest(array, start, n):
     return found
 
 
-@kernel
-def attention_forward(words):
+@kernel(ARGUMENTS)
+def attention_forward(arguments):
     """Writes the outputs of the heads in one row, and what the backward pass needs of the softmax."""
-    a = carray(words, WORDS)
-    heads, width, narrow, causal = a[2], a[3], a[4], a[5]
-    starts_q, starts_k = carray(pointer(a[8], np.int64), a[1] + 1), carray(pointer(a[9], np.int64), a[1] + 1)
+    a = carray(arguments, 1)[0]
+    heads, width, narrow, causal = a.heads, a.width, a.narrow, a.causal
+    starts_q, starts_k = integers(a.query_starts, a.blocks + 1), integers(a.key_starts, a.blocks + 1)
     d = heads * width
-    queries, out = matrix(a[6], d), matrix(a[6], d)
-    keys, values, turned = matrix(a[7], d), matrix(a[7], d), matrix(d, a[7])
-    weights = matrix(1, a[7])
+    most_q, most_k = a.longest_query, a.longest_key
+    queries, out = matrix(most_q, d), matrix(most_q, d)
+    keys, values, turned = matrix(most_k, d), matrix(most_k, d), matrix(d, most_k)
+    weights = matrix(1, most_k)
     factor = ONE / np.sqrt(np.float32(width))
-    block = take(words)
-    while block < a[1]:
+    block = take(arguments)
+    while block < a.blocks:
         first_q, first_k = starts_q[block], starts_k[block]
         n_q, n_k = starts_q[block + 1] - first_q, starts_k[block + 1] - first_k
-        load_rows(a[10], first_q, a[11], n_q, d, narrow, queries)
-        load_rows(a[12], first_k, a[13], n_k, d, narrow, keys)
-        load_rows(a[14], first_k, a[13], n_k, d, narrow, values)
+        load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries)
+        load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys)
+        load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values)
         scale_rows(queries, n_q, d, factor)
         turn(keys, n_k, d, turned)
         for h in range(heads):
@@ -152,15 +152,15 @@ def attention_forward(words):
                 row, share = out[t, head : head + width], ONE / total
                 for k in range(width):
                     row[k] *= share
-                kept = floats(a[16] + 8 * ((first_q + t) * heads + h), 2)
+                kept = floats(a.statistics + 8 * ((first_q + t) * heads + h), 2)
                 kept[0], kept[1] = highest, share
-        store_rows(a[15], first_q, d, n_q, d, narrow, out)
-        block = take(words)
+        store_rows(a.out, first_q, d, n_q, d, narrow, out)
+        block = take(arguments)
 
 
 @inner
 def score_gradients(array, start, weights, begin, n, delta):
-    """Gradients of n scores from those of their weights, in place, zero behind them."""
+    """Gradients of n scores from those of their weights, in place, then zeros up to a vector's end."""
     for j in range(0, n, LANES):
         row, weight = lanes(array, start + j), lanes(weights, begin + j)
         for lane in range(LANES):
@@ -168,35 +168,38 @@ def score_gradients(array, start, weights, begin, n, delta):
 
 
 @inner
-def clear(array, start, n):
-    """Set n weights to zero, and those up to the next vector."""
-    for j in range(0, n, LANES):
-        row = lanes(array, start + j)
-        for lane in range(LANES):
-            row[lane] = ZERO
+def dot(one, other):
+    """The sum of the products of two rows."""
+    total = ZERO
+    for k in range(len(one)):
+        total += one[k] * other[k]
+    return total
 
 
-@kernel
-def attention_backward(words):
-    """Words 17 to 20: gradient of the output; where those of queries, keys and values go."""
-    a = carray(words, WORDS)
-    heads, width, narrow, causal = a[2], a[3], a[4], a[5]
-    starts_q, starts_k = carray(pointer(a[8], np.int64), a[1] + 1), carray(pointer(a[9], np.int64), a[1] + 1)
+@kernel(ARGUMENTS + "d_out d_queries d_keys d_values")
+def attention_backward(arguments):
+    """Writes the gradients of queries, keys and values in the layout of the inputs."""
+    a = carray(arguments, 1)[0]
+    heads, width, narrow, causal = a.heads, a.width, a.narrow, a.causal
+    starts_q, starts_k = integers(a.query_starts, a.blocks + 1), integers(a.key_starts, a.blocks + 1)
     d = heads * width
-    queries, out, d_out, d_queries = matrix(a[6], d), matrix(a[6], d), matrix(a[6], d), matrix(a[6], d)
-    keys, values, d_keys, d_values = matrix(a[7], d), matrix(a[7], d), matrix(a[7], d), matrix(a[7], d)
-    keys_turned, values_turned = matrix(d, a[7]), matrix(d, a[7])
-    weights, d_scores = matrix(a[6], a[7]), matrix(a[6], a[7])
+    most_q, most_k = a.longest_query, a.longest_key
+    queries, d_queries = matrix(most_q, d), matrix(most_q, d)
+    out, d_out = matrix(most_q, d), matrix(most_q, d)
+    keys, d_keys = matrix(most_k, d), matrix(most_k, d)
+    values, d_values = matrix(most_k, d), matrix(most_k, d)
+    keys_turned, values_turned = matrix(d, most_k), matrix(d, most_k)
+    weights, d_scores = matrix(most_q, most_k), matrix(most_q, most_k)
     factor = ONE / np.sqrt(np.float32(width))
-    block = take(words)
-    while block < a[1]:
+    block = take(arguments)
+    while block < a.blocks:
         first_q, first_k = starts_q[block], starts_k[block]
         n_q, n_k = starts_q[block + 1] - first_q, starts_k[block + 1] - first_k
-        load_rows(a[10], first_q, a[11], n_q, d, narrow, queries)
-        load_rows(a[12], first_k, a[13], n_k, d, narrow, keys)
-        load_rows(a[14], first_k, a[13], n_k, d, narrow, values)
-        load_rows(a[15], first_q, d, n_q, d, narrow, out)
-        load_rows(a[17], first_q, d, n_q, d, narrow, d_out)
+        load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries)
+        load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys)
+        load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values)
+        load_rows(a.out, first_q, d, n_q, d, narrow, out)
+        load_rows(a.d_out, first_q, d, n_q, d, narrow, d_out)
         scale_rows(queries, n_q, d, factor)
         turn(keys, n_k, d, keys_turned)
         turn(values, n_k, d, values_turned)
@@ -204,15 +207,12 @@ def attention_backward(words):
             head = h * width
             for t in range(n_q):
                 at, n, row = t * queries.shape[1] + head, t + 1 if causal else n_k, t * weights.shape[1]
-                delta = ZERO
-                one, other = out[t, head : head + width], d_out[t, head : head + width]
-                for k in range(width):
-                    delta += one[k] * other[k]
+                delta = dot(out[t, head : head + width], d_out[t, head : head + width])
                 if causal:
-                    clear(weights, row, n_k)
-                    clear(d_scores, row, n_k)
+                    weights[t, : padded(n_k)] = ZERO
+                    d_scores[t, : padded(n_k)] = ZERO
                 combine(queries, at, 1, keys_turned[head:], 0, width, weights, row, n)
-                kept = floats(a[16] + 8 * ((first_q + t) * heads + h), 2)
+                kept = floats(a.statistics + 8 * ((first_q + t) * heads + h), 2)
                 exponentials(weights, row, n, kept[0], kept[1])
                 combine(d_out, at, 1, values_turned[head:], 0, width, d_scores, row, n)
                 score_gradients(d_scores, row, weights, row, n, delta)
@@ -222,7 +222,7 @@ def attention_backward(words):
                 combine(d_scores, j, weights.shape[1], queries, head, n_q, d_keys, at, width)
                 combine(weights, j, weights.shape[1], d_out, head, n_q, d_values, at, width)
         scale_rows(d_queries, n_q, d, factor)
-        store_rows(a[18], first_q, a[11], n_q, d, narrow, d_queries)
-        store_rows(a[19], first_k, a[13], n_k, d, narrow, d_keys)
-        store_rows(a[20], first_k, a[13], n_k, d, narrow, d_values)
-        block = take(words)
+        store_rows(a.d_queries, first_q, a.query_stride, n_q, d, narrow, d_queries)
+        store_rows(a.d_keys, first_k, a.key_stride, n_k, d, narrow, d_keys)
+        store_rows(a.d_values, first_k, a.key_stride, n_k, d, narrow, d_values)
+        block = take(arguments)

@@ -17,13 +17,12 @@ from training.kernels.attention import attention_backward, attention_forward
 from training.kernels.rows import (
     add_norm_backward,
     add_norm_forward,
-    column_sums,
     cross_entropy,
     embed_backward,
     embed_forward,
-    relu_backward,
+    sum_rows,
 )
-from training.kernels.runtime import BLOCK, run
+from training.kernels.runtime import BLOCK
 
 
 class Packed(NamedTuple):
@@ -35,22 +34,25 @@ class Packed(NamedTuple):
     longest: int
 
 
-def _blocks(rows: int) -> int:
-    return -(-rows // BLOCK)
+def _rows(x: Tensor) -> dict[str, int]:
+    """The arguments that describe a matrix: its blocks of rows, its shape, and whether it is bfloat16."""
+    rows, width = x.shape
+    blocks, narrow = -(-rows // BLOCK), x.dtype == torch.bfloat16
+    return {"blocks": blocks, "rows": rows, "width": width, "narrow": narrow}
 
 
-def _narrow(x: Tensor) -> bool:
-    return x.dtype == torch.bfloat16
+def _dropout(rate: float) -> dict[str, int]:
+    """The arguments of dropout; its seed is drawn from torch's generator, as a resumed run needs."""
+    seed = int(torch.empty((), dtype=torch.int64).random_()) if rate else 0
+    return {"seed": seed, "dropped": min(round(rate * 2**16), 2**16 - 1)}
 
 
-def _dropped(rate: float) -> int:
-    """How many of 2^16 draws are dropped."""
-    return min(round(rate * 2**16), 2**16 - 1)
-
-
-def _seed(rate: float) -> int:
-    """From torch's generator, which the trainer seeds for every step; the kernels hash it."""
-    return int(torch.empty((), dtype=torch.int64).random_()) if rate else 0
+def _sum_rows(gradient: Tensor, hidden: Tensor | None = None) -> Tensor:
+    """The sum of all rows; with `hidden`, the output of a ReLU, first its gradient in place."""
+    shape = _rows(gradient)
+    sums = torch.empty(shape["blocks"], shape["width"])
+    sum_rows(**shape, gradient=gradient, hidden=hidden, sums=sums)
+    return sums.sum(0)
 
 
 class Embed(Function):
@@ -59,12 +61,10 @@ class Embed(Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, positions: Tensor, packed: Packed, rate: float) -> Tensor:
         """One row for each token."""
-        rows, width = len(packed.tokens), table.shape[1]
-        x = torch.empty(rows, width)
-        ctx.tokens, ctx.entries = packed.tokens, len(table)
-        ctx.dropout = _seed(rate), _dropped(rate)
-        places = packed.tokens, packed.positions, table, positions
-        run(embed_forward, _blocks(rows), rows, width, *places, x, *ctx.dropout)
+        x = torch.empty(len(packed.tokens), table.shape[1])
+        ctx.tokens, ctx.entries, ctx.dropout = packed.tokens, len(table), _dropout(rate)
+        places = {"tokens": packed.tokens, "positions": packed.positions}
+        embed_forward(**_rows(x), **places, table=table, encodings=positions, x=x, **ctx.dropout)
         return x
 
     @staticmethod
@@ -72,9 +72,8 @@ class Embed(Function):
         """The gradient of the table."""
         d_x = gradients[0].contiguous()
         d_rows = torch.empty_like(d_x)
-        run(embed_backward, _blocks(len(d_x)), *d_x.shape, d_x, d_rows, *ctx.dropout)
-        d_table = torch.ops.aten.embedding_dense_backward(d_rows, ctx.tokens, ctx.entries, -1, False)
-        return d_table, None, None, None
+        embed_backward(**_rows(d_x), d_x=d_x, d_rows=d_rows, **ctx.dropout)
+        return d_x.new_zeros(ctx.entries, d_x.shape[1]).index_add_(0, ctx.tokens, d_rows), None, None, None
 
 
 class Linear(Function):
@@ -93,12 +92,7 @@ class Linear(Function):
         """Two products, and the sum of all rows."""
         x, weight = ctx.saved_tensors
         d_y = gradients[0].contiguous()
-        d_bias = None
-        if ctx.biased:
-            sums = torch.empty(_blocks(len(d_y)), d_y.shape[1])
-            run(column_sums, len(sums), *d_y.shape, _narrow(d_y), d_y, sums)
-            d_bias = sums.sum(0)
-        return d_y @ weight, (d_y.T @ x).float(), d_bias
+        return d_y @ weight, (d_y.T @ x).float(), _sum_rows(d_y) if ctx.biased else None
 
 
 class FeedForward(Function):
@@ -118,9 +112,8 @@ class FeedForward(Function):
         x, hidden, inner, outer = ctx.saved_tensors
         d_y = gradients[0].contiguous()
         d_hidden = d_y @ outer
-        sums = torch.empty(_blocks(len(x)), hidden.shape[1])
-        run(relu_backward, len(sums), *hidden.shape, _narrow(x), d_hidden, hidden, sums)
-        return d_hidden @ inner, (d_hidden.T @ x).float(), sums.sum(0), (d_y.T @ hidden).float()
+        d_bias = _sum_rows(d_hidden, hidden)
+        return d_hidden @ inner, (d_hidden.T @ x).float(), d_bias, (d_y.T @ hidden).float()
 
 
 class NormSettings(NamedTuple):
@@ -150,11 +143,10 @@ class AddNorm(Function):
         total = x if y is None else torch.empty_like(x)
         stream = torch.empty_like(x) if post else total
         normal, statistics = torch.empty_like(x, dtype=dtype), torch.empty(len(x), 2)
-        ctx.dropout = (0, 0) if y is None else (_seed(rate), _dropped(rate))
-        ctx.post, ctx.adds = post, y is not None
-        inputs, results = (x, y, y_bias, gain, bias), (total, stream, normal, statistics)
-        flags = _narrow(normal), post
-        run(add_norm_forward, _blocks(len(x)), *x.shape, *flags, *inputs, *results, *ctx.dropout, epsilon)
+        ctx.dropout, ctx.post, ctx.adds = _dropout(0.0 if y is None else rate), post, y is not None
+        inputs = {"x": x, "y": y, "y_bias": y_bias, "gain": gain, "bias": bias, "epsilon": epsilon}
+        results = {"total": total, "stream": stream, "normal": normal, "statistics": statistics}
+        add_norm_forward(**_rows(normal), post=post, **inputs, **results, **ctx.dropout)
         ctx.save_for_backward(total, statistics, gain)
         ctx.set_materialize_grads(False)
         return stream, normal
@@ -168,9 +160,11 @@ class AddNorm(Function):
             raise ValueError("nothing reads the norm")
         d_x = torch.empty_like(total)
         d_y = torch.empty_like(d_normal) if ctx.adds else None
-        sums = torch.empty(_blocks(len(total)), 3, total.shape[1])
-        flags, inputs = (_narrow(d_normal), ctx.post), (d_normal, d_stream, gain, total, statistics)
-        run(add_norm_backward, len(sums), *total.shape, *flags, *inputs, d_x, d_y, sums, *ctx.dropout)
+        shape = _rows(d_normal)
+        sums = torch.empty(shape["blocks"], 3, shape["width"])
+        inputs = {"d_normal": d_normal, "d_stream": d_stream, "total": total, "statistics": statistics}
+        results = {"d_x": d_x, "d_y": d_y, "sums": sums}
+        add_norm_backward(**shape, post=ctx.post, gain=gain, **inputs, **results, **ctx.dropout)
         d_gain, d_bias, d_y_bias = sums.sum(0)
         return d_x, d_y, d_y_bias if ctx.adds else None, d_gain, d_bias, None
 
@@ -183,14 +177,17 @@ class AttentionShape(NamedTuple):
     heads: int
     causal: bool
 
-    def words(self, projected: Tensor, memory: Tensor | None) -> tuple[Any, ...]:
-        """The arguments that both passes of the kernel share."""
-        queries, keys, heads, causal = self
+    def arguments(self, projected: Tensor, memory: Tensor | None) -> dict[str, Any]:
+        """What both passes of the kernel read, by name."""
         d = projected.shape[1] // (3 if memory is None else 1)
         both = projected[:, d:] if memory is None else memory
-        lengths = queries.longest, keys.longest, queries.starts, keys.starts
-        places = projected, projected.stride(0), both, both.stride(0), both[:, d:]
-        return len(queries.starts) - 1, heads, d // heads, _narrow(projected), causal, *lengths, *places
+        shape = {"blocks": len(self.queries.starts) - 1, "heads": self.heads, "width": d // self.heads}
+        flags = {"narrow": projected.dtype == torch.bfloat16, "causal": self.causal}
+        longest = {"longest_query": self.queries.longest, "longest_key": self.keys.longest}
+        starts = {"query_starts": self.queries.starts, "key_starts": self.keys.starts}
+        strides = {"query_stride": projected.stride(0), "key_stride": both.stride(0)}
+        inputs = {"queries": projected, "keys": both, "values": both[:, d:]}
+        return shape | flags | longest | starts | strides | inputs
 
 
 class Attention(Function):
@@ -208,7 +205,7 @@ class Attention(Function):
         statistics = torch.empty(rows, shape.heads, 2)
         ctx.shape = shape
         ctx.save_for_backward(projected, memory, out, statistics)
-        run(attention_forward, *shape.words(projected, memory), out, statistics)
+        attention_forward(**shape.arguments(projected, memory), out=out, statistics=statistics)
         return out
 
     @staticmethod
@@ -219,9 +216,9 @@ class Attention(Function):
         d_projected = torch.empty_like(projected)
         d_memory = None if memory is None else torch.empty_like(memory)
         d_keys = d_projected[:, d:] if d_memory is None else d_memory
-        results = d_projected, d_keys, d_keys[:, d:]
-        words = ctx.shape.words(projected, memory)
-        run(attention_backward, *words, out, statistics, gradients[0].contiguous(), *results)
+        inputs = {"out": out, "statistics": statistics, "d_out": gradients[0].contiguous()}
+        results = {"d_queries": d_projected, "d_keys": d_keys, "d_values": d_keys[:, d:]}
+        attention_backward(**ctx.shape.arguments(projected, memory), **inputs, **results)
         return d_projected, d_memory, None
 
 
@@ -230,6 +227,5 @@ def cross_entropy_(
 ) -> Float[Tensor, ""]:
     """The summed label-smoothed loss in nats; its gradient replaces the logits. Labels below 0 add 0."""
     losses = torch.empty(len(logits))
-    arguments = *logits.shape, _narrow(logits), logits, labels, losses, float(smoothing)
-    run(cross_entropy, _blocks(len(logits)), *arguments)
+    cross_entropy(**_rows(logits), logits=logits, labels=labels, losses=losses, smoothing=smoothing)
     return losses.sum()

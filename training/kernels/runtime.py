@@ -1,10 +1,6 @@
-"""How kernels are compiled, kept and run, and what they share.
+"""How the kernels of training are compiled, called and run in threads, and what they share.
 
-A kernel works on blocks of rows, which the threads of torch's own pool take one after the other. A second
-pool would wait for processors on which torch's idle threads still spin: numba's own threads take 1.4 ms
-after a matrix product for what takes these 0.2. Sums over rows are kept by block, so the result does not
-depend on which thread took which block. Activations have 16 bits (bfloat16, which numba does not know, so
-its bits are shifted by hand) or 32; everything is computed in float32.
+docs/training.md explains how a step goes through them.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ import numba
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import carray, types
+from numba import carray, from_dtype, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
@@ -30,9 +26,7 @@ from torch import Tensor
 from model.decoding.kernels.compilation import cache_directory
 
 BLOCK = 64  # rows
-WORDS = 24  # places for a kernel's arguments: the next block, the number of blocks, then its own
 LANES = 16  # numbers that are computed at once; processors with narrower registers take several
-SIGNATURE = types.void(types.CPointer(types.int64))
 OPTIONS: dict[str, Any] = {
     # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
@@ -49,7 +43,11 @@ MIX1, MIX2 = np.uint32(0x21F0AAAD), np.uint32(0xD35A2D97)  # of a 32-bit hash by
 
 
 def _openmp() -> ctypes.CDLL:
-    """The library that starts torch's threads. Raises ImportError where it does not have GNU's interface."""
+    """GNU OpenMP as torch has loaded it. Raises ImportError where torch uses another library.
+
+    Kernels run in torch's own threads: those of a second pool would wait for processors on which torch's idle
+    threads still spin, 1.4 ms after a matrix product instead of 0.2.
+    """
     for library in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*"):
         with suppress(OSError):
             found = ctypes.CDLL(str(library))
@@ -59,17 +57,40 @@ def _openmp() -> ctypes.CDLL:
 
 
 OPENMP = _openmp()
-
-
 CACHE = cache_directory(sorted(Path(__file__).parent.glob("*.py")))
 if CACHE is not None:
     numba.config.CACHE_DIR = str(CACHE)
 
 
-def kernel(function: Callable[..., None]) -> Any:
-    """Compile for `run`: a function of one pointer, to the words of its arguments."""
-    options = OPTIONS | {"nopython": True, "cache": CACHE is not None}
-    return numba.cfunc(SIGNATURE, **options)(inspect.unwrap(function))
+class Kernel:
+    """A compiled function that gets its arguments by name and shares its blocks among torch's threads.
+
+    `arguments` names those that are passed as integers: numbers, flags, and tensors as addresses, 0 for None;
+    `real` names real numbers. The function gets a pointer to one record with these fields.
+    """
+
+    def __init__(self, function: Callable[..., None], arguments: str, real: str) -> None:
+        fields = dict.fromkeys(("next_block", "blocks", *arguments.split()), np.int64)
+        self.layout = np.dtype(list((fields | dict.fromkeys(real.split(), np.float64)).items()))
+        signature = types.void(types.CPointer(from_dtype(self.layout)))
+        options = OPTIONS | {"nopython": True, "cache": CACHE is not None}
+        self.compiled = numba.cfunc(signature, **options)(inspect.unwrap(function))
+
+    def __call__(self, **arguments: Tensor | float | None) -> None:
+        """Run on all `blocks`. Raises TypeError unless exactly the declared arguments are given."""
+        names = (self.layout.names or ())[1:]
+        if set(names) != set(arguments):
+            raise TypeError(f"the arguments are {names}, not {tuple(arguments)}")
+        values = (arguments[name] for name in names)
+        words = (each.data_ptr() if isinstance(each, Tensor) else each or 0 for each in values)
+        record = np.array([(0, *words)], self.layout)
+        threads = min(torch.get_num_threads(), int(arguments["blocks"] or 0))
+        OPENMP.GOMP_parallel(self.compiled.ctypes, ctypes.c_void_p(record.ctypes.data), threads, 0)
+
+
+def kernel(arguments: str, real: str = "") -> Callable[[Callable[..., None]], Kernel]:
+    """Declare the arguments of a kernel: both its calls and the fields that it reads have these names."""
+    return lambda function: Kernel(function, arguments, real)
 
 
 def inner(function: Callable[..., Any]) -> Any:
@@ -77,28 +98,15 @@ def inner(function: Callable[..., Any]) -> Any:
     return numba.njit(inspect.unwrap(function), **OPTIONS)
 
 
-def run(task: Any, blocks: int, *arguments: Tensor | float | None) -> None:
-    """Run a kernel on all blocks. It finds its arguments from word 2 on, tensors as addresses, None as 0."""
-    words = [0, blocks, *map(_word, arguments)]
-    memory = (ctypes.c_int64 * WORDS)(*words)
-    OPENMP.GOMP_parallel(task.ctypes, memory, min(torch.get_num_threads(), blocks), 0)
-
-
-def _word(argument: Tensor | float | None) -> int:
-    if isinstance(argument, Tensor):
-        return argument.data_ptr()
-    return int(np.float32(argument).view(np.uint32)) if isinstance(argument, float) else int(argument or 0)
-
-
 @intrinsic
-def take(typing: Any, words: Any) -> Any:
-    """The next block, or one that is too large when all are taken."""
+def take(typing: Any, record: Any) -> Any:
+    """Take the next block: the number in the record's first field, which then grows by one."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        one = context.get_constant(types.int64, 1)
-        return builder.atomic_rmw("add", arguments[0], one, "monotonic")
+        number = builder.bitcast(arguments[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", number, context.get_constant(types.int64, 1), "monotonic")
 
-    return types.int64(types.CPointer(types.int64)), generate
+    return types.int64(record), generate
 
 
 @intrinsic
@@ -170,6 +178,12 @@ def combine_lanes(typing: Any, factors: Any, step: Any, rows: Any, stride: Any, 
 
 
 @inner
+def integers(address, count):
+    """The int64 array at an address."""
+    return carray(pointer(address, np.int64), count)
+
+
+@inner
 def floats(address, count):
     """The float32 array at an address."""
     return carray(pointer(address, np.float32), count)
@@ -183,7 +197,10 @@ def halves(address, count):
 
 @inner
 def load(address, start, narrow, row):
-    """Read a row of float32 from an array's place `start`."""
+    """Read a row as float32 from place `start` of an array, which is bfloat16 if `narrow`.
+
+    numba does not know bfloat16, whose bits are the upper half of those of a float32.
+    """
     if narrow:
         source = halves(address + 2 * start, len(row))
         for j in range(len(row)):
@@ -220,7 +237,7 @@ def exp(x):
 
 @inner
 def drop(row, index, seed, dropped):
-    """Dropout in place: one hash of seed and place decides two elements."""
+    """Dropout of row `index` in place, `dropped` of 2^16; one hash of seed and place decides two elements."""
     if dropped == 0:
         return
     half, limit = len(row) // 2, np.uint32(dropped)

@@ -54,7 +54,8 @@ def check_output(output: Path, resume: bool) -> None:
 def locked(output: Path) -> Iterator[None]:
     """Keep other processes from training into this directory. Raises UserError if one does.
 
-    The lock ends with the process, however that ends. Of a run of several processes, the first takes it.
+    The lock ends with the process, also when it is killed. In a run of several processes the first one
+    takes it.
     """
     if os.environ.get("RANK", "0") != "0":
         yield

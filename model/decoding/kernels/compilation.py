@@ -1,7 +1,7 @@
-"""Compiles the kernels once, in a child process, and loads what it has left on disk.
+"""Compiles the kernels once, in a child process, and loads them from the cache that it writes.
 
-Until they are loaded, and where numba cannot be imported, torch does the work: see `model.translator`. It is
-a child process, because a thread that compiles would slow the page's threads and hold up the program's end.
+Until they are loaded, and where numba cannot be imported, torch does the work: see
+`model.decoding.inference`. A thread that compiles would slow the page's threads and delay the program's end.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from model.tokenizer import EOS_ID
 LOG = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
-# All that decides the result.
+# Every file whose change makes the cache invalid.
 SOURCES = [HERE / name for name in ("compilation.py", "layers.py", "network.py", "search.py", "packed.py")]
 COMPLETE = "complete"  # a file that is there when all kernels are
 LOCK_SECONDS = 60.0  # to wait for another process that compiles
 
 
 class Compilation(threading.Thread):
-    """Makes the kernels ready. `begin` may be called often and from everywhere."""
+    """Makes the kernels ready. `begin` may be called often and by any thread."""
 
     def __init__(self) -> None:
         super().__init__(name="load kernels", daemon=True)
@@ -63,7 +63,7 @@ class Compilation(threading.Thread):
         return self._ready.is_set()
 
     def run(self) -> None:
-        """Compile and load; what fails is logged, and torch stays in use."""
+        """Compile and load. A failure is logged, and torch stays in use."""
         try:
             cache = cache_directory(SOURCES)
             if cache is not None and not (cache / COMPLETE).exists():
@@ -81,7 +81,7 @@ class Compilation(threading.Thread):
                 return
             out = subprocess.DEVNULL
             self._child = subprocess.Popen(command, cwd=HERE.parents[1], stdout=out, stderr=out)  # noqa: S603
-        self._child.wait()  # if it fails, this process compiles, and logs what fails again
+        self._child.wait()  # if it fails, this process compiles, and logs the failure
 
     def _end(self) -> None:
         """Let the program end: at the end of Python no thread may be inside the compiler."""
@@ -96,7 +96,7 @@ COMPILATION = Compilation()
 
 
 def load_kernels(cache: Path | None) -> None:
-    """Load all kernels from the cache by calling them; compile those that are not there."""
+    """Load all kernels from the cache by calling them; compile those that it lacks."""
     import numba
 
     cast(Any, numba.config).CACHE_DIR = str(cache or "")
@@ -148,7 +148,7 @@ def cache_directory(sources: Sequence[Path]) -> Path | None:
 
 @contextmanager
 def _alone(cache: Path) -> Iterator[None]:
-    """Let processes that start together compile one after the other: the later ones have nothing to do."""
+    """Let processes that start together compile one after the other, so that only the first has work."""
     with ExitStack() as stack:
         with suppress(OSError, NotImplementedError):  # waited long enough, or the disk has no locks
             stack.enter_context(FileLock(cache / "lock", timeout=LOCK_SECONDS))

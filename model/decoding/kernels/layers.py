@@ -4,8 +4,7 @@ The modules of `model.network` are the reference: the results equal theirs up to
 weight stays 8 bits in memory and becomes a float32 in a register, so that a step reads a quarter of the
 bytes and no activation is rounded. Every function releases the GIL.
 
-Imported only by the other kernels, and late: numba takes a second to import and its functions take some
-seconds to compile.
+Only the other kernels import it, and late: importing numba takes a second, and compiling takes some more.
 
 Further axis letters: R rows (hypotheses of all sentences), O and I the outputs and inputs of a matrix.
 """
@@ -30,7 +29,7 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "arcp"},
     "nogil": True,
     "error_model": "numpy",
-    "_nrt": False,  # no kernel takes memory; without the counting of references they compile in half the time
+    "_nrt": False,  # kernels allocate nothing; without reference counting they compile in half the time
     "no_cfunc_wrapper": True,
 }
 
@@ -47,7 +46,7 @@ def compiled(function: Function) -> Function:
 
 
 def entry(function: Function) -> Function:
-    """Called from Python; kept on disk where `model.decoding.kernels.compilation` has found a folder."""
+    """Called from Python; cached on disk if `model.decoding.kernels.compilation` has found a folder."""
     return kernel(function, cache=bool(cast(Any, numba.config).CACHE_DIR))
 
 
@@ -120,7 +119,7 @@ def multiply(
 
 @compiled
 def product(x: Floats, rows: int, matrix: Matrix, layer: int, out: Floats) -> None:
-    """A linear map of one layer, from whichever kind of weights there is."""
+    """A linear map of one layer, with weights in 8 bits or as floats."""
     if len(matrix.integers) > 0:
         multiply(x, rows, matrix.integers[layer], matrix.scale[layer], matrix.bias[layer], out)
     else:
@@ -168,9 +167,9 @@ def final_norm(norms: Norms) -> Norm:
 
 
 @compiled
-def enter(x: Floats, rows: int, norm: Norm, out: Floats) -> None:
+def residual_pre(x: Floats, rows: int, norm: Norm, out: Floats) -> None:
     """What a sub-layer reads: `Residual.pre`."""
-    if norm.first:
+    if norm.pre_norm:
         normalise(x, rows, norm, out)
     else:
         for r in range(rows):
@@ -179,12 +178,12 @@ def enter(x: Floats, rows: int, norm: Norm, out: Floats) -> None:
 
 
 @compiled
-def leave(x: Floats, rows: int, y: Floats, norm: Norm) -> None:
+def residual_post(x: Floats, rows: int, y: Floats, norm: Norm) -> None:
     """Add a sub-layer's output y to x: `Residual.post`."""
     for r in range(rows):
         for d in range(x.shape[1]):
             x[r, d] += y[r, d]
-    if not norm.first:
+    if not norm.pre_norm:
         normalise(x, rows, norm, x)
 
 
@@ -193,11 +192,11 @@ def feed_forward(
     scratch: Scratch, rows: int, inner: Matrix, outer: Matrix, activation: int, norm: Norm, layer: int
 ) -> None:
     """Position-wise feed-forward network with its residual connection."""
-    enter(scratch.x, rows, norm, scratch.read)
+    residual_pre(scratch.x, rows, norm, scratch.read)
     product(scratch.read, rows, inner, layer, scratch.hidden)
     activate(scratch.hidden, rows, activation)
     product(scratch.hidden, rows, outer, layer, scratch.read)
-    leave(scratch.x, rows, scratch.read, norm)
+    residual_post(scratch.x, rows, scratch.read, norm)
 
 
 @compiled

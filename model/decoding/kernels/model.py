@@ -1,4 +1,4 @@
-"""CompiledModel: one model as the kernels compute it. Results equal those of torch to rounding.
+"""CompiledModel: one model, run by the kernels. Results equal those of torch to rounding.
 
 Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
 """
@@ -17,6 +17,7 @@ from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.packed import (
     Floats,
     Gates,
+    Integers,
     Memory,
     Reading,
     Scratch,
@@ -60,13 +61,13 @@ class CompiledModel:
 
     def __init__(self, model: Transformer) -> None:
         self.config = model.config
-        self._parameters = list(model.parameters())  # to walk through all modules at each check takes longer
+        self._parameters = list(model.parameters())  # once: walking through all modules takes longer
         self._versions = _versions(self._parameters)
         self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
         self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
 
     def is_current(self) -> bool:
-        """Whether the model still has these weights, as far as torch counts their changes."""
+        """Whether the model still has these weights, as far as torch notices their changes."""
         return self._versions == _versions(self._parameters)
 
     def encode(self, source: Int[Tensor, "B S"], gates: HeadGates | None = None) -> Encoded:
@@ -102,14 +103,9 @@ class CompiledModel:
         record = search.new_record(t, *shape, s, N_LIKELIEST)
         scratch = self._scratch(t, places=t, steps=1)
         search.read(self._decoder, memory, self._gates(gates), scratch, reading, ids, record)
-        found = int((record.top_token[0] >= 0).sum())  # fewer in a smaller vocabulary
-        return Steps(
-            torch.from_numpy(record.self_weights).permute(1, 2, 0, 3).contiguous(),
-            torch.from_numpy(record.cross_weights).permute(1, 2, 0, 3).contiguous(),
-            tuple(record.log_probability.tolist()),
-            torch.from_numpy(record.top_token[:, :found]),
-            torch.from_numpy(record.top_log_probability[:, :found]),
-        )
+        own, cross = record.self_weights.transpose(1, 2, 0, 3), record.cross_weights.transpose(1, 2, 0, 3)
+        values = tuple(record.log_probability.tolist())
+        return _steps(own, cross, values, record.top_token, record.top_log_probability)
 
     def search(
         self,
@@ -128,14 +124,14 @@ class CompiledModel:
 
         memory = _memory(encoded)
         n, s = memory.key.shape[1], memory.key.shape[3]
-        given = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
+        prefixes = np.empty((n, 0), np.int64) if prefix is None else prefix.contiguous().numpy()
         limits = [options.limit(length) for length in memory.lengths.tolist()]
-        steps = max(*limits, given.shape[1] + 1)
+        steps = max(*limits, prefixes.shape[1] + 1)
         self._lengthen(steps)
         penalty = [length_penalty(length, options.length_penalty) for length in range(steps + 1)]
-        rules = search.Rules(given, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
+        rules = search.Rules(prefixes, options.beam_size, options.n_best, np.array(limits), np.array(penalty))
         shape = (self.config.n_decoder_layers, self.config.n_heads)
-        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows what was considered
+        k = options.beam_size * (1 if tree is None else 2)  # a beam tree also shows dropped hypotheses
         rows = n * options.beam_size
         a = max(k, N_LIKELIEST) + search.FIRST_PREDICTED
         history = search.new_history(steps, rows, a, *shape, s)
@@ -149,7 +145,7 @@ class CompiledModel:
         for row in range(n):
             order = np.argsort(-ends.score[row, : ends.number[row]], kind="stable").tolist()
             candidates = [_candidate(history, ends, row, place) for place in order]
-            found.append(Found(candidates, _steps(history, ends, row, order[0])))
+            found.append(Found(candidates, _best_steps(history, ends, row, order[0], candidates[0])))
         return found
 
     def search_batch(
@@ -208,34 +204,35 @@ def _path(history: History, ends: Ends, n: int, place: int) -> list[int]:
 def _candidate(history: History, ends: Ends, n: int, place: int) -> Candidate:
     rows = _path(history, ends, n, place)
     steps = range(1, len(rows))
+    values = (float(history.log_probability[t, rows[t]]) for t in steps)
     return Candidate(
         (*(int(history.token[t, rows[t]]) for t in steps), int(ends.token[n, place])),
         float(ends.total[n, place]),
         float(ends.score[n, place]),
-        _log_probabilities(history, ends, n, place, rows),
+        (*values, float(ends.log_probability[n, place])),
     )
 
 
-def _log_probabilities(
-    history: History, ends: Ends, n: int, place: int, rows: list[int]
-) -> tuple[float, ...]:
-    read = (float(history.log_probability[t, rows[t]]) for t in range(1, len(rows)))
-    return (*read, float(ends.log_probability[n, place]))
-
-
-def _steps(history: History, ends: Ends, n: int, place: int) -> Steps:
+def _best_steps(history: History, ends: Ends, n: int, place: int, best: Candidate) -> Steps:
     rows = _path(history, ends, n, place)
-    steps = np.arange(len(rows))
-    read = history.self_weights[steps, rows, ..., : len(rows)].transpose(1, 2, 0, 3)
-    likeliest = history.top_token[steps, rows, :N_LIKELIEST]
-    found = int((likeliest[0] >= 0).sum())  # fewer in a smaller vocabulary
-    return Steps(
-        torch.from_numpy(np.tril(read)),
-        torch.from_numpy(np.ascontiguousarray(history.cross_weights[steps, rows].transpose(1, 2, 0, 3))),
-        _log_probabilities(history, ends, n, place, rows),
-        torch.from_numpy(likeliest[:, :found]),
-        torch.from_numpy(history.top_log_probability[steps, rows, :found]),
-    )
+    at = np.arange(len(rows)), rows
+    self_weights = np.tril(history.self_weights[at][..., : len(rows)].transpose(1, 2, 0, 3))
+    cross_weights = history.cross_weights[at].transpose(1, 2, 0, 3)
+    likeliest = history.top_token[at], history.top_log_probability[at]
+    return _steps(self_weights, cross_weights, best.log_probabilities, *likeliest)
+
+
+def _steps(
+    self_weights: Floats,
+    cross_weights: Floats,
+    log_probabilities: tuple[float, ...],
+    tokens: Integers,
+    values: Floats,
+) -> Steps:
+    found = min(N_LIKELIEST, int((tokens[0] >= 0).sum()))  # fewer in a smaller vocabulary
+    own, cross = (torch.from_numpy(np.ascontiguousarray(each)) for each in (self_weights, cross_weights))
+    likeliest, best = (torch.from_numpy(each[:, :found]) for each in (tokens, values))
+    return Steps(own, cross, log_probabilities, likeliest, best)
 
 
 def _watch(tree: BeamTree, rules: Rules, history: History, extensions: Extensions) -> None:

@@ -1,7 +1,7 @@
 """The encoder and one decoder step for few rows, compiled by numba. Every attention weight is kept.
 
-Every function releases the GIL. Imported only by `model.decoding.kernels.model`, and late, as
-`model.decoding.kernels.layers` is.
+Every function releases the GIL. Only `model.decoding.kernels.model` imports it, and late, because numba
+takes a second to import.
 
 Further axis letters: N sentences, R rows (hypotheses of all sentences), C places in the cache.
 """
@@ -13,13 +13,13 @@ from model.decoding.kernels.layers import (
     attend,
     compiled,
     embed,
-    enter,
     entry,
     feed_forward,
     final_norm,
-    leave,
     norm_of,
     product,
+    residual_post,
+    residual_pre,
 )
 from model.decoding.kernels.packed import (
     DecoderWeights,
@@ -48,7 +48,7 @@ def encode(
             embed(weights.embedding, tokens[n, s], weights.positions[s], scratch.x[s])
         for layer in range(layers):
             norm = norm_of(weights.norms, layer, 0)
-            enter(scratch.x, rows, norm, scratch.read)
+            residual_pre(scratch.x, rows, norm, scratch.read)
             product(scratch.read, rows, weights.project, layer, scratch.projected)
             for h in range(heads):
                 split(scratch.projected, rows, width, h, scratch.key[0, h], scratch.value[0, h])
@@ -65,10 +65,10 @@ def encode(
                         scratch.joined[s, start : start + head_width],
                     )
             product(scratch.joined, rows, weights.output, layer, scratch.read)
-            leave(scratch.x, rows, scratch.read, norm)
+            residual_post(scratch.x, rows, scratch.read, norm)
             norm = norm_of(weights.norms, layer, 1)
             feed_forward(scratch, rows, weights.inner, weights.outer, weights.activation, norm, layer)
-        enter(scratch.x, rows, final_norm(weights.norms), scratch.x)
+        residual_pre(scratch.x, rows, final_norm(weights.norms), scratch.x)
         for layer in range(len(memory.key)):
             product(scratch.x, rows, weights.cross_key_value, layer, scratch.projected)
             for h in range(heads):
@@ -98,7 +98,7 @@ def decode(
     self_weights: Floats,
     cross_weights: Floats,
 ) -> None:
-    """Each row reads a token, and `scratch.logits` says what may follow.
+    """Each row reads a token; `scratch.logits` gets the logits of the next one.
 
     `self_weights` [R, M, H, T] and `cross_weights` [R, M, H, S] take the attention weights.
     """
@@ -111,23 +111,23 @@ def decode(
         reading.places[r, position] = first + r
     for layer in range(layers):
         norm = norm_of(norms, layer, 0)
-        enter(scratch.x, rows, norm, scratch.read)
+        residual_pre(scratch.x, rows, norm, scratch.read)
         product(scratch.read, rows, weights.project, layer, scratch.projected)
         for h in range(heads):
             key, value = scratch.key[layer, h, first:], scratch.value[layer, h, first:]
             split(scratch.projected, rows, width, h, key, value)
         attend_to_past(scratch, reading, rows, layer, gates.decoder[layer], self_weights)
         product(scratch.joined, rows, weights.output, layer, scratch.read)
-        leave(scratch.x, rows, scratch.read, norm)
+        residual_post(scratch.x, rows, scratch.read, norm)
         norm = norm_of(norms, layer, 1)
-        enter(scratch.x, rows, norm, scratch.read)
+        residual_pre(scratch.x, rows, norm, scratch.read)
         product(scratch.read, rows, weights.cross_query, layer, scratch.projected)
         attend_to_memory(scratch, memory, reading, rows, layer, gates.cross[layer], cross_weights)
         product(scratch.joined, rows, weights.cross_output, layer, scratch.read)
-        leave(scratch.x, rows, scratch.read, norm)
+        residual_post(scratch.x, rows, scratch.read, norm)
         norm = norm_of(norms, layer, 2)
         feed_forward(scratch, rows, weights.inner, weights.outer, weights.activation, norm, layer)
-    enter(scratch.x, rows, final_norm(norms), scratch.x)
+    residual_pre(scratch.x, rows, final_norm(norms), scratch.x)
     product(scratch.x, rows, weights.vocabulary, START, scratch.logits)
 
 
@@ -135,7 +135,7 @@ def decode(
 def attend_to_past(
     scratch: Scratch, reading: Reading, rows: int, layer: int, gates: Floats, weights: Floats
 ) -> None:
-    """Masked self-attention: a row knows only the places of its past, so there is no mask."""
+    """Masked self-attention: the places of a row are those of its past, so it needs no mask."""
     width = scratch.x.shape[1] // len(gates)
     for r in range(rows):
         for h in range(len(gates)):

@@ -1,4 +1,4 @@
-"""What the kernels read and write: NumPy arrays, those of a model with one array for all its layers.
+"""What the kernels read and write: NumPy arrays. One array holds a matrix of all layers of a model.
 
 Further axis letters: N sentences, R rows (hypotheses of all sentences), C places in the cache, O
 and I the outputs and inputs of a matrix. They come in NamedTuples, which numba can pass to a function.
@@ -100,7 +100,7 @@ class Norm(NamedTuple):
     weight: Floats  # [D]
     bias: Floats
     eps: np.float32
-    first: bool  # before the sub-layer
+    pre_norm: bool  # before the sub-layer
 
 
 class Reading(NamedTuple):
@@ -110,7 +110,7 @@ class Reading(NamedTuple):
     sentences: Integers  # [R]
     positions: Integers  # [R]
     places: Integers  # [R, T]: where in the cache the row finds each position of its past
-    first_place: int  # where row 0 leaves its keys and values; row r leaves them r places later
+    first_place: int  # place of the keys and values of row 0; those of row r are r places later
 
 
 class Scratch(NamedTuple):
@@ -131,7 +131,7 @@ class Scratch(NamedTuple):
 
 @torch.no_grad()
 def pack_encoder(model: Transformer) -> EncoderWeights:
-    """The encoder's weights at this moment."""
+    """A copy of the encoder's weights."""
     layers = [cast(EncoderLayer, layer) for layer in model.encoder]
     d = model.config.d_model
     return EncoderWeights(
@@ -151,7 +151,7 @@ def pack_encoder(model: Transformer) -> EncoderWeights:
 
 @torch.no_grad()
 def pack_decoder(model: Transformer) -> DecoderWeights:
-    """The decoder's weights at this moment."""
+    """A copy of the decoder's weights."""
     layers = [cast(DecoderLayer, layer) for layer in model.decoder]
     residuals = [(layer.self_residual, layer.cross_residual, layer.feed_forward_residual) for layer in layers]
     embedding = _pack([model.target_embedding.tokens.weight])
@@ -199,12 +199,10 @@ def _linear(modules: Sequence[nn.Linear], rows: slice = slice(None)) -> Matrix:
 
 
 def _pack(weights: Sequence[Tensor], biases: Sequence[Tensor] | None = None) -> Matrix:
-    """In 8 bits where these are exactly the weights."""
+    """Weights in 8 bits if 8 bits represent them exactly, else as floats."""
     floats, shape = torch.stack(list(weights)).float(), (len(weights), len(weights[0]))
     bias = np.zeros(shape, np.float32) if biases is None else _array(torch.stack(list(biases)))
-    stored = [
-        quantise_rows({"": weight}) for weight in weights
-    ]  # as they are in a model directory, if they are
+    stored = [quantise_rows({"": weight}) for weight in weights]  # as a model directory stores them
     integers, scales = (torch.stack([each[name] for each in stored]) for name in ("", SCALES))
     if torch.equal(integers * scales, floats):
         return Matrix(integers.numpy(), np.empty((0, 0, 0), np.float32), scales[..., 0].numpy(), bias)
@@ -234,5 +232,5 @@ def pack_positions(embedding: Embedding, end: int) -> Floats:
 
 
 def _array(tensor: Tensor) -> Floats:
-    """Contiguous float32, never memory that the model shares."""
+    """A copy as contiguous float32."""
     return np.array(tensor.detach().numpy(), np.float32, order="C")

@@ -1,7 +1,7 @@
 """Greedy and beam search in one compiled call: the loop around `model.decoding.kernels.network.decode`.
 
-The rules are those of `model.decoding.search`, which is the reference. The search writes down what it did at
-each step; `model.decoding.kernels.model` reads the hypotheses from that, last token first.
+The rules are those of `model.decoding.search`, which is the reference. The search records each step in a
+`History`, from which `model.decoding.kernels.model` reads the hypotheses, last token first.
 
 Axis letters: T steps, R rows, N sentences, k hypotheses of each, A likeliest tokens kept of each row, C
 extensions considered of each sentence.
@@ -155,7 +155,7 @@ def search(
     extensions: Extensions,
     ends: Ends,
 ) -> int:
-    """Fill `history` and `ends`; the number of steps taken."""
+    """Fill `history` and `ends`; return the number of steps."""
     rows, slots, step = len(rules.limits), len(scratch.x), START
     history.rows[0] = rows
     for n in range(rows):
@@ -209,7 +209,7 @@ def begin(
     log_probability: np.float32,
     total: float,
 ) -> None:
-    """A row of a step."""
+    """Write a row of a step."""
     history.token[step, row] = token
     history.sentence[step, row] = sentence
     history.parent[step, row] = parent
@@ -220,7 +220,7 @@ def begin(
 
 @compiled
 def likeliest(logits: Floats, tokens: Integers, values: Floats) -> np.float32:
-    """The likeliest tokens and their log-probabilities; the log of the sum of all exponentials."""
+    """Fill in the likeliest tokens and their log-probabilities; return the log of the sum of exponentials."""
     most, found = len(tokens), 0
     for token in range(len(logits)):
         logit = logits[token]
@@ -265,7 +265,7 @@ def extend(
     step: int,
     rows: int,
 ) -> int:
-    """Replace the hypotheses of each sentence by their best extensions; the rows of the next step."""
+    """Replace the hypotheses of each sentence by their best extensions; return the number of rows."""
     first, following, kept = START, START, min(step, len(extensions.number) - 1)
     while first < rows:
         n, last = history.sentence[step, first], first
@@ -305,7 +305,7 @@ def keep_places(places: Integers, step: int, parent: int, row: int) -> None:
 def best(
     history: History, step: int, first: int, last: int, row: Integers, place: Integers, total: Doubles
 ) -> int:
-    """Fill in the best extensions of rows `first` to `last`; how many there are."""
+    """Fill in the best extensions of rows `first` to `last`; return their number."""
     most, found = len(total), 0
     for r in range(first, last):
         for a in range(history.top_token.shape[2]):
@@ -335,7 +335,7 @@ def end(
     log_probability: np.float32,
     total: float,
 ) -> None:
-    """A hypothesis of sentence n is complete."""
+    """Record a complete hypothesis of sentence n."""
     at = ends.number[n]
     ends.step[n, at], ends.row[n, at], ends.token[n, at] = step, row, token
     ends.log_probability[n, at], ends.total[n, at] = log_probability, total

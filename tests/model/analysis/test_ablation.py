@@ -178,7 +178,7 @@ def test_mute_scores_the_translation_that_it_is_given(translator: Translator) ->
 
 
 def test_muting_nothing_changes_nothing(translator: Translator) -> None:
-    translator.engine.use_kernels = False  # torch computes every pass in one way, so the bits are equal
+    translator.inference.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     muted = translator.mute(TEXT, ())
     assert muted.ablated.text == muted.original.text
     assert not any(word.changed for word in (*muted.original_words, *muted.ablated_words))

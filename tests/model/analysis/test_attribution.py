@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from model.analysis.attribution import head_vectors, norm_weights, rollout
-from model.network.attention import MultiHeadAttention
+from model.network.attention import AttentionOutput, MultiHeadAttention
 from model.network.masks import causal_mask
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID
@@ -28,8 +28,8 @@ def observe(model: Transformer) -> dict[str, list[tuple[Tensor, Tensor, Tensor]]
     """Values, weights and output of every attention sub-layer in one explicit pass over the pair."""
     seen: dict[MultiHeadAttention, tuple[Tensor, Tensor, Tensor]] = {}
 
-    def note(module: MultiHeadAttention, arguments: tuple, output: tuple[Tensor, Tensor]) -> None:
-        seen[module] = (arguments[1].value, output[1], output[0])
+    def note(module: MultiHeadAttention, arguments: tuple, output: AttentionOutput) -> None:
+        seen[module] = (arguments[1].value, output.weights, output.y)
 
     handles: list[RemovableHandle] = [
         module.register_forward_hook(note) for kind in attentions(model).values() for module in kind

@@ -25,7 +25,7 @@ def translator(request: pytest.FixtureRequest) -> Translator:
 
 @parts
 def test_products_scale_score_and_softmax_give_the_weight(translator, kind, layer, head):
-    translator.engine.use_kernels = False  # the cell is explained by torch too
+    translator.inference.use_kernels = False  # the cell is explained by torch too
     record = translator.score(TEXT, FORCED)
     weights = getattr(record.attention, kind)[layer, head]
     for row in range(weights.shape[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.faithfulness import removal_curves
+from model.analysis.faithfulness import RemovalTarget, removal_curves
 from model.analysis.trace import trace
 from model.errors import UserError
 from model.network.transformer import HeadGates
@@ -19,7 +19,8 @@ ROWS = {"encoder": 1, "decoder": 3, "cross": 3}
 
 def curves(model, kind, layer=0, head=1, row=None, step=STEP):
     row = ROWS[kind] if row is None else row
-    return {one.name: one for one in removal_curves(model, *sentence_pair(), kind, layer, head, row, step)}
+    target = RemovalTarget(*sentence_pair(), kind, layer, head, row, step)
+    return {one.name: one for one in removal_curves(model, target)}
 
 
 @torch.no_grad()
@@ -87,7 +88,7 @@ def test_a_cell_without_a_value_is_the_last_by_norm_and_by_value_zeroing():
 
 def test_a_long_row_loses_at_most_ten_cells():
     model = random_model()
-    found = removal_curves(model, *sentence_pair(source=20), "cross", 0, None, 2, 2)
+    found = removal_curves(model, RemovalTarget(*sentence_pair(source=20), "cross", 0, None, 2, 2))
     assert {len(one.probabilities) for one in found} == {11}
 
 
@@ -102,5 +103,6 @@ def test_a_long_row_loses_at_most_ten_cells():
     ],
 )
 def test_what_does_not_exist_is_refused(kind, layer, head, row, step):
+    target = RemovalTarget(*sentence_pair(), kind, layer, head, row, step)
     with pytest.raises(UserError, match="There is no"):
-        removal_curves(random_model(), *sentence_pair(), kind, layer, head, row, step)
+        removal_curves(random_model(), target)

@@ -7,7 +7,7 @@ import torch
 
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.analysis.trace import trace
-from model.decoding.engine import greedy_start
+from model.decoding.inference import greedy_start
 from model.decoding.kernels.model import Steps
 from model.decoding.search import SearchOptions, encode_source
 from model.decoding.step_decoder import IncrementalDecoder

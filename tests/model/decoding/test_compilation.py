@@ -29,7 +29,7 @@ def test_without_numba_torch_translates(
     with caplog.at_level(logging.WARNING):
         assert not compilation.ready(timeout=30.0)
     assert "torch translates instead" in caplog.text
-    monkeypatch.setattr("model.decoding.engine.COMPILATION", compilation)
+    monkeypatch.setattr("model.decoding.inference.COMPILATION", compilation)
     without = joint.translate(TEXT, 3)
     assert without.ids == with_kernels.ids
     assert without.log_probabilities == pytest.approx(with_kernels.log_probabilities, abs=1e-4)

@@ -50,7 +50,7 @@ def test_prefix_that_ends_is_the_whole_translation(translator: Translator) -> No
 
 
 def test_score_is_the_forced_pass_over_a_given_target(translator: Translator) -> None:
-    translator.engine.use_kernels = False  # torch computes every pass in one way, so the bits are equal
+    translator.inference.use_kernels = False  # torch computes every pass in one way, so the bits are equal
     free = translator.translate(TEXT)
     scored = translator.score(TEXT, free.ids)
     assert scored.ids == free.ids

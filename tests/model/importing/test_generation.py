@@ -37,7 +37,7 @@ def test_tokens_that_are_never_predicted(name: str, tmp_path: Path) -> None:
     write(tmp_path, **{name: [[each] for each in banned] if name == "bad_words_ids" else banned})
     import_model(str(tmp_path), tmp_path / "imported", 32)
     ours = Translator.load(tmp_path / "imported")
-    ours.engine.use_kernels = False
+    ours.inference.use_kernels = False
     entries = {index: entry for entry, index in tokenizer.encoder.items()}
     for text, each in zip(texts, inputs, strict=True):
         limit = 2 * each["input_ids"].shape[1] + 10

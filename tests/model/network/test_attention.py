@@ -93,10 +93,10 @@ def test_true_means_may_attend_where_torch_says_true_means_ignore() -> None:
     theirs.in_proj_weight, theirs.in_proj_bias = ours.project.weight, ours.project.bias
     theirs.out_proj = ours.output
     x, memory = torch.randn(BATCH, QUERIES, 12), torch.randn(BATCH, KEYS, 12)
-    output, weights = ours(ours.queries(x), ours.keys_values(memory), PADDING, explicit=True)
+    found = ours(ours.queries(x), ours.keys_values(memory), PADDING, explicit=True)
     expected = theirs(x, memory, memory, key_padding_mask=~PADDING[:, 0, 0], average_attn_weights=False)
-    torch.testing.assert_close(output, expected[0], atol=1e-5, rtol=0)
-    torch.testing.assert_close(weights, expected[1], atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.y, expected[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.weights, expected[1], atol=1e-5, rtol=0)
 
 
 def test_projecting_apart_equals_projecting_at_once() -> None:
@@ -115,7 +115,7 @@ def test_gate_scales_its_head_alone(explicit: bool) -> None:
     query, key_value = attention.queries_keys_values(x)
 
     def output(*gate: float) -> Tensor:
-        return attention(query, key_value, gate=Gate(torch.tensor(gate)), explicit=explicit)[0]
+        return attention(query, key_value, gate=Gate(torch.tensor(gate)), explicit=explicit).y
 
     closed = output(0.0, 0.0, 0.0)
     torch.testing.assert_close(closed, attention.output.bias.expand(closed.shape))
@@ -127,5 +127,5 @@ def test_gate_scales_its_head_alone(explicit: bool) -> None:
 def test_weights_come_back_only_on_the_explicit_path() -> None:
     attention = MultiHeadAttention(12, 3)
     heads = attention.queries_keys_values(torch.randn(BATCH, QUERIES, 12))
-    assert attention(*heads, explicit=False)[1] is None
-    assert attention(*heads, explicit=True)[1].shape == (BATCH, 3, QUERIES, QUERIES)
+    assert attention(*heads, explicit=False).weights is None
+    assert attention(*heads, explicit=True).weights.shape == (BATCH, 3, QUERIES, QUERIES)

@@ -34,7 +34,7 @@ PAIRS = (
 
 def probed(translator: Translator, directory: Path, steps: tuple[int, ...] = (0, 3)) -> Probes:
     """Probes of a model that is another one at each step, and their file."""
-    translator.engine.use_kernels = False  # as in a training
+    translator.inference.use_kernels = False  # as in a training
     checkpoint = translator.checkpoint
     probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
     for step in steps:

@@ -1,7 +1,8 @@
-"""What computes for a Translator: the kernels, or torch where and as long as they cannot."""
+"""Encodes, searches and reads for a Translator: by the kernels, or by torch where they cannot be used."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -25,7 +26,7 @@ from model.decoding.threads import map_in_threads
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, EOS_ID
 
-CERTAIN = 1e-3  # nats by which a token must lead: a pass and a search differ by less, in rounding
+CERTAIN = 1e-3  # nats by which a token must lead: rounding changes the lead by less
 PART_ROWS = 32  # hypotheses that a thread should have: with fewer, its products are slow
 
 
@@ -34,25 +35,27 @@ class EncodedSource(NamedTuple):
 
     ids: Int[Tensor, "1 S"]
     encoded: Encoded  # with its weights
-    compiled: CompiledModel | None  # reads the translation, as it has read the source; None: torch does both
+    milliseconds: float  # that encoding took
+    compiled: CompiledModel | None  # what encoded it and reads its translation; None: torch does both
 
 
-def greedy_start(steps: Steps, target: Sequence[int], given: int, limit: int) -> int:
-    """How many tokens of `target` a greedy search begins with for certain; the first `given` are its prefix.
+def greedy_start(steps: Steps, target: Sequence[int], n_prefix: int, limit: int) -> int:
+    """The number of leading tokens of `target` that a greedy search is sure to choose again.
 
-    `steps` are those of `target`, and `limit` is the length at which the search ends.
+    Its first `n_prefix` tokens are the prefix of the search; `steps` are those of `target`. A token is sure
+    if it leads by more than rounding can change. `limit` is the length at which the search ends.
     """
-    for step in range(given, min(len(target), limit)):
+    for step in range(n_prefix, min(len(target), limit)):
         ids, values = steps.likeliest[step].tolist(), steps.likeliest_log_probabilities[step].tolist()
         allowed = [each for each in zip(ids, values, strict=True) if each[0] not in NEVER_PREDICTED]
         if len(allowed) < 2 or allowed[0][1] - allowed[1][1] < CERTAIN or allowed[0][0] != target[step]:
             return step
         if target[step] == EOS_ID:
             return step + 1
-    return min(len(target), max(given, limit))
+    return min(len(target), max(n_prefix, limit))
 
 
-class Engine:
+class Inference:
     """Encodes, searches and reads. The results of the kernels and of torch are equal to rounding."""
 
     def __init__(self, model: Transformer, use_kernels: bool = True) -> None:
@@ -72,9 +75,9 @@ class Engine:
         return model.eval() if model.training else model  # eval() visits every module, which takes time
 
     def compiled(self, gates: HeadGates | None = None) -> CompiledModel | None:
-        """The model for the kernels; None where and as long as torch does the work.
+        """The model for the kernels; None while they are not ready, and where only torch can do the work.
 
-        Torch alone replaces the outputs of heads.
+        Only torch runs on a GPU and replaces the outputs of heads.
         """
         if not self.use_kernels or self.device.type != "cpu" or not COMPILATION.ready():
             return None
@@ -87,9 +90,12 @@ class Engine:
     @torch.inference_mode()
     def encode(self, ids: Int[Tensor, "1 S"], gates: HeadGates | None = None) -> EncodedSource:
         """The source with the encoder's output and weights."""
-        if compiled := self.compiled(gates):
-            return EncodedSource(ids, compiled.encode(ids, gates), compiled)
-        return EncodedSource(ids, encode_source(self.model, ids, gates, explicit=True), None)
+        started, compiled = time.perf_counter(), self.compiled(gates)
+        if compiled:
+            encoded = compiled.encode(ids, gates)
+        else:
+            encoded = encode_source(self.model, ids, gates, explicit=True)
+        return EncodedSource(ids, encoded, 1000 * (time.perf_counter() - started), compiled)
 
     @torch.inference_mode()
     def search(

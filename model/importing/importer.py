@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from safetensors import SafetensorError
 
+from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
 from model.importing import m2m, marian, pegasus
@@ -88,12 +89,15 @@ def read_checkpoint(name: str) -> Checkpoint:
             f"{directory} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
         )
     weights = read_weights(directory)
+    _check_size(config, weights.path)
     model = Transformer(config).eval()
     _fill(model, plan, weights)
     weights.check_all_used(family)
+    path = weights.path
+    del weights  # memory need not hold the file and the model
     generation.apply(model, plan.target.order)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
-        raise UserError(f"{weights.path} has weights that are not finite numbers; copy it again.")
+        raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
     tokenizer = plan.source.tokenizer
     named = settings_of(directory / TOKENIZER)
     if isinstance(tokenizer, MultilingualTokenizer):
@@ -101,6 +105,20 @@ def read_checkpoint(name: str) -> Checkpoint:
     info = model_info(origin, named, tokenizer.language_codes)
     card = card_text(info, family, readme, config, generation.notes)
     return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
+
+
+def _check_size(config: ModelConfig, path: Path) -> None:
+    """Raise UserError unless the file is large enough for a model of this size, in 16 bits or more."""
+    # What the file need not have: a bias of the output, copies of <s>, and the embedding a second time.
+    spare = config.target_vocabulary + 4 * config.d_model
+    if config.separate_output:
+        spare += config.target_vocabulary * config.d_model
+    wanted = 2 * (config.n_parameters - spare)
+    if path.stat().st_size < wanted:
+        raise UserError(
+            f"{path} has {path.stat().st_size:,} bytes where {CONFIG} asks for {wanted:,}; copy both from "
+            "the same checkpoint."
+        )
 
 
 def _fill(model: Transformer, plan: Plan, weights: Weights) -> None:

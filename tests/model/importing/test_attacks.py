@@ -19,7 +19,9 @@ from model.errors import UserError
 from model.importing.card import card_text, model_info
 from model.importing.files.pickles import read_pickle
 from model.importing.files.weights import BIN, SAFETENSORS, read_weights
+from model.importing.importer import read_checkpoint
 from tests.model.helpers import assert_sentence
+from tests.model.importing import checkpoints as marian
 
 # What reading a hostile file may add to the memory of the process and take of its processor.
 MEGABYTES, SECONDS = 150, 1.0
@@ -121,6 +123,7 @@ def huge_tensor(directory: Path) -> None:
     (directory / BIN).write_bytes(saved({"a": torch.ones(1).expand(10**6, 10**6)}))
 
 
+SIDES = ("encoder", "decoder")
 ATTACKS = [
     bytearray_of_3_gb,
     plain_bytearray_of_3_gb,
@@ -222,6 +225,20 @@ def test_tensors_equal_those_of_torch(legacy: bool, tmp_path: Path) -> None:
     for name, tensor in tensors.items():
         assert found[name].dtype == tensor.dtype
         assert torch.equal(found[name], tensor)
+
+
+def test_a_large_model_needs_a_large_file(tmp_path: Path) -> None:
+    """No memory is taken for a config that the weights do not justify."""
+    marian.write_checkpoint(tmp_path)
+    path = tmp_path / "config.json"
+    large = {
+        f"{side}_{name}": 16_384 if name == "ffn_dim" else 6
+        for side in SIDES
+        for name in ("ffn_dim", "layers")
+    }
+    path.write_text(json.dumps(json.loads(path.read_text()) | large | {"d_model": 2048}))
+    with pytest.raises(UserError, match="bytes where config.json asks for 1,"):
+        read_checkpoint(str(tmp_path))
 
 
 def test_names_of_folders_and_languages_are_text_in_the_card() -> None:

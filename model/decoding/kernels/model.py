@@ -64,7 +64,8 @@ class CompiledModel:
         self._parameters = list(model.parameters())  # once: walking through all modules takes longer
         self._versions = _versions(self._parameters)
         self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
-        self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
+        self._encoder = pack_encoder(model)
+        self._decoder = pack_decoder(model, self._encoder.embedding)
 
     def is_current(self) -> bool:
         """Whether the model still has these weights, as far as torch notices their changes."""

@@ -23,8 +23,9 @@ from model.importing.importer import read_checkpoint
 from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian
 
-# What reading a hostile file may add to the memory of the process and take of its processor.
-MEGABYTES, SECONDS = 150, 1.0
+# What reading a hostile file may add to the memory of the process and take of its processor. The readers need
+# 0.1 to 0.8 s; without their limits they needed 10 s and more, so that a slow machine cannot fail the test.
+MEGABYTES, SECONDS = 150, 5.0
 
 
 class Memory:
@@ -232,12 +233,12 @@ def test_a_large_model_needs_a_large_file(tmp_path: Path) -> None:
     marian.write_checkpoint(tmp_path)
     path = tmp_path / "config.json"
     large = {
-        f"{side}_{name}": 16_384 if name == "ffn_dim" else 6
+        f"{side}_{name}": 16_384 if name == "ffn_dim" else 2
         for side in SIDES
         for name in ("ffn_dim", "layers")
     }
     path.write_text(json.dumps(json.loads(path.read_text()) | large | {"d_model": 2048}))
-    with pytest.raises(UserError, match="bytes where config.json asks for 1,"):
+    with pytest.raises(UserError, match="bytes where config.json asks for"):
         read_checkpoint(str(tmp_path))
 
 

@@ -13,7 +13,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
+.PHONY: help app test test-numeric test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,13 @@ else
 	@$(call pytest,not slow,$(PARALLEL) $(CHECK_SHAPES) tests/model)
 	@$(call pytest,not slow,$(PARALLEL) --ignore=tests/model)
 endif
+
+# Both passes at a time, each with its number of torch's threads; the first writes its output when both have ended.
+test-numeric: $(TESTS_INSTALLED) ## the tests marked numeric, as an older processor computes, with one and two threads
+	@output="$$(mktemp)" && trap 'rm -f "$$output"' EXIT; \
+	$(call other_processor,2) >"$$output" 2>&1 & two=$$!; \
+	$(call other_processor,1); first=$$?; \
+	wait $$two; second=$$?; cat "$$output"; exit $$((first + second))
 
 test-slow: $(TESTS_INSTALLED) ## the slow tests
 	@$(call pytest,slow,$(CHECK_SHAPES) $(ARGS))
@@ -129,6 +136,11 @@ clean: ## remove caches and test artefacts; .venv and runs/ stay
 # One torch thread for each process: more threads than cores slow every process down.
 pytest = HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" && export HEADLIGHT_CHROMIUM \
 	&& OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m "$(1)" $(2)
+# $(call other_processor,THREADS): torch without AVX, oneDNN with SSE4.1 alone, and kernels compiled for any x86-64
+# or ARM; these stay in a cache of their own, because the name of the usual one is that of the real processor.
+other_processor = ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= \
+	NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/generic-kernels" OMP_NUM_THREADS=$(1) \
+	$(PYTHON) -m pytest -m "numeric and not slow" -p no:cacheprovider tests/model tests/training tests/viz/engine
 PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
 # Checks every annotated tensor shape on each call. This doubles the time, so only the model's tests and the slow
 # tests do it.

@@ -23,13 +23,26 @@ def _seeded() -> Iterator[None]:
     torch.random.set_rng_state(state)
 
 
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """New models and numbers in float64, for tests of formulas: see `tests.numerics.EXACT`."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 @pytest.fixture(params=[True, False], ids=["joint", "separate"])
 def translator(request: pytest.FixtureRequest) -> Translator:
     """A random translator of German, with one vocabulary or with words in and characters out."""
-    return Translator(tiny_checkpoint(request.param, seed=1))
+    return Translator(tiny_checkpoint(request.param, seed=1), use_kernels=kernels_fit())
 
 
 @pytest.fixture
 def joint() -> Translator:
     """A random translator of German with one vocabulary."""
-    return Translator(tiny_checkpoint(seed=1))
+    return Translator(tiny_checkpoint(seed=1), use_kernels=kernels_fit())
+
+
+def kernels_fit() -> bool:
+    """Whether models have the type of the kernels."""
+    return torch.get_default_dtype() == torch.float32

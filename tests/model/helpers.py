@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -31,6 +33,7 @@ SENTENCES = (
     "The apples aren't cheap: 2.50 euros/kilo.",
 )
 INFO = ModelInfo("German", "English", "Tiny")
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,31 @@ def tiny_config(**overrides: Any) -> ModelConfig:
     return ModelConfig(**(shape | overrides))
 
 
+@torch.no_grad()
+def draw_weights(module: Module, seed: int = 0, scale: float = 1.5) -> Module:
+    """Give every parameter random values, also those of norms and biases, and return the module.
+
+    They are multiples of 2^-15 from NumPy's generator: torch's own numbers depend on the processor.
+    A matrix has the variance scale² / columns.
+    """
+    draw = np.random.default_rng(seed)
+    for name, parameter in module.named_parameters():
+        uniform = torch.from_numpy(draw.integers(-(2**15), 2**15, tuple(parameter.shape)) / 2**15)
+        if parameter.ndim > 1:
+            parameter.copy_(uniform * (scale * math.sqrt(3 / parameter.shape[-1])))
+        else:
+            parameter.copy_(uniform * 0.2 + (scale if name.endswith("norm.weight") else 0))
+    return module
+
+
 def random_model(seed: int = 0, **overrides: Any) -> Transformer:
     """A model in eval mode with no weight at its initial value: norms, biases and attention are all busy."""
-    torch.manual_seed(seed)
-    model = Transformer(tiny_config(**overrides))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(1.5).add_(torch.randn_like(parameter), alpha=0.1)
-    return model.eval()
+    return draw_weights(Transformer(tiny_config(**overrides)), seed).eval()
+
+
+def random_numbers(*shape: int) -> Tensor:
+    """Numbers with mean 0 and variance 1, the same on every processor: torch.randn gives others on some."""
+    return math.sqrt(3) * (2 * torch.rand(*shape) - 1)
 
 
 def random_tokens(*shape: int, seed: int = 0, vocabulary: int = 13) -> Tensor:

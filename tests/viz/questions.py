@@ -11,10 +11,13 @@ from model.storage.probes import ProbePair, Probes
 from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
+from tests.numerics import exact, translator_of
 from training.run.probes import measure
 
 TEXT = "Ein kleiner Hund läuft."
-TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
+CHECKPOINT = tiny_checkpoint(seed=1)
+# In float64, so that answers differ by their printed digits alone.
+TRANSLATOR = translator_of(Translator(CHECKPOINT, "tiny"), exact(CHECKPOINT.model))
 IDS = list(
     TRANSLATOR.score(TEXT, "A small dog runs.").ids
 )  # given, since a random model would translate differently

@@ -10,6 +10,10 @@ from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint
+from tests.numerics import EXACT, assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 SOURCE = random_tokens(6, seed=1)
 PREDICTED = random_tokens(5, seed=2)
@@ -42,7 +46,7 @@ def test_importance_equals_ablating_one_head_after_another(
         for layer, head in gate.nonzero().tolist():
             gates = HeadGates.ablating(model.config, [Head(kind, layer, head)])
             expected = log_probability(model, source, target, gates) - whole
-            assert float(value[layer, head]) == pytest.approx(expected, abs=1e-4)
+            assert float(value[layer, head]) == pytest.approx(expected, abs=EXACT)
             assert abs(expected) > 1e-4
 
 
@@ -89,8 +93,8 @@ def test_gates_of_a_batch_are_those_of_each_sentence() -> None:
         part = slice(row, row + 1)
         own = HeadGates(*(gate[row] for gate in gates))
         alone = model.decode(target[part], model.encode(source[part], None, own), own, explicit=True)
-        torch.testing.assert_close(together.hidden[part], alone.hidden, atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(together.cross_weights[part], alone.cross_weights, atol=1e-5, rtol=1e-5)
+        assert_exact(together.hidden[part], alone.hidden)
+        assert_exact(together.cross_weights[part], alone.cross_weights)
 
 
 # Importance by gradient
@@ -120,7 +124,7 @@ def test_gradient_importance_is_the_slope_of_the_loss_at_each_gate(norm: str) ->
                 losses.append(loss(model, gates))
             kind[layer, head] = 1
             slope = abs(losses[0] - losses[1]) / (2 * step)
-            assert float(slopes[layer, head]) == pytest.approx(slope, rel=1e-4, abs=1e-6)
+            assert float(slopes[layer, head]) == pytest.approx(slope, rel=1e-4, abs=EXACT)
 
 
 def test_a_head_that_adds_nothing_has_no_gradient_importance() -> None:

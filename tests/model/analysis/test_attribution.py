@@ -8,7 +8,11 @@ from model.network.attention import AttentionOutput, MultiHeadAttention
 from model.network.masks import causal_mask
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID
-from tests.model.helpers import random_model, random_tokens
+from tests.model.helpers import random_model, random_numbers, random_tokens
+from tests.numerics import assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 SOURCE = random_tokens(6, seed=1)
 PREDICTED = random_tokens(5, seed=2)
@@ -59,7 +63,7 @@ def test_vectors_of_all_heads_and_the_bias_sum_to_the_output_of_the_sub_layer(no
     for kind, layers in observe(model).items():
         for attention, (value, weights, output) in zip(modules[kind], layers, strict=True):
             total = (weights @ head_vectors(attention, value)).sum(1) + attention.output.bias
-            torch.testing.assert_close(total, output, atol=1e-5, rtol=1e-5)
+            assert_exact(total, output)
             assert float(attention.output.bias.detach().abs().max()) > 0.01
 
 
@@ -73,9 +77,9 @@ def test_norm_weights_are_the_norms_of_each_cells_vector(norm: str) -> None:
         assert len(kinds) == len(layers)
         for layer, (value, weights, output) in enumerate(layers):
             vectors = cells(modules[kind][layer], value, weights)
-            torch.testing.assert_close(kinds[layer], vectors.norm(dim=-1), atol=1e-5, rtol=1e-5)
+            assert_exact(kinds[layer], vectors.norm(dim=-1))
             total = vectors.sum((0, 2)) + modules[kind][layer].output.bias
-            torch.testing.assert_close(total, output[0], atol=1e-5, rtol=1e-5)
+            assert_exact(total, output[0])
 
 
 def test_norm_weights_by_hand() -> None:
@@ -108,7 +112,7 @@ def test_norm_weights_in_train_mode_are_those_of_eval_mode() -> None:
 
 
 def random_weights(*shape: int) -> Tensor:
-    return (2 * torch.randn(*shape)).softmax(-1)
+    return (2 * random_numbers(*shape)).softmax(-1)
 
 
 def causal_weights(*shape: int) -> Tensor:

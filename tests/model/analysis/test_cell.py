@@ -9,6 +9,10 @@ from model.errors import UserError
 from model.results import KINDS, Head
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
+from tests.numerics import EXACT, assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 TEXT = "Ein kleiner Hund läuft."
 FORCED = "A small dog runs."  # not what a random model would say
@@ -33,11 +37,11 @@ def test_products_scale_score_and_softmax_give_the_weight(translator, kind, laye
             cell = translator.cell(TEXT, record.ids, Head(kind, layer, head), row, column)
             torch.testing.assert_close(cell.products, cell.query * cell.key, rtol=0, atol=0)
             assert cell.scale == pytest.approx(len(cell.query) ** -0.5)
-            assert cell.score == pytest.approx(float(cell.products.sum()) * cell.scale, abs=1e-5)
-            assert cell.scores[column].item() == pytest.approx(cell.score, abs=1e-5)
+            assert cell.score == pytest.approx(float(cell.products.sum()) * cell.scale, abs=EXACT)
+            assert cell.scores[column].item() == pytest.approx(cell.score, abs=EXACT)
             shown = cell.scores[cell.allowed].softmax(-1)
-            torch.testing.assert_close(shown, weights[row][cell.allowed], rtol=0, atol=1e-6)
-            torch.testing.assert_close(cell.weights, weights[row], rtol=0, atol=1e-6)
+            assert_exact(shown, weights[row][cell.allowed])
+            assert_exact(cell.weights, weights[row])
 
 
 @parts
@@ -46,7 +50,7 @@ def test_norms_are_the_norm_based_weights(translator, kind, layer, head):
     norms = getattr(translator.norm_weights(TEXT, ids), kind)[layer, head]
     for row in range(norms.shape[0]):
         cell = translator.cell(TEXT, ids, Head(kind, layer, head), row, 0)
-        torch.testing.assert_close(cell.norms, norms[row], rtol=1e-4, atol=1e-6)
+        assert_exact(cell.norms, norms[row])
 
 
 def test_only_the_decoder_forbids_what_comes_later(translator):

@@ -12,6 +12,9 @@ from model.errors import UserError
 from model.results import Head
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
+from tests.numerics import EXACT
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @shapes
@@ -24,8 +27,8 @@ def test_parts_sum_to_the_score(shape, kind):
         found = split_score(model, source, read, Head(kind, layer, 1), 3, 2)
         assert found.matrix.shape == (len(found.query_parts), len(found.key_parts))
         score = explain_cell(model, source, read, Head(kind, layer, 1), 3, 2).score
-        assert found.score == pytest.approx(score, abs=1e-4)
-        assert float(found.matrix.sum()) == pytest.approx(score, rel=1e-4, abs=1e-4)
+        assert found.score == pytest.approx(score, abs=EXACT)
+        assert float(found.matrix.sum()) == pytest.approx(score, rel=1e-4, abs=EXACT)
 
 
 def test_the_first_layers_score_has_three_parts_on_each_side():
@@ -68,8 +71,8 @@ def test_what_a_head_writes_in_a_model_worked_by_hand():
     up, down = changes.topk(7), changes.topk(7, largest=False)
     assert [push.word for push in found.up] == up.indices.tolist()
     assert [push.word for push in found.down] == down.indices.tolist()
-    assert [push.change for push in found.up] == pytest.approx(up.values.tolist(), abs=1e-5)
-    assert [push.change for push in found.down] == pytest.approx(down.values.tolist(), abs=1e-5)
+    assert [push.change for push in found.up] == pytest.approx(up.values.tolist(), abs=EXACT)
+    assert [push.change for push in found.down] == pytest.approx(down.values.tolist(), abs=EXACT)
 
 
 @shapes
@@ -86,7 +89,7 @@ def test_what_the_heads_write_sums_to_what_they_add_to_the_logits(shape):
         written = writing(model, source, read, Head("cross", layer, 2), row, column)
         change = {push.word: push.change for push in (*written.up, *written.down)}
         total += written.weight * (change[words[0]] - change[words[1]])
-    assert total == pytest.approx(float(found), abs=1e-4)
+    assert total == pytest.approx(float(found), abs=EXACT)
 
 
 @pytest.mark.parametrize(("row", "column"), [(0, 1), (9, 0), (0, 99), (-1, 0)])

@@ -10,6 +10,10 @@ from model.errors import UserError
 from model.network.transformer import HeadGates
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
+from tests.numerics import EXACT, assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 WORD, OTHER, STEP = 7, 9, 3
 
@@ -23,9 +27,9 @@ def test_parts_sum_to_the_logit(shape, other):
     logits = model(source[None], read[None])[0, STEP]
     expected = float(logits[WORD] - (0 if other is None else logits[other]))
     found = contributions(model, source, read, STEP, WORD, other)
-    assert found.logit == pytest.approx(expected, abs=1e-4)
-    assert found.decoder.total == pytest.approx(expected, abs=1e-4)
-    assert found.encoder.total == pytest.approx(float(found.decoder.heads["cross"].sum()), abs=1e-4)
+    assert found.logit == pytest.approx(expected, abs=EXACT)
+    assert found.decoder.total == pytest.approx(expected, abs=EXACT)
+    assert found.encoder.total == pytest.approx(float(found.decoder.heads["cross"].sum()), abs=EXACT)
     assert set(found.decoder.heads) == {"decoder", "cross"}
     assert set(found.encoder.heads) == {"encoder"}
 
@@ -37,10 +41,8 @@ def test_a_contrast_is_the_difference_of_two_logits_part_by_part():
     both = contributions(model, source, read, STEP, WORD, OTHER)
     for kind in ("decoder", "cross"):
         difference = one.decoder.heads[kind] - two.decoder.heads[kind]
-        torch.testing.assert_close(both.decoder.heads[kind], difference, rtol=0, atol=1e-4)
-    torch.testing.assert_close(
-        both.gradient.cross, one.gradient.cross - two.gradient.cross, rtol=0, atol=1e-4
-    )
+        assert_exact(both.decoder.heads[kind], difference)
+    assert_exact(both.gradient.cross, one.gradient.cross - two.gradient.cross)
 
 
 def test_only_the_tokens_row_of_the_step_has_a_direct_path():
@@ -78,9 +80,9 @@ def test_without_any_norm_in_between_the_last_head_adds_what_ablating_it_takes_a
         image = (part - part.mean()) / sigma * model.decoder_norm.weight
         direction = model.output.weight[WORD] - model.output.weight[OTHER]
         assert float(found.decoder.heads["cross"][0, head]) == pytest.approx(
-            float(image @ direction), abs=1e-4
+            float(image @ direction), abs=EXACT
         )
-    assert found.logit == pytest.approx(float(full @ direction), abs=1e-4)
+    assert found.logit == pytest.approx(float(full @ direction), abs=EXACT)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -99,7 +101,7 @@ def test_the_gradient_is_the_slope_at_each_gate(norm):
             leads.append(float(logits[WORD] - logits[OTHER]))
         gate[0, 1] = 1
         slope = (leads[0] - leads[1]) / 2e-5
-        assert float(getattr(found.gradient, kind)[0, 1]) == pytest.approx(slope, rel=1e-4, abs=1e-6)
+        assert float(getattr(found.gradient, kind)[0, 1]) == pytest.approx(slope, rel=1e-4, abs=EXACT)
 
 
 def test_a_step_that_does_not_exist_is_refused():

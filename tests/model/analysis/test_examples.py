@@ -15,6 +15,9 @@ from model.instruments import survey_sentences
 from model.results import KINDS
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
+from tests.numerics import EXACT
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def test_distance_by_hand():
     distances = head_distances(weights)
     # Half way between (1, 0) and (.5, .5) is (.75, .25), of .8113 bits; the rows have 0 and 1 bit.
     expected = torch.tensor([[0, 1, 0.3113], [1, 0, 0.3113], [0.3113, 0.3113, 0]])
-    torch.testing.assert_close(distances, expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(distances, expected, rtol=0, atol=0.5e-4)  # four printed digits
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,7 +100,7 @@ def test_the_most_alike_head_of_a_copy_is_the_copy(records):
     layer, head, distance = found.most_alike("cross", 0, 1)[0]
     assert layer > 0
     assert head == 1
-    assert distance == pytest.approx(0, abs=1e-5)
+    assert distance == pytest.approx(0, abs=EXACT)
 
 
 def test_unreadable_sentences_are_named_and_the_others_read(translator):

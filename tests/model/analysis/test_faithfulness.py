@@ -12,6 +12,10 @@ from model.network.transformer import HeadGates
 from model.results import Head
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
+from tests.numerics import EXACT
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 STEP = 3
 ROWS = {"encoder": 1, "decoder": 3, "cross": 3}
@@ -38,7 +42,7 @@ def test_curves_begin_at_the_models_own_probability(shape, kind):
         found = curves(model, kind, head=head)
         assert list(found) == ["weight", "norm", "rollout", "value zeroing", "random"]
         for one in found.values():
-            assert one.probabilities[0] == pytest.approx(probability(model), abs=1e-5)
+            assert one.probabilities[0] == pytest.approx(probability(model), abs=EXACT)
             assert len(one.probabilities) == 1 + (4 if kind == "decoder" else 6)
 
 
@@ -48,7 +52,7 @@ def test_with_every_cell_removed_all_curves_meet_where_the_row_is_muted():
     found = curves(model, "cross", layer=3)
     muted = probability(model, HeadGates.ablating(model.config, [Head("cross", 3, 1)]))
     for one in found.values():
-        assert one.probabilities[-1] == pytest.approx(muted, abs=1e-5)
+        assert one.probabilities[-1] == pytest.approx(muted, abs=EXACT)
 
 
 def test_the_order_by_weight_is_that_of_the_weights_and_the_first_cell_is_masked():
@@ -70,7 +74,7 @@ def test_the_order_by_weight_is_that_of_the_weights_and_the_first_cell_is_masked
     hook = model.decoder[2].cross_attention.output.register_forward_pre_hook(replace)
     expected = probability(model)
     hook.remove()
-    assert found["weight"].probabilities[1] == pytest.approx(expected, abs=1e-5)
+    assert found["weight"].probabilities[1] == pytest.approx(expected, abs=EXACT)
 
 
 def test_a_cell_without_a_value_is_the_last_by_norm_and_by_value_zeroing():

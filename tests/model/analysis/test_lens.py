@@ -9,6 +9,9 @@ from torch import nn
 from model.analysis.lens import lens, log_probabilities
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
+from tests.numerics import assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @shapes
@@ -18,12 +21,12 @@ def test_the_last_layer_is_the_output(shape):
     source, read, predicted = sentence_pair()
     expected = model(source[None], read[None])[0].log_softmax(-1)
     found = lens(model, source, read, predicted)
-    torch.testing.assert_close(log_probabilities(model, source, read)[-1], expected, rtol=0, atol=1e-4)
+    assert_exact(log_probabilities(model, source, read)[-1], expected)
     best = expected.topk(5)
     assert found.words[-1].equal(best.indices)
-    torch.testing.assert_close(found.log_probabilities[-1], best.values, rtol=0, atol=1e-4)
+    assert_exact(found.log_probabilities[-1], best.values)
     chosen = expected[torch.arange(len(predicted)), predicted]
-    torch.testing.assert_close(found.chosen[-1], chosen, rtol=0, atol=1e-4)
+    assert_exact(found.chosen[-1], chosen)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -36,7 +39,7 @@ def test_a_layer_is_the_output_of_a_model_that_ends_there(norm):
     for layer in range(len(layers)):
         model.decoder = nn.ModuleList(layers[: layer + 1])
         shorter = model(source[None], read[None])[0].log_softmax(-1)
-        torch.testing.assert_close(found.log_probabilities[layer], shorter.topk(5).values, rtol=0, atol=1e-4)
+        assert_exact(found.log_probabilities[layer], shorter.topk(5).values)
 
 
 def test_the_word_leads_from_the_layer_after_which_no_other_leads():

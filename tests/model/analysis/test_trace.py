@@ -7,6 +7,10 @@ import torch
 
 from model.analysis.trace import norms_after, parts_before, parts_read, trace
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
+from tests.model.helpers import random_numbers
+from tests.numerics import assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @shapes
@@ -17,15 +21,13 @@ def test_the_trace_is_what_the_model_computes(shape):
     encoded = model.encode(source[None], explicit=True)
     decoded = model.decode(read[None], encoded, explicit=True)
     found = trace(model, source, read)
-    torch.testing.assert_close(found.decoder.hidden, decoded.hidden[0], rtol=0, atol=1e-5)
+    assert_exact(found.decoder.hidden, decoded.hidden[0])
     weights = {"encoder": encoded.weights, "decoder": decoded.self_weights, "cross": decoded.cross_weights}
     for kind, expected in weights.items():
         layers = [
             one.heads for one in (*found.encoder.sublayers, *found.decoder.sublayers) if one.kind == kind
         ]
-        torch.testing.assert_close(
-            torch.stack([one.weights for one in layers]), expected[0], rtol=0, atol=1e-5
-        )
+        assert_exact(torch.stack([one.weights for one in layers]), expected[0])
 
 
 @shapes
@@ -37,23 +39,21 @@ def test_parts_sum_to_the_stream_before_and_after_the_norm(shape):
         for place, one in enumerate(stack.sublayers):
             names, vectors = parts_before(stack, place, 2)
             assert len(names) == len(set(names)) == len(vectors)
-            torch.testing.assert_close(vectors.sum(0), one.x[2], rtol=1e-4, atol=1e-4)
+            assert_exact(vectors.sum(0), one.x[2])
             _, vectors = parts_read(stack, place, 2)
-            torch.testing.assert_close(
-                vectors.sum(0), one.residual.pre(one.x[None])[0, 2], rtol=1e-4, atol=1e-4
-            )
+            assert_exact(vectors.sum(0), one.residual.pre(one.x[None])[0, 2])
         _, vectors = parts_read(stack, len(stack.sublayers), 2)
-        torch.testing.assert_close(vectors.sum(0), stack.hidden[2], rtol=1e-4, atol=1e-4)
+        assert_exact(vectors.sum(0), stack.hidden[2])
 
 
 @pytest.mark.parametrize("shape", ["pre", "post"])
 def test_norms_after_carry_a_part_to_the_output(shape):
     """A change too small to move a norm's scale changes the output by its image."""
-    model = model_of(shape).double()
+    model = model_of(shape)
     source, read, _ = sentence_pair()
     stack = trace(model, source, read).decoder
     place = len(stack.sublayers) - 1
-    last, change = stack.sublayers[place], torch.randn(12, dtype=torch.float64)
+    last, change = stack.sublayers[place], random_numbers(12)
     image = change
     for norm in norms_after(stack, place, 2):
         image = norm.image(image)
@@ -63,6 +63,7 @@ def test_norms_after_carry_a_part_to_the_output(shape):
     difference = (after - stack.hidden[2]) / 1e-6 - image
     sigma_part = stack.hidden[2] - (model.decoder_norm if shape == "pre" else last.residual.norm).bias
     factor = (difference @ sigma_part) / (sigma_part @ sigma_part)
+    # A step of 1e-6 leaves as much of the second derivative, which is below 100 here.
     torch.testing.assert_close(difference, factor * sigma_part, rtol=0, atol=1e-4)
 
 

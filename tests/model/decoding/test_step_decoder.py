@@ -15,11 +15,21 @@ from model.decoding.step_decoder import (
     _bfloat16_pays,
     product_dtype,
 )
-from model.network.transformer import HeadGates, Transformer
+from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, PAD_ID
 from tests.model.helpers import random_model, random_tokens
+from tests.numerics import EXACT, assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 lengths_of_sources = st.lists(st.integers(1, 7), min_size=1, max_size=4)
+
+
+def decoder_of(
+    model: Transformer, encoded: Encoded, beam_size: int = 1, gates: HeadGates | None = None
+) -> IncrementalDecoder:
+    return IncrementalDecoder(model, encoded, beam_size, gates, torch.float64)
 
 
 def run(decoder: IncrementalDecoder, tokens: Tensor) -> Tensor:
@@ -51,10 +61,10 @@ def test_steps_equal_one_pass_of_the_transformer(
     source, rows = padded(lengths, seed), len(lengths) * beam_size
     gates = HeadGates(*map(torch.rand_like, HeadGates.open(model.config))) if gated else None
     target = torch.cat((torch.full((rows, 1), BOS_ID), random_tokens(rows, 5, seed=seed + 1)), 1)
-    steps = run(IncrementalDecoder(model, encode_source(model, source, gates), beam_size, gates), target)
+    steps = run(decoder_of(model, encode_source(model, source, gates), beam_size, gates), target)
     each = encode_source(model, source.repeat_interleave(beam_size, 0), gates)
     expected = model.output(model.decode(target, each, gates).hidden)
-    torch.testing.assert_close(steps, expected, atol=1e-4, rtol=1e-5)
+    assert_exact(steps, expected)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
@@ -65,32 +75,32 @@ def test_selected_rows_go_on_from_what_they_read(beam_size: int) -> None:
     first, second = random_tokens(3 * beam_size, 4), random_tokens(2 * beam_size, 3, seed=1)
     kept = torch.tensor([2, 0])  # sentences; their hypotheses change places
     rows = (kept[:, None] * beam_size + torch.arange(beam_size).flip(0)).view(-1)
-    decoder = IncrementalDecoder(model, encoded, beam_size)
+    decoder = decoder_of(model, encoded, beam_size)
     run(decoder, first)
     decoder.select(rows, kept)
     after = run(decoder, second)
-    again = IncrementalDecoder(model, encode_source(model, source[kept]), beam_size)
+    again = decoder_of(model, encode_source(model, source[kept]), beam_size)
     expected = run(again, torch.cat((first[rows], second), 1))[:, 4:]
-    torch.testing.assert_close(after, expected, atol=1e-4, rtol=1e-5)
+    assert_exact(after, expected)
 
 
 @torch.no_grad()
 def test_cache_grows_behind_its_first_capacity() -> None:
     model, source = random_model(), random_tokens(2, 4)
     target = random_tokens(2, 2 * FIRST_CAPACITY + 3)
-    steps = run(IncrementalDecoder(model, encode_source(model, source)), target)
-    torch.testing.assert_close(steps, model(source, target), atol=1e-4, rtol=1e-5)
+    steps = run(decoder_of(model, encode_source(model, source)), target)
+    assert_exact(steps, model(source, target))
 
 
 @torch.no_grad()
 def test_weights_are_those_of_the_model_at_this_moment() -> None:
     model, source = random_model(), random_tokens(1, 4)
     target = random_tokens(1, 3)
-    before = run(IncrementalDecoder(model, encode_source(model, source)), target)
+    before = run(decoder_of(model, encode_source(model, source)), target)
     model.decoder[0].feed_forward.inner.weight.mul_(2)
-    after = run(IncrementalDecoder(model, encode_source(model, source)), target)
+    after = run(decoder_of(model, encode_source(model, source)), target)
     assert not torch.equal(after, before)
-    torch.testing.assert_close(after, model(source, target), atol=1e-4, rtol=1e-5)
+    assert_exact(after, model(source, target))
 
 
 # Type of the products
@@ -108,7 +118,7 @@ def test_bfloat16_products_stay_within_the_stated_tolerance(beam_size: int) -> N
             scores = model(alone, torch.tensor([[BOS_ID, *candidate.ids[:-1]]])).log_softmax(-1)[0]
             exact = scores[torch.arange(len(candidate.ids)), torch.tensor(candidate.ids)]
             assert candidate.log_probabilities == pytest.approx(exact.tolist(), abs=BFLOAT16_TOLERANCE)
-            assert candidate.log_probabilities != pytest.approx(exact.tolist(), abs=1e-5)
+            assert candidate.log_probabilities != pytest.approx(exact.tolist(), abs=EXACT)
 
 
 def test_few_rows_and_other_devices_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,11 @@ from model.network.attention import (
     fused_attention,
 )
 from model.network.masks import causal_mask
+from tests.model.helpers import draw_weights, random_numbers
+from tests.numerics import EXACT, assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 4, 5, 6
 PADDING = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]).bool()[:, None, None, :]
@@ -25,8 +30,8 @@ MASKS = {
 
 
 def random_heads(requires_grad: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    query = torch.randn(BATCH, HEADS, QUERIES, WIDTH) * 2
-    key, value = torch.randn(2, BATCH, HEADS, KEYS, WIDTH) * 2
+    query = random_numbers(BATCH, HEADS, QUERIES, WIDTH) * 2
+    key, value = random_numbers(2, BATCH, HEADS, KEYS, WIDTH) * 2
     return tuple(x.clone().requires_grad_(requires_grad) for x in (query, key, value))
 
 
@@ -39,9 +44,7 @@ def attend(path: str, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_explicit_equals_fused(mask: Tensor | None) -> None:
     heads = random_heads()
-    torch.testing.assert_close(
-        attend("explicit", *heads, mask), attend("fused", *heads, mask), atol=1e-5, rtol=0
-    )
+    assert_exact(attend("explicit", *heads, mask), attend("fused", *heads, mask))
 
 
 def test_equation_1_cell_by_cell() -> None:
@@ -54,9 +57,9 @@ def test_equation_1_cell_by_cell() -> None:
             powers = [math.exp(query[b, 1, q] @ key[b, 1, k] / math.sqrt(WIDTH)) for k in allowed]
             expected = {k: power / sum(powers) for k, power in zip(allowed, powers, strict=True)}
             for k in range(KEYS):
-                assert float(weights[b, 1, q, k]) == pytest.approx(expected.get(k, 0.0), abs=1e-5)
+                assert float(weights[b, 1, q, k]) == pytest.approx(expected.get(k, 0.0), abs=EXACT)
             mean = sum(weight * value[b, 1, k] for k, weight in expected.items())
-            torch.testing.assert_close(output[b, 1, q], mean, atol=1e-5, rtol=1e-5)
+            assert_exact(output[b, 1, q], mean)
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
@@ -64,7 +67,7 @@ def test_rows_sum_to_one_and_forbidden_cells_are_exactly_zero(mask: Tensor | Non
     _, weights = explicit_attention(*random_heads(), mask)
     allowed = torch.ones(weights.shape).bool() if mask is None else mask.expand(weights.shape)
     sums = weights.sum(-1)
-    torch.testing.assert_close(sums, allowed.any(-1).float(), atol=1e-5, rtol=0)
+    assert_exact(sums, allowed.any(-1).to(sums))
     assert bool((weights[~allowed] == 0).all())
     assert bool((weights[allowed] > 0).all())
 
@@ -88,30 +91,29 @@ def test_bfloat16_on_a_cpu_takes_the_explicit_arithmetic() -> None:
 
 
 def test_true_means_may_attend_where_torch_says_true_means_ignore() -> None:
-    ours = MultiHeadAttention(12, 3)
+    ours = draw_weights(MultiHeadAttention(12, 3))
     theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True)
     theirs.in_proj_weight, theirs.in_proj_bias = ours.project.weight, ours.project.bias
     theirs.out_proj = ours.output
-    x, memory = torch.randn(BATCH, QUERIES, 12), torch.randn(BATCH, KEYS, 12)
+    x, memory = random_numbers(BATCH, QUERIES, 12), random_numbers(BATCH, KEYS, 12)
     found = ours(ours.queries(x), ours.keys_values(memory), PADDING, explicit=True)
     expected = theirs(x, memory, memory, key_padding_mask=~PADDING[:, 0, 0], average_attn_weights=False)
-    torch.testing.assert_close(found.y, expected[0], atol=1e-5, rtol=0)
-    torch.testing.assert_close(found.weights, expected[1], atol=1e-5, rtol=0)
+    assert_exact(found.y, expected[0])
+    assert_exact(found.weights, expected[1])
 
 
 def test_projecting_apart_equals_projecting_at_once() -> None:
-    attention = MultiHeadAttention(12, 3)
-    torch.nn.init.normal_(attention.project.bias)
-    x = torch.randn(BATCH, QUERIES, 12)
+    attention = draw_weights(MultiHeadAttention(12, 3))
+    x = random_numbers(BATCH, QUERIES, 12)
     query, (key, value) = attention.queries_keys_values(x)
-    torch.testing.assert_close(attention.queries(x), query, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(attention.keys_values(x), KeyValue(key, value), atol=1e-6, rtol=1e-5)
+    assert_exact(attention.queries(x), query)
+    assert_exact(attention.keys_values(x), KeyValue(key, value))
 
 
 @pytest.mark.parametrize("explicit", [True, False])
 def test_gate_scales_its_head_alone(explicit: bool) -> None:
-    attention = MultiHeadAttention(12, 3)
-    x = torch.randn(BATCH, QUERIES, 12)
+    attention = draw_weights(MultiHeadAttention(12, 3))
+    x = random_numbers(BATCH, QUERIES, 12)
     query, key_value = attention.queries_keys_values(x)
 
     def output(*gate: float) -> Tensor:
@@ -121,11 +123,11 @@ def test_gate_scales_its_head_alone(explicit: bool) -> None:
     torch.testing.assert_close(closed, attention.output.bias.expand(closed.shape))
     alone = [output(1.0, 0.0, 0.0), output(0.0, 1.0, 0.0), output(0.0, 0.0, 1.0)]
     mixed = closed + 0.5 * (alone[0] - closed) + 0.25 * (alone[2] - closed)
-    torch.testing.assert_close(output(0.5, 0.0, 0.25), mixed, atol=1e-6, rtol=1e-5)
+    assert_exact(output(0.5, 0.0, 0.25), mixed)
 
 
 def test_weights_come_back_only_on_the_explicit_path() -> None:
-    attention = MultiHeadAttention(12, 3)
-    heads = attention.queries_keys_values(torch.randn(BATCH, QUERIES, 12))
+    attention = draw_weights(MultiHeadAttention(12, 3))
+    heads = attention.queries_keys_values(random_numbers(BATCH, QUERIES, 12))
     assert attention(*heads, explicit=False).weights is None
     assert attention(*heads, explicit=True).weights.shape == (BATCH, 3, QUERIES, QUERIES)

@@ -8,6 +8,10 @@ from model.network.masks import causal_mask, padding_mask
 from model.network.transformer import HeadGates, Transformer
 from model.tokenizer import PAD_ID
 from tests.model.helpers import random_model, random_tokens, tiny_config
+from tests.numerics import assert_exact
+
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 KINDS = pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
@@ -15,7 +19,7 @@ SOURCE, TARGET = 6, 5
 
 
 def close(left: Tensor, right: Tensor) -> None:
-    torch.testing.assert_close(left, right, atol=1e-5, rtol=1e-5)
+    assert_exact(left, right)
 
 
 # Who may see what
@@ -31,7 +35,7 @@ def test_future_target_tokens_never_change_earlier_logits(norm: str) -> None:
         changed = target.clone()
         changed[:, position:] = (changed[:, position:] - 3) % 9 + 4
         after = model(source, changed)
-        torch.testing.assert_close(after[:, :position], before[:, :position], atol=1e-6, rtol=0)
+        assert_exact(after[:, :position], before[:, :position])
         assert bool((after[:, position] != before[:, position]).any())
 
 
@@ -127,7 +131,7 @@ def test_weights_are_layer_head_query_key_and_their_rows_sum_to_one(norm: str) -
         (decoded.self_weights, causal),
         (decoded.cross_weights, mask[:, None]),
     ):
-        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
+        assert_exact(weights.sum(-1), torch.ones(weights.shape[:-1]))
         allowed = allowed.expand(weights.shape)
         assert bool((weights[~allowed] == 0).all())
         assert bool((weights[allowed] > 0).all())
@@ -155,7 +159,7 @@ def test_weights_are_taken_before_dropout() -> None:
     decoded = model.decode(target, encoded, explicit=True)
     assert not torch.equal(model.encode(source, explicit=True).weights, encoded.weights)
     for weights in (encoded.weights, decoded.self_weights, decoded.cross_weights):
-        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
+        assert_exact(weights.sum(-1), torch.ones(weights.shape[:-1]))
 
 
 # Gates

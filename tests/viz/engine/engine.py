@@ -1,4 +1,7 @@
-"""Asks the engine of the page that needs no server, in Node, and compares its answers with the server's."""
+"""Asks the engine of the page that needs no server, in Node, and compares its answers with the server's.
+
+Both compute in float32, so both are compared with what a server of the same models in float64 answers.
+"""
 
 from __future__ import annotations
 
@@ -9,62 +12,47 @@ import re
 import shutil
 import subprocess
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model import Translator
+from tests.numerics import PASSES, ROUNDINGS, UNIT, exact, perturbed, translator_of
 from tests.viz.test_viewer import node
-from viz.payload import to_json
+from viz.payload import SCALE, to_json
+from viz.payload import UNIT as DIGIT
 from viz.server.backend import Backend
 from viz.static.settings import settings
 from viz.static.site import identity_of
 from viz.viewer import HERE as VIEWER
 
-LOG_PROBABILITY = 1e-4 + 1e-6  # absolute, of a token; each side rounds to six digits
-WEIGHT = 1e-5  # absolute, of a weight as it was computed, before it becomes a code of 16 bits
-# The same of random models: their large scores lose digits of float32.
-RANDOM_WEIGHT = 1e-4
-RANDOM_LOG_PROBABILITY = 2e-4
-CODE = 1 / 65535 * 1.01  # of a weight that was sent as a code: neighbouring codes, since each side rounds
-# Of the other numbers, most with four digits; relative for large ones, as sums over a sentence.
-DIGIT = 1.01e-4
-ONE_ROW = 0.05  # of a share of the rows of a long sentence
+# What printing a number can change: half of its last digit. A code is the nearest one or a neighbour.
+PRINTED = {"code": 1 / SCALE, "unit": DIGIT / 2, "measure": 0.5e-4, "other": 0.5e-6}
+ONE_ROW = 0.05  # of the rows of a long sentence: its strongest cell may be one of two equal ones
+FAR = math.inf  # apart by more than rounding explains
 Request = Mapping[str, Any]
+Reply = dict[str, Any]
 
 
-# What makes codes of weights in viz/viewer/engine/payload.js, and what keeps them as they were computed.
-CODES, FLOATS = (f"{make}(translation.trace[kind].weights)" for make in ("quantised", "Float32Array.from"))
+class Difference(NamedTuple):
+    """Where two replies differ, and by how much."""
+
+    path: str
+    apart: float  # FAR unless both are numbers
+    what: str
 
 
-def exact(script: str) -> str:
-    """The engine's code, changed so that it sends weights as float32."""
-    assert script.count(CODES) == 1
-    return script.replace(CODES, FLOATS)
-
-
-def exact_server() -> AbstractContextManager[Any]:
-    """While this is open, the server sends weights as float32."""
-    return patch("viz.payload.encode_weights", _as_floats)
-
-
-def _as_floats(weights: NDArray[np.float32]) -> dict[str, Any]:
-    data = base64.b64encode(zlib.compress(weights.astype("<f4").tobytes()))
-    return {"shape": list(weights.shape), "data": data.decode()}
+# Answers
 
 
 def ask_engine(
     folder: Path, translators: Mapping[str, Translator], requests: Sequence[Request], wasm: bool = True
-) -> list[dict[str, Any]]:
-    """The engine's replies, {"answer": ...} or {"error": ...} each, with weights as it computed them."""
+) -> list[Reply]:
+    """The engine's replies, {"answer": ...} or {"error": ...} each."""
     shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
-    payload = folder / "viewer" / "engine" / "payload.js"
-    payload.write_text(exact(payload.read_text("utf-8")), "utf-8")
     shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
     models = {name: identity_for_node(translator) for name, translator in translators.items()}
@@ -74,16 +62,13 @@ def ask_engine(
         [node(), "tests/answers.mjs"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    return [
-        unpacked(each, RANDOM_WEIGHT) for each in json.loads((folder / "answers.json").read_text("utf-8"))
-    ]
+    return [unpacked(each) for each in json.loads((folder / "answers.json").read_text("utf-8"))]
 
 
-def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """The server's replies to the same requests, with weights as it computed them."""
+def ask_server(translators: Mapping[str, Translator], requests: Sequence[Request]) -> list[Reply]:
+    """The server's replies to the same requests."""
     backend = Backend(translators)
-    with exact_server():
-        return [unpacked(json.loads(to_json(backend.answer(request))), RANDOM_WEIGHT) for request in requests]
+    return [unpacked(json.loads(to_json(backend.answer(request)))) for request in requests]
 
 
 def identity_for_node(translator: Translator) -> dict[str, Any]:
@@ -92,8 +77,8 @@ def identity_for_node(translator: Translator) -> dict[str, Any]:
     return identity_of(translator) | {"directory": str(translator.directory), "files": files}
 
 
-def unpacked(value: Any, weight: float = WEIGHT) -> Any:
-    """The value with the codes of its arrays as numbers, and what two sides may differ by."""
+def unpacked(value: Any) -> Any:
+    """The value with the codes of its arrays as numbers."""
     match value:
         case {"shape": shape, "data": data, **rest}:
             match data:
@@ -105,66 +90,126 @@ def unpacked(value: Any, weight: float = WEIGHT) -> Any:
                     raw = bytes(data)
             if "unit" in rest:  # norms and rollout
                 values = np.frombuffer(raw, "<u4") * rest["unit"]
-                return {"shape": shape, "values": values, "allowed": DIGIT * max(1, values.max(initial=0))}
-            if len(raw) == 4 * math.prod(shape):
-                return {"shape": shape, "values": np.frombuffer(raw, "<f4").astype(float), "allowed": weight}
-            return {"shape": shape, "values": np.frombuffer(raw, "<u2") / 65535, "allowed": CODE}
+                return {"shape": shape, "unit": values}
+            return {"shape": shape, "code": np.frombuffer(raw, "<u2") / SCALE}
         case dict():
-            return {name: unpacked(each, weight) for name, each in value.items()}
+            return {name: unpacked(each) for name, each in value.items()}
         case list():
-            return [unpacked(each, weight) for each in value]
+            return [unpacked(each) for each in value]
     return value
 
 
-def differences_of_steps(one: list[Any], other: list[Any], path: str, of_token: float) -> Iterator[str]:
+# Bounds
+
+
+class Reference:
+    """What servers of the same models answer in float64, and how far float32 may be from that.
+
+    The bound of a number is what perturbed weights change of it, or of any other number in its place in the
+    answers of the same model to the same kind of request.
+    """
+
+    def __init__(self, translators: Mapping[str, Translator], requests: Sequence[Request]) -> None:
+        self._replies: dict[str, Reply] = {}
+        self._bounds: dict[str, float] = defaultdict(float)  # by place
+        self._undecided: set[str] = set()  # which of two equals is the larger, by request and path
+        exact_replies, *others = (ask_server(each, requests) for each in _exact_and_perturbed(translators))
+        for request, expected, *perturbed_replies in zip(requests, exact_replies, *others, strict=True):
+            key = json.dumps(request)
+            self._replies[key] = expected
+            found = [each for reply in perturbed_replies for each in differences(expected, reply)]
+            for path, apart, what in found:
+                place = place_of(request, path)
+                if apart < FAR:
+                    self._bounds[place] = max(self._bounds[place], apart)
+                else:
+                    assert re.search("/(measures|roles)/", path), f"rounding decides {place}: {what}"
+                    self._undecided.add(key + path)
+
+    def wrong(self, request: Request, *sides: Reply) -> list[str]:
+        """Where each side differs from the exact reply, or from each other where that is not known."""
+        key = json.dumps(request)
+        known = key in self._replies
+        pairs = [(self._replies[key], side) for side in sides] if known else [sides]
+        found = []
+        for path, apart, what in (each for pair in pairs for each in differences(*pair)):
+            bound = self._bounds[place_of(request, path)] * (1 if known else 2)
+            if not known and "/offset_share/" in path:
+                bound = ONE_ROW
+            if apart > bound and key + path not in self._undecided:
+                found.append(f"{path}: {what}; {bound:.3g} is rounding")
+        return found
+
+
+def _exact_and_perturbed(translators: Mapping[str, Translator]) -> Iterator[dict[str, Translator]]:
+    models = {name: each.checkpoint.model for name, each in translators.items()}
+    copies = {name: [exact(model), *perturbed(model)] for name, model in models.items()}
+    for number in range(1 + PASSES):
+        yield {name: translator_of(translators[name], some[number]) for name, some in copies.items()}
+
+
+def place_of(request: Request, path: str) -> str:
+    """The model, the kind of request and the path without its numbers."""
+    return f"{request['model']} {request['do']} {re.sub(r'/[0-9]+(?=/|$)', '', path)}"
+
+
+def differences(one: Any, other: Any, path: str = "", more: float = 0.0) -> Iterator[Difference]:
+    """Where two replies differ by more than the printing of numbers and `more`; timings are left out."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        yield from differences_of_fields(one, other, path)
+    elif isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            yield Difference(path, FAR, f"{len(one)} is not {len(other)}")
+            return
+        for place, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from differences(left, right, f"{path}/{place}", more)
+    elif isinstance(one, np.ndarray) and one.shape == np.shape(other):
+        if len(one):
+            yield from difference_of_numbers(one, other, path, more)
+    elif isinstance(one, float) and isinstance(other, float | int):
+        yield from difference_of_numbers(one, other, path, more)
+    elif one != other:
+        yield Difference(path, FAR, f"{one!r} is not {other!r}")
+
+
+def differences_of_fields(one: Reply, other: Reply, path: str) -> Iterator[Difference]:
+    if one.keys() != other.keys():
+        yield Difference(path, FAR, f"{sorted(one)} is not {sorted(other)}")
+        return
+    # A search keeps the sum up to each token in float32, and the hypothesis has their differences.
+    of_sums = 4 * UNIT * abs(one.get("log_probability", 0))
+    for name in one.keys() - {"timings"}:
+        if name == "alternatives":
+            yield from differences_of_steps(one[name], other[name], f"{path}/{name}")
+        else:
+            yield from differences(one[name], other[name], f"{path}/{name}", of_sums)
+
+
+def difference_of_numbers(one: Any, other: Any, path: str, more: float) -> Iterator[Difference]:
+    kind = path.rpartition("/")[2]
+    printed = PRINTED["measure" if "/measures/" in path else kind if kind in PRINTED else "other"]
+    apart = float(np.abs(np.subtract(one, other)).max())
+    rounding = 2 * printed + ROUNDINGS * UNIT * float(np.abs(one).max())  # the number itself is rounded too
+    if apart > rounding + more:
+        what = f"{apart:.3g} apart" if np.ndim(one) else f"{other} is not {one}"
+        yield Difference(path, apart - rounding - more, what)
+
+
+def differences_of_steps(one: list[Any], other: list[Any], path: str) -> Iterator[Difference]:
+    if len(one) != len(other):
+        yield Difference(path, FAR, f"{len(one)} is not {len(other)}")
+        return
     for step, (left, right) in enumerate(zip(one, other, strict=True)):
-        yield from differences_of_words(left, right, f"{path}/{step}", of_token)
+        yield from differences_of_words(left, right, f"{path}/{step}")
 
 
-def differences_of_words(one: list[Any], other: list[Any], path: str, of_token: float) -> Iterator[str]:
+def differences_of_words(one: list[Any], other: list[Any], path: str) -> Iterator[Difference]:
     """Where the likeliest words of a step differ; equal ones may change places, and the last be another."""
     left, right = ({word["id"]: word for word in words} for words in (one, other))
     common = left.keys() & right.keys()
     if not len(one) == len(other) <= len(common) + 1:
-        yield f"{path}: {sorted(left)} is not {sorted(right)}"
-    yield from differences([left[each] for each in common], [right[each] for each in common], path, of_token)
+        yield Difference(path, FAR, f"{sorted(left)} is not {sorted(right)}")
+        return
+    yield from differences([left[each] for each in common], [right[each] for each in common], path)
     chances = ([word["log_probability"] for word in words] for words in (one, other))
-    yield from differences(*chances, f"{path}/log_probability", of_token)
-
-
-def differences(one: Any, other: Any, path: str = "", of_token: float = LOG_PROBABILITY) -> Iterator[str]:
-    """Where two replies differ by more than rounding; timings are left out.
-
-    Log-probabilities of tokens may differ by `of_token`.
-    """
-    if isinstance(one, dict) and "allowed" in one and other.get("shape") == one["shape"]:
-        apart = np.abs(one["values"] - other["values"]).max(initial=0)
-        if apart > one["allowed"]:
-            yield f"{path}: {apart} apart"
-    elif isinstance(one, dict) and isinstance(other, dict):
-        if one.keys() != other.keys():
-            yield f"{path}: {sorted(one)} is not {sorted(other)}"
-            return
-        for name in one.keys() - {"timings"}:
-            compare = differences_of_steps if name == "alternatives" else differences
-            yield from compare(one[name], other[name], f"{path}/{name}", of_token)
-    elif isinstance(one, list) and isinstance(other, list):
-        if len(one) != len(other):
-            yield f"{path}: {len(one)} is not {len(other)}"
-            return
-        for place, (left, right) in enumerate(zip(one, other, strict=True)):
-            yield from differences(left, right, f"{path}/{place}", of_token)
-    elif isinstance(one, float) and isinstance(other, float | int):
-        if abs(one - other) > allowed_at(path, one, of_token):
-            yield f"{path}: {one} is not {other}"
-    elif one != other:
-        yield f"{path}: {one!r} is not {other!r}"
-
-
-def allowed_at(path: str, value: float, of_token: float) -> float:
-    """How far a number of the reply may be from this one."""
-    # The strongest cell of a row may be one of two that are equal but for rounding.
-    if "/offset_share/" in path:
-        return ONE_ROW
-    is_of_token = re.search(r"/(log_probabilities|differences)/\d+$|/alternatives/.*/log_probability", path)
-    return of_token if is_of_token else DIGIT * max(1, abs(value))
+    yield from differences(*chances, f"{path}/log_probability")

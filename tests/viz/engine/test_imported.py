@@ -61,4 +61,4 @@ def test_texts_have_the_tokens_of_the_server(tmp_path, monkeypatch, kind, rule, 
     translators = {"tiny": imported(tmp_path)}
     texts = [*HARD, *readable(hostile.some(of_each)), *marian.sentences(marian.GERMAN, 20, seed=2)]
     questions = [{"do": "score", "text": text, "target": text} for text in texts]
-    check(tmp_path, translators, [{**COMMON, **question} for question in questions])
+    check(tmp_path, translators, [{**COMMON, **question} for question in questions], each=10)

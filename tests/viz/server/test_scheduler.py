@@ -16,10 +16,6 @@ from viz.server.handlers import estimate_seconds
 from viz.server.scheduler import (
     BUSY,
     MAX_WAITING,
-    QUICK_AT_ONCE,
-    QUICK_THREADS,
-    SLOW_AT_ONCE,
-    SLOW_THREADS,
     STOPPING,
     TOO_LARGE,
     Client,
@@ -259,11 +255,6 @@ def test_each_queue_computes_with_its_own_number_of_threads(monkeypatch):
     run(three())
     assert sorted(found) == [1, 1, 6]
     assert torch.get_num_threads() == before
-
-
-def test_concurrent_work_has_no_more_threads_than_cores_or_one_each():
-    at_once = QUICK_AT_ONCE * QUICK_THREADS + SLOW_AT_ONCE * SLOW_THREADS
-    assert at_once <= max(torch.get_num_threads(), QUICK_AT_ONCE + SLOW_AT_ONCE)
 
 
 def test_a_disconnecting_client_does_not_cancel_the_work_for_others():

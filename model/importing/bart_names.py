@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import UserError
+from model.importing.family import output_bias
+from model.importing.files.tokenizers import Side
 from model.importing.files.weights import Weights
 from model.network.layers import sinusoids
 from model.network.transformer import Transformer
@@ -67,6 +69,27 @@ def convert_layers(weights: Weights, model: Transformer, axis: Tensor) -> Iterat
             reads = role == READS
             yield f"{ours}.weight", weight[:, axis] if reads else weight[axis]
             yield f"{ours}.bias", bias if reads else bias[axis]
+
+
+def axis_of(width: int) -> Tensor:
+    """Our order of their dimensions: all sines of the positions, then all cosines; ours take turns."""
+    return torch.arange(width).view(2, -1).t().flatten()
+
+
+def convert_tied(
+    weights: Weights, model: Transformer, side: Side, scaled: bool
+) -> Iterator[tuple[str, Tensor]]:
+    """All weights of a model of one matrix for both embeddings and the output."""
+    width = model.config.d_model
+    axis = axis_of(width)
+    embedding = weights.take_first([SHARED, DECODER, ENCODER, OUTPUT], (int(side.order.max()) + 1, width))
+    embedding = embedding[side.order[:, None], axis]
+    yield "output.bias", output_bias(weights, side)
+    if not scaled:
+        yield "output.weight", embedding
+        embedding = embedding.float() * width**-0.5
+    yield "source_embedding.tokens.weight", embedding
+    yield from convert_layers(weights, model, axis)
 
 
 def check_sinusoids(weights: Weights, name: str, axis: Tensor) -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from model.config import ModelConfig
 from model.errors import UserError
-from model.importing.bart_names import DECODER, ENCODER, OUTPUT, SHARED, convert_layers
-from model.importing.family import Plan, output_bias
-from model.importing.files.settings import TOKENIZER, read_settings, settings_of, shape_of
+from model.importing.bart_names import convert_tied
+from model.importing.family import Plan
+from model.importing.files.settings import SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import (
@@ -28,21 +24,13 @@ from model.importing.files.tokenizers import (
     read_entries,
     side_of,
 )
-from model.importing.files.weights import Weights
-from model.network.transformer import Transformer
 from model.pieces.multilingual import MultilingualTokenizer
 from model.pieces.sentencepiece import SentencePieceTokenizer
 
 # What the settings of an M2M100Config are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {
     "vocab_size": 128112,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
+    **SHAPE,
     "activation_function": "relu",
     "scale_embedding": True,
     "pad_token_id": 1,
@@ -83,7 +71,7 @@ def read(directory: Path) -> Plan:
         output_bias=True,  # <s> is the copy of </s>, which the decoder reads first
     )
     source, target = _with_languages(side, directory)
-    return Plan(config, source, target, partial(_convert, side=side, scaled=values["scale_embedding"]))
+    return Plan(config, source, target, partial(convert_tied, side=side, scaled=values["scale_embedding"]))
 
 
 def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
@@ -119,18 +107,3 @@ def _with_languages(side: Side, directory: Path) -> tuple[Side, Side]:
 
 def _code(match: re.Match[str]) -> str:
     return f">>{match.group(1) or match.group(2)}<<"
-
-
-def _convert(weights: Weights, model: Transformer, side: Side, scaled: bool) -> Iterator[tuple[str, Tensor]]:
-    """Our weights with their names."""
-    width = model.config.d_model
-    # Theirs are all sines, then all cosines; ours take turns.
-    axis = torch.arange(width).view(2, -1).t().flatten()
-    embedding = weights.take_first([SHARED, DECODER, ENCODER, OUTPUT], (int(side.order.max()) + 1, width))
-    embedding = embedding[side.order[:, None], axis]
-    yield "output.bias", output_bias(weights, side)
-    if not scaled:
-        yield "output.weight", embedding
-        embedding = embedding.float() * width**-0.5
-    yield "source_embedding.tokens.weight", embedding
-    yield from convert_layers(weights, model, axis)

@@ -13,9 +13,17 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import UserError
-from model.importing.bart_names import DECODER, ENCODER, OUTPUT, SHARED, check_sinusoids, convert_layers
+from model.importing.bart_names import (
+    DECODER,
+    ENCODER,
+    OUTPUT,
+    SHARED,
+    axis_of,
+    check_sinusoids,
+    convert_layers,
+)
 from model.importing.family import NEVER_LOGIT, Plan, output_bias
-from model.importing.files.settings import CONFIG, read_settings, settings_of, shape_of
+from model.importing.files.settings import CONFIG, SHAPE, read_settings, settings_of, shape_of
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import SOURCE_SPM, TOKENIZER_JSON, Side, SpecialIds, read_tokenizers
 from model.importing.files.weights import Weights
@@ -25,13 +33,7 @@ from model.tokenizer import BOS_ID, PAD_ID
 # What the settings of a MarianConfig are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {
     "vocab_size": 58101,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
+    **SHAPE,
     "activation_function": "gelu",
     "scale_embedding": False,
     "share_encoder_decoder_embeddings": True,
@@ -87,8 +89,7 @@ def _convert(
     """Our weights with their names."""
     config = model.config
     width = config.d_model
-    # Theirs are all sines, then all cosines; ours take turns. Heads have no part in this.
-    axis = torch.arange(width).view(2, -1).t().flatten()
+    axis = axis_of(width)
     scale = 1.0 if scaled else width**-0.5
     # Each row of ours that begins as a copy of another (<s>) comes from the same row of theirs.
     source_size, target_size = ((int(side.order.max()) + 1, width) for side in (source, target))

@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.importing.bart_names import DECODER, ENCODER, OUTPUT, SHARED, check_sinusoids, convert_layers
-from model.importing.family import Plan, output_bias
-from model.importing.files.settings import read_settings, shape_of
+from model.importing.bart_names import axis_of, check_sinusoids, convert_tied
+from model.importing.family import Plan
+from model.importing.files.settings import SHAPE, read_settings, shape_of
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import Side, SpecialIds
 from model.importing.files.weights import Weights
@@ -23,13 +22,7 @@ from model.network.transformer import Transformer
 # What the settings of a PegasusConfig are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {
     "vocab_size": 50265,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
+    **SHAPE,
     "activation_function": "gelu",
     "scale_embedding": False,
     "tie_word_embeddings": True,
@@ -66,17 +59,6 @@ def read(directory: Path) -> Plan:
 
 def _convert(weights: Weights, model: Transformer, side: Side, scaled: bool) -> Iterator[tuple[str, Tensor]]:
     """Our weights with their names."""
-    width = model.config.d_model
-    # Theirs are all sines, then all cosines; ours take turns.
-    axis = torch.arange(width).view(2, -1).t().flatten()
-    size = int(side.order.max()) + 1
-    embedding = weights.take_first([SHARED, DECODER, ENCODER, OUTPUT], (size, width))
-    embedding = embedding[side.order[:, None], axis]
-    if not scaled:
-        yield "output.weight", embedding
-        embedding = embedding.float() * width**-0.5
-    yield "source_embedding.tokens.weight", embedding
-    yield "output.bias", output_bias(weights, side)
-    yield from convert_layers(weights, model, axis)
+    yield from convert_tied(weights, model, side, scaled)
     for place in ("encoder", "decoder"):
-        check_sinusoids(weights, f"model.{place}.embed_positions.weight", axis)
+        check_sinusoids(weights, f"model.{place}.embed_positions.weight", axis_of(model.config.d_model))

@@ -79,8 +79,8 @@ def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
     if (directory / TOKENIZER_JSON).exists():
         return read_tokenizer(directory, size, ids)
     entries = {index: entry for entry, index in read_entries(directory / VOCABULARY).items()}
-    known = settings_of(directory / TOKENIZER).get("language_codes") == "wmt21"
-    languages = WMT21_LANGUAGES if known else M2M_LANGUAGES
+    is_wmt21 = settings_of(directory / TOKENIZER).get("language_codes") == "wmt21"
+    languages = WMT21_LANGUAGES if is_wmt21 else M2M_LANGUAGES
     first = len(entries)
     entries |= {first + place: f"__{code}__" for place, code in enumerate(languages.split())}
     return side_of(read_spm(directory / SPM), entries, size, ids, directory)

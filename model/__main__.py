@@ -1,4 +1,4 @@
-"""Command line: python -m model translate, and python -m model import."""
+"""Command line: python -m model translate, import and export."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tqdm import tqdm
 
 from model.decoding.search import SearchOptions
 from model.errors import UserError
-from model.marian.importer import Bits, import_model
+from model.exporting import Form, export
+from model.importing.importer import Bits, import_model
 from model.results import Hypothesis
-from model.storage.checkpoint import find_model
+from model.storage.checkpoint import find_model, load
 from model.translator import Translator
 
 
@@ -66,19 +67,42 @@ def translate(
 def import_checkpoint(
     model: Annotated[str, tyro.conf.Positional], output: Path | None = None, bits: Bits = 8
 ) -> None:
-    """Import a MarianMT model, such as one of OPUS-MT, so that the page and every command can open it.
+    """Import a model of another program, such as one of OPUS-MT, which every command can then open.
 
     Args:
-        model: A folder with a MarianMT checkpoint, or its name on the Hugging Face hub.
+        model: A folder with a checkpoint of a family that is known here, or its name on the Hugging Face hub.
         output: The model directory to write; assets/models/NAME if not given.
         bits: Bits of each number in a matrix; 8 have a scale per row.
     """
     name = Path(model).resolve().name if Path(model).is_dir() else model.rsplit("/", 1)[-1]
     output = output or Path("assets/models") / name
-    info = import_model(model, output, bits).info
+    imported = import_model(model, output, bits)
+    info = imported.info
     print(f"Wrote {output}: {info.title}. Try: python -m model translate --model {output}")
+    for note in imported.notes:
+        print(f"Its settings of generation: {note}")
     if codes := info.target_languages:
         print(f"Begin each sentence with one of {len(codes)} codes, such as {codes[0]}.")
+
+
+def export_model(
+    model: Annotated[str, tyro.conf.Positional],
+    to: Form = "transformers",
+    output: Path | None = None,
+    models: Path = Path("assets/models"),
+) -> None:
+    """Write a model that was trained here in the form of another program.
+
+    Args:
+        model: Name of a model in the models folder, or the path of a model directory.
+        to: The form: a directory of transformers, or one of CTranslate2.
+        output: The directory to write; NAME-FORM in the current folder if not given.
+        models: Folder of model directories.
+    """
+    directory = find_model(model, models)
+    output = output or Path(f"{directory.name}-{to}")
+    export(load(directory), to, output)
+    print(f"Wrote {output}.")
 
 
 def _lines_of_standard_input() -> list[str]:
@@ -115,7 +139,8 @@ def main() -> None:
     """Run one command; a UserError is printed and gives exit status 1."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"translate": translate, "import": import_checkpoint}, prog="python -m model"
+            {"translate": translate, "import": import_checkpoint, "export": export_model},
+            prog="python -m model",
         )
     except UserError as error:
         sys.exit(str(error))

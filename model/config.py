@@ -10,13 +10,19 @@ from model.errors import UserError, quote_untrusted
 
 # More than any model of the page needs, but small enough that the checks of a hostile config are fast.
 LARGEST = {
-    "source_vocabulary": 250_000,
-    "target_vocabulary": 250_000,
+    "source_vocabulary": 260_000,  # NLLB has 256,206
+    "target_vocabulary": 260_000,
     "d_model": 4096,
     "d_ff": 16_384,
     "n_heads": 64,
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
+}
+# Settings that name one of several ways.
+CHOICES = {
+    "norm": ("pre", "post"),
+    "activation": ("relu", "silu", "gelu", "gelu_new"),  # gelu_new has a hyperbolic tangent in place of erf
+    "positions": ("sinusoidal", "fairseq", "none"),
 }
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
@@ -40,8 +46,8 @@ class ModelConfig:
     norm: str = "pre"  # or "post", which __post_init__ checks
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
-    activation: str = "relu"  # of the feed-forward networks; or "silu", "gelu"
-    positions: bool = True  # sinusoids are added to the embeddings (section 3.5)
+    activation: str = "relu"  # of the feed-forward networks; or another of CHOICES
+    positions: str = "sinusoidal"  # of the paper; "fairseq" numbers and spaces them differently; or "none"
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
@@ -57,12 +63,13 @@ class ModelConfig:
             raise UserError(f"d_model {self.d_model} must be even for sinusoidal positions.")
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout {self.dropout} must be at least 0 and below 1.")
-        if self.norm not in ("pre", "post"):
-            raise UserError(f"norm is {quote_untrusted(self.norm)}; it must be 'pre' or 'post'.")
-        if self.activation not in ("relu", "silu", "gelu"):
-            raise UserError(
-                f"activation is {quote_untrusted(self.activation)}; it must be 'relu', 'silu' or 'gelu'."
-            )
+        for name, known in CHOICES.items():
+            value = getattr(self, name)
+            if value not in known:
+                choices = ", ".join(map(repr, known))
+                raise UserError(f"{name} is {quote_untrusted(value)}; it must be one of {choices}.")
+        if self.positions == "fairseq" and self.d_model < 4:
+            raise UserError(f"d_model {self.d_model} must be at least 4 for positions of fairseq.")
         if self.taught_head is not None:
             layer, head = self.taught_head
             if not (0 <= layer < self.n_decoder_layers and 0 <= head < self.n_heads):
@@ -100,9 +107,9 @@ class ModelConfig:
         return encoder + decoder + final + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON values; `positions` and `taught_head` only where earlier versions differ."""
+        """The settings as JSON values; what earlier versions lack is left out where it is the default."""
         values = asdict(self)
-        if self.positions:
+        if self.positions == "sinusoidal":
             del values["positions"]
         head = values.pop("taught_head")
         return values if head is None else values | {"taught_head": list(head)}

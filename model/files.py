@@ -68,13 +68,13 @@ def open_tensors(path: Path, max_bytes: int) -> safe_open:
         ) from error
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
     """The value of a JSON file. Raises UserError if it is broken or ambiguous.
 
     Repeated names, NaN and Infinity are refused, because other JSON readers interpret them differently
     from ours.
     """
-    text = read_text(path, MAX_JSON_BYTES)
+    text = read_text(path, max_bytes)
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except RecursionError as error:

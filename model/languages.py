@@ -23,6 +23,31 @@ sr srp Serbian|sv swe Swedish|sw swa,swh Swahili|ta tam Tamil|te tel Telugu|th t
 tl tgl Tagalog|tr tur Turkish|uk ukr Ukrainian|ur urd Urdu|vi vie Vietnamese|yi yid Yiddish
 zh zho,chi,cmn,ZH Chinese
 """.strip().replace("\n", "|")
+# Codes, name: more languages of NLLB (those of FLORES-200) and M2M100.
+_MORE = """
+ace Acehnese|acm Mesopotamian Arabic|acq Ta'izzi-Adeni Arabic|aeb Tunisian Arabic
+ajp South Levantine Arabic|ak,aka Akan|als Tosk Albanian|am,amh Amharic|apc North Levantine Arabic
+arb Standard Arabic|ars Najdi Arabic|ary Moroccan Arabic|arz Egyptian Arabic|as,asm Assamese|ast Asturian
+awa Awadhi|ayr Central Aymara|azb South Azerbaijani|azj North Azerbaijani|ba,bak Bashkir|bm,bam Bambara
+ban Balinese|bem Bemba|bho Bhojpuri|bjn Banjar|bo,bod Tibetan|bug Buginese|ceb Cebuano|cjk Chokwe
+ckb Central Kurdish|crh Crimean Tatar|dik Southwestern Dinka|dyu Dyula|dz,dzo Dzongkha|ee,ewe Ewe
+ff Fulah|fj,fij Fijian|fon Fon|fur Friulian|fuv Nigerian Fulfulde|gaz West Central Oromo
+gd,gla Scottish Gaelic|gn,grn Guarani|hat,ht Haitian Creole|ha,hau Hausa|hne Chhattisgarhi|ig,ibo Igbo
+ilo Ilocano|jv,jav Javanese|kab Kabyle|kac Jingpho|kam Kamba|kn,kan Kannada|ks,kas Kashmiri|kbp Kabiyè
+kea Kabuverdianu|khk Halh Mongolian|km,khm Khmer|ki,kik Kikuyu|rw,kin Kinyarwanda|ky,kir Kyrgyz
+kmb Kimbundu|kmr Northern Kurdish|knc Central Kanuri|kg,kon Kikongo|lo,lao Lao|lij Ligurian
+li,lim Limburgish|ln,lin Lingala|lmo Lombard|ltg Latgalian|lua Luba-Kasai|lg,lug Ganda|luo Luo|lus Mizo
+lvs Standard Latvian|mag Magahi|mai Maithili|mg Malagasy|min Minangkabau|mn Mongolian|mni Meitei
+mos Mossi|mi,mri Maori|my,mya Burmese|ne,npi Nepali|ns,nso Northern Sotho|nus Nuer|ny,nya Nyanja
+or,ory Odia|pag Pangasinan|pa,pan Punjabi|pap Papiamento|pbt Southern Pashto|plt Plateau Malagasy
+prs Dari|ps Pashto|quy Ayacucho Quechua|rn,run Rundi|sg,sag Sango|sa,san Sanskrit|sat Santali
+scn Sicilian|shn Shan|si,sin Sinhala|sm,smo Samoan|sn,sna Shona|sd,snd Sindhi|so,som Somali
+st,sot Southern Sotho|sc,srd Sardinian|ss,ssw Swati|su,sun Sundanese|szl Silesian|taq Tamasheq
+tt,tat Tatar|tg,tgk Tajik|ti,tir Tigrinya|tpi Tok Pisin|tn,tsn Tswana|ts,tso Tsonga|tk,tuk Turkmen
+tum Tumbuka|tw,twi Twi|tzm Central Atlas Tamazight|ug,uig Uyghur|umb Umbundu|uz Uzbek|uzn Northern Uzbek
+vec Venetian|war Waray|wo,wol Wolof|xh,xho Xhosa|ydd Eastern Yiddish|yo,yor Yoruba|yue Cantonese
+zu,zul Zulu
+""".strip().replace("\n", "|")
 # Codes of ISO 639-5 and of the first OPUS-MT models, name.
 _GROUPS = """
 aav Austro-Asiatic|afa Afro-Asiatic|alv Atlantic-Congo|art constructed|azc Uto-Aztecan|bat Baltic
@@ -45,6 +70,11 @@ NAMES = {
     **{
         code: f"{name} languages"
         for codes, name in (line.split(" ", 1) for line in _GROUPS.split("|"))
+        for code in codes.split(",")
+    },
+    **{
+        code: name
+        for codes, name in (line.split(" ", 1) for line in _MORE.split("|"))
         for code in codes.split(",")
     },
     "word": "lower-case letters",

@@ -113,9 +113,13 @@ class Translation:
 
     @property
     def target_code(self) -> str:
-        """The code of the target language, such as >>fra<<, with which the source begins; or empty."""
-        first = self.attention.source[0]
-        return first.piece if first.special and TARGET_CODE.fullmatch(first.piece) else ""
+        """The code of the target language, such as >>fra<<, with which the text begins; or empty.
+
+        A model of many languages has it in the translation; the code in its source is the source's.
+        """
+        both = (self.attention.predicted[0].piece, self.attention.source[0].piece)
+        code = next(filter(TARGET_CODE.fullmatch, both), "")
+        return code if self.source_text.startswith(code) else ""
 
     @property
     def sentence(self) -> str:

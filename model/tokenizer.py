@@ -90,7 +90,11 @@ class Tokenizer:
         Its rules must be those that `train` sets. Other rules could crash or hang the process: the library
         aborts on some settings, and a regular expression can take exponential time.
         """
-        settings = read_json(path)
+        return cls.from_json(read_json(path), path)
+
+    @classmethod
+    def from_json(cls, settings: Any, path: Path) -> Tokenizer:
+        """The tokenizer of the settings in a file, checked as `load` does. Raises UserError."""
         ours = (json.loads(cls.train((), kind).to_json()) for kind in TOKENIZER_KINDS)
         if _rules(settings) not in map(_rules, ours):
             raise UserError(f"{path} is not a tokenizer file of Headlight; write it with Tokenizer.save.")
@@ -115,6 +119,15 @@ class Tokenizer:
 
     def __len__(self) -> int:
         return int(self._backend.get_vocab_size())
+
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The codes such as >>fra<<, one of which must begin a source sentence; none."""
+        return ()
+
+    def first_ids(self, text: str) -> list[int]:
+        """The tokens with which every translation of this text begins, as the model was taught; none."""
+        return []
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text's tokens without <s> and </s>; unknown characters become <unk>."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -21,8 +21,10 @@ from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
+from model.exporting import Exported
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
 from model.network.transformer import HeadGates
+from model.pieces.multilingual import MultilingualTokenizer
 from model.results import (
     AblationResult,
     Alternative,
@@ -78,6 +80,18 @@ class Translator(OnHub):
     def _save_pretrained(self, save_directory: Path) -> None:
         self.checkpoint.save_pretrained(save_directory)
 
+    def push_to_hub(
+        self, repo_id: str, *, form: Literal["headlight", "transformers"] = "headlight", **options: Any
+    ) -> str:
+        """Upload the model directory, or with form="transformers" the one that transformers loads.
+
+        Returns the address of the commit. The options are those of `ModelHubMixin.push_to_hub`. Raises
+        UserError for a model that the form cannot hold.
+        """
+        if form == "transformers":
+            return str(Exported(self.checkpoint).push_to_hub(repo_id, **options))
+        return str(super().push_to_hub(repo_id, **options))
+
     @property
     def device(self) -> torch.device:
         """The device of the model's weights."""
@@ -109,7 +123,7 @@ class Translator(OnHub):
         long or has no character that the model knows, or if the prefix is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
-        ids = target_ids(self.checkpoint, prefix)
+        ids = self._given(text, prefix)
         beam_tree = BeamTree(self._token) if tree else None
         source = self.inference.encode(self._source(text), gates)
         result = self._search(text, source, options, gates, ids, len(ids), tree=beam_tree)
@@ -121,7 +135,7 @@ class Translator(OnHub):
         `target` is text, to which </s> is added, or token ids, taken as they are. Raises UserError if
         either side is empty or too long.
         """
-        ids = target_ids(self.checkpoint, target)
+        ids = self._given(text, target) if target else []
         if isinstance(target, str) and ids:
             ids.append(EOS_ID)
         if not ids:
@@ -168,7 +182,7 @@ class Translator(OnHub):
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
         options = SearchOptions(beam_size, length_penalty)
-        start = target_ids(self.checkpoint, prefix)
+        start = self._given(text, prefix)
         n_prefix = len(start)
         source = self.inference.encode(self._source(text), gates)
         steps = self.inference.read(source, original.ids, gates)
@@ -240,12 +254,16 @@ class Translator(OnHub):
                 yield place, row if normalise(texts[place]) else ()
             else:
                 rows[place] = row
-        lengths = {place: len(row) for place, row in rows.items()}
-        for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
-            source = pad([rows[place] for place in places]).to(self.device)
-            batch = self.inference.search_batch(source, options, gates, exact)
-            for place, found in zip(places, batch, strict=True):
-                yield place, tuple(map(self._hypothesis, found))
+        beginnings: dict[tuple[int, ...], dict[int, int]] = {}  # of the translations, with lengths by place
+        for place, row in rows.items():
+            first = tuple(self.checkpoint.source_tokenizer.first_ids(texts[place]))
+            beginnings.setdefault(first, {})[place] = len(row)
+        for first, lengths in beginnings.items():
+            for places in batches_by_length(lengths, BATCH_TOKENS // options.beam_size):
+                source = pad([rows[place] for place in places]).to(self.device)
+                batch = self.inference.search_batch(source, options, gates, exact, first)
+                for place, found in zip(places, batch, strict=True):
+                    yield place, tuple(map(self._hypothesis, found))
 
     def notices(self, source: Sequence[Token], hypothesis: Hypothesis) -> tuple[str, ...]:
         """Warnings about a translation that the model chose: unknown characters, low probability, a cut."""
@@ -255,7 +273,8 @@ class Translator(OnHub):
             listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
             found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
         codes = self.checkpoint.info.target_languages
-        if codes and source[0].piece not in codes:
+        many = isinstance(self.checkpoint.source_tokenizer, MultilingualTokenizer)
+        if codes and (self._token(hypothesis.ids[0]) if many else source[0]).piece not in codes:
             found.append(
                 Sentence(
                     "Begin the sentence with the code of a target language, such as {code}.", code=codes[0]
@@ -269,6 +288,12 @@ class Translator(OnHub):
         if hypothesis.ids[-1] != EOS_ID:
             found.append(Sentence("The translation was cut at the length limit."))
         return tuple(found)
+
+    def _given(self, text: str, target: str | Sequence[int]) -> list[int]:
+        """A given target, or its beginning, after the tokens with which every translation begins."""
+        ids = target_ids(self.checkpoint, target)
+        first = self.checkpoint.source_tokenizer.first_ids(text)
+        return ids if ids[: len(first)] == first else [*first, *ids]
 
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
         (row,) = source_ids(self.checkpoint, [text], self.max_tokens)

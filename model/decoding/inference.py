@@ -123,8 +123,11 @@ class Inference:
         options: SearchOptions,
         gates: HeadGates | None = None,
         exact: bool = False,
+        prefix: Sequence[int] = (),
     ) -> list[list[Candidate]]:
         """Search without weights: many rows in bfloat16 where that is faster, others by the kernels.
+
+        Every translation begins with `prefix`.
 
         If `exact`, all are searched in float32, as `search` does.
         """
@@ -132,11 +135,12 @@ class Inference:
         dtype = torch.float32 if exact else product_dtype(rows, self.device)
         by_kernels = rows <= MAX_ROWS or (options.beam_size <= MAX_ROWS and dtype == torch.float32)
         if by_kernels and (compiled := self.compiled(gates)):
-            return compiled.search_batch(source, options, gates)
+            return compiled.search_batch(source, options, gates, prefix)
         model, count = self.model, torch.get_num_threads() if self.device.type == "cpu" else 1
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
-            return search(model, trim_padding(part), options, gates, dtype=dtype)
+            given = torch.tensor(prefix, dtype=torch.long, device=part.device).expand(len(part), -1)
+            return search(model, trim_padding(part), options, gates, dtype=dtype, prefix=given)
 
         parts = torch.tensor_split(source, max(1, min(count, rows // PART_ROWS)))
         return [each for part in map_in_threads(found, parts) for each in part]

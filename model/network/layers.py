@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,11 +16,16 @@ from model.config import ModelConfig
 from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "silu": F.silu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+}
 
 
 class FeedForward(nn.Module):
-    """Position-wise feed-forward network, section 3.3, equation 2, with any of three activations."""
+    """Position-wise feed-forward network, section 3.3, equation 2, with any of ACTIVATIONS."""
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
         super().__init__()
@@ -35,10 +41,17 @@ class FeedForward(nn.Module):
         return output.view_as(x)
 
 
-def sinusoids(length: int, d_model: int) -> Float[Tensor, "length D"]:
-    """Positional encoding, section 3.5: sine at even indices, cosine at odd ones."""
-    position = torch.arange(length, dtype=torch.float32)[:, None]
-    frequency = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+def sinusoids(length: int, d_model: int, layout: str = "sinusoidal") -> Float[Tensor, "length D"]:
+    """Positional encoding, section 3.5: sine at even indices, cosine at odd ones.
+
+    In the layout of fairseq (Ott et al. 2019) the first token is at position 2, and the last frequency is
+    1 / 10000; in the paper's it is one step before that. The layout "none" is zeros: no positions at all.
+    """
+    if layout == "none":
+        return torch.zeros(length, d_model)
+    fairseq = layout == "fairseq"
+    position = torch.arange(length, dtype=torch.float32)[:, None] + 2 * fairseq
+    frequency = torch.exp(torch.arange(d_model // 2) * (-math.log(10000.0) / (d_model // 2 - fairseq)))
     angle = position * frequency
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
@@ -69,12 +82,13 @@ class Embedding(nn.Module):
 
     positions: Tensor
 
-    def __init__(self, tokens: nn.Embedding, dropout: float, has_positions: bool = True) -> None:
+    def __init__(self, tokens: nn.Embedding, dropout: float, layout: str = "sinusoidal") -> None:
         super().__init__()
         self.tokens = tokens
+        self.layout = layout  # of the positions
         self.dropout = Dropout(dropout)
-        self.has_positions = has_positions
-        self.register_buffer("positions", self._encodings(256), persistent=False)
+        table = sinusoids(256, tokens.embedding_dim, self.layout)
+        self.register_buffer("positions", table, persistent=False)
 
     def forward(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """Embed whole sentences, whose first token is at position 0."""
@@ -84,17 +98,10 @@ class Embedding(nn.Module):
         return output
 
     def table(self, length: int) -> Float[Tensor, "P D"]:
-        """Positional encodings of at least the first `length` positions; the table grows when needed.
-
-        They are zeros in a model without positions.
-        """
+        """Positional encodings of at least the first `length` positions; the table grows when needed."""
         if length > len(self.positions):
-            self.positions = self._encodings(2 * length).to(self.positions)
+            self.positions = sinusoids(2 * length, self.tokens.embedding_dim, self.layout).to(self.positions)
         return self.positions
-
-    def _encodings(self, length: int) -> Float[Tensor, "length D"]:
-        table = sinusoids(length, self.tokens.embedding_dim)
-        return table if self.has_positions else torch.zeros_like(table)
 
 
 class Residual(nn.Module):

@@ -28,13 +28,13 @@ from model.files import (
 )
 from model.languages import TARGET_CODE
 from model.network.transformer import Transformer
-from model.sentencepiece import load_tokenizer
+from model.pieces.multilingual import load_tokenizer
 from model.storage.hub import OnHub
 from model.tokenizer import Tokenizer
 
 FORMAT = 3  # 2 added weights in 8 bits, 3 imported models; 1 and 2 can still be read
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-MAX_PARAMETERS = 250_000_000  # 1 GB in memory; the shipped models have under 10 million
+MAX_PARAMETERS = 700_000_000  # 3 GB in memory; NLLB-200-distilled has 615, the shipped models under 10
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
 SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
 STORED_TYPES = {"F16", "BF16", "F32", "I8"}
@@ -63,6 +63,7 @@ class Checkpoint(OnHub):
     target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
     info: ModelInfo
     card: str = ""  # the text of README.md
+    notes: tuple[str, ...] = ()  # sentences about what an import does in another way than the origin
 
     @classmethod
     def load(cls, directory: Path) -> Checkpoint:
@@ -94,9 +95,9 @@ def save(
         write_atomically(directory / CARD, lambda part: part.write_text(card, encoding="utf-8"))
     # named_parameters has a tied weight only once.
     weights = {name: parameter.detach().cpu() for name, parameter in checkpoint.model.named_parameters()}
-    stored = {name: weight.to(dtype).contiguous() for name, weight in weights.items()}
-    if eight_bit:
-        stored |= quantise_rows(weights)
+    stored = {} if not eight_bit else quantise_rows(weights)
+    others = {name: weight for name, weight in weights.items() if name not in stored}
+    stored |= {name: weight.to(dtype).contiguous() for name, weight in others.items()}
     write_atomically(directory / WEIGHTS, lambda part: save_file(stored, part))
 
 
@@ -110,7 +111,7 @@ def quantise_rows(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor
         if weight.ndim == 2:
             # In float32, because float16 is imprecise for the scale of a row of small weights.
             scales = (weight.float().abs().amax(1, keepdim=True) / 127).clamp_min(1e-30)
-            stored[name] = (weight / scales).round().to(torch.int8).contiguous()
+            stored[name] = (weight / scales).round_().to(torch.int8).contiguous()
             stored[name + SCALES] = scales
     return stored
 
@@ -175,11 +176,15 @@ def load(directory: Path) -> Checkpoint:
 def load_weights(model: Transformer, weights: Mapping[str, torch.Tensor], path: Path) -> None:
     """Copy weights into the model. Raises UserError if one is missing, unknown or of another shape."""
     check_shapes(model, {name: weight.shape for name, weight in weights.items()}, path)
+    for name, parameter in model.named_parameters():
+        _copy(weights[name], parameter, name, path)
+
+
+def _copy(weight: torch.Tensor, parameter: torch.Tensor, name: str, path: Path) -> None:
+    if not weight.is_floating_point():
+        raise UserError(f"{name} in {path} has no scales; copy the model directory again.")
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if not weights[name].is_floating_point():
-                raise UserError(f"{name} in {path} has no scales; copy the model directory again.")
-            parameter.copy_(weights[name])
+        parameter.copy_(weight)
 
 
 def check_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]], path: Path) -> None:
@@ -280,12 +285,13 @@ def _read_model(config: ModelConfig, path: Path) -> Transformer:
             model = Transformer(config)
             shapes = {name: each.get_shape() for name, each in header.items() if not name.endswith(SCALES)}
             check_shapes(model, shapes, path)
-            weights = dequantise_rows({name: stored.get_tensor(name) for name in header})
+            for name, parameter in model.named_parameters():  # one at a time, so that memory holds one model
+                parts = {each: stored.get_tensor(each) for each in (name, name + SCALES) if each in header}
+                _copy(dequantise_rows(parts)[name], parameter, name, path)
     except (SafetensorError, OSError) as error:
         raise UserError(
             f"{path} is truncated or broken ({quote_untrusted(str(error))}); copy it again."
         ) from error
-    load_weights(model, weights, path)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{path} has weights that are infinite or not numbers; copy it from an earlier save.")
     return model.eval()

@@ -21,7 +21,7 @@ from model.translator import Translator
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.screen import enter_to_picture
 from tests.browser.static_site import SEEN
-from tests.model.marian.checkpoints import pickle_weights, timed_import, write_opus, write_tc_big
+from tests.model.importing.checkpoints import pickle_weights, timed_import, write_opus, write_tc_big
 from viz.server.backend import Backend
 
 NAME = "opus-mt-de-en"

@@ -1,6 +1,6 @@
 """Take the pictures of the page in the README and the docs: `make screenshots`.
 
-They show the shipped models, and one of OPUS-MT's shape with random weights.
+They show the shipped models, and the shipped de-en exported to transformers and imported from there.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from playwright.sync_api import Page, expect, sync_playwright
 
 import app
 from model import Translator
-from model.marian.importer import import_model
+from model.exporting import export
+from model.importing.importer import import_model
+from model.storage.checkpoint import load
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.screen import cell
-from tests.model.marian.checkpoints import translate_by_position, write_checkpoint
 
 TARGET = Path(__file__).parents[2] / "assets" / "screenshots"
 
 
 MOMENTS = (0, 50, 150, 300, 600)  # steps of the playground
-IMPORTED = "opus-mt-de-ROMANCE"
+IMPORTED = "de-en-transformers"
 SENTENCE = "Der kleine Hund läuft heute durch den Schnee."
 
 
@@ -65,11 +65,6 @@ def two_heads_compared(page: Page) -> None:
     page.get_by_role("gridcell", name="layer 2, head 2", exact=True).click()
 
 
-def the_taught_head(page: Page) -> None:
-    page.get_by_role("gridcell", name="taught to align").click()
-    page.get_by_role("tab", name="Head").click()
-
-
 PICTURES = {
     "light": Picture(a_pinned_word),
     "dark": Picture(a_pinned_word, scheme="dark"),
@@ -77,27 +72,17 @@ PICTURES = {
     "cell": Picture(a_cell_explained, scheme="dark"),
     "mute": Picture(a_muted_layer),
     "compare": Picture(two_heads_compared),
-    "imported": Picture(the_taught_head, model=IMPORTED),
-    "imported-dark": Picture(the_taught_head, scheme="dark", model=IMPORTED),
-    "imported-phone": Picture(the_taught_head, 380, 1400, model=IMPORTED),
+    "imported": Picture(a_pinned_word, model=IMPORTED),
+    "imported-dark": Picture(a_pinned_word, scheme="dark", model=IMPORTED),
+    "imported-phone": Picture(a_pinned_word, 380, 1400, model=IMPORTED),
 }
 
 
 def imported_model() -> Translator:
-    """6 + 6 layers of 8 heads and two target languages; random weights, whose heads attend to few tokens."""
-    shape = {"d_model": 64, "encoder_layers": 6, "decoder_layers": 6}
-    heads = {"encoder_attention_heads": 8, "decoder_attention_heads": 8}
+    """The shipped de-en, exported to transformers and imported from there."""
     with tempfile.TemporaryDirectory() as folder:
         origin, directory = Path(folder) / IMPORTED, Path(folder) / "imported"
-        model = write_checkpoint(origin, codes=(">>fr<<", ">>it<<"), **shape, **heads)
-        translate_by_position(model)
-        with torch.no_grad():
-            for name, weight in model.named_parameters():
-                if "q_proj" in name:
-                    weight *= 12
-        model.save_pretrained(origin)
-        (origin / "tokenizer_config.json").write_text("{}")  # so that the name says the languages
-        (origin / "README.md").write_text("license: cc-by-4.0\nHelsinki-NLP, transformer-align\n")
+        export(load(app.MODELS / "de-en"), "transformers", origin)
         import_model(str(origin), directory)
         return Translator.load(directory)
 

@@ -19,18 +19,19 @@ from model import Translator
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.progress import WorkCancelled, report
 from model.decoding.search import SearchOptions
-from model.marian.importer import import_model
+from model.importing.importer import import_model
 from model.storage.checkpoint import CARD, CONFIG
 from tests.benchmarks.imported import first_picture, memory
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST
 from tests.browser.static_site import Visitor, expect_translation, served, write
-from tests.model.marian.checkpoints import write_checkpoint, write_opus
+from tests.model.importing.checkpoints import write_checkpoint, write_opus
+from tests.model.importing.families import random_m2m, write_nllb_tokenizer
 from tests.viz.fakes import FakeTranslator
 
 pytestmark = pytest.mark.browser
 
-NAME, HOSTILE = "opus-mt-de-ROMANCE", "hostile"
+NAME, HOSTILE, NLLB = "opus-mt-de-ROMANCE", "hostile", "nllb-200"
 TEXT = "Der kleine Hund läuft."
 MARKUP = "<img src=x onerror=document.body.id='run'>"
 
@@ -44,6 +45,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     import_model(str(origin), folder / NAME)
     import_model(str(origin), folder / HOSTILE)
+    many = tmp_path_factory.mktemp("hub") / NLLB
+    tokenizer = write_nllb_tokenizer(many)
+    random_m2m(len(tokenizer), seed=3).save_pretrained(many)
+    import_model(str(many), folder / NLLB)
     config = json.loads((folder / HOSTILE / CONFIG).read_text())
     (folder / HOSTILE / CONFIG).write_text(json.dumps(config | {"title": MARKUP, "origin": MARKUP}))
     (folder / HOSTILE / CARD).write_text(f"| licence | {MARKUP} |\n")
@@ -91,7 +96,7 @@ def test_the_list_says_which_models_were_trained_here(page: Page) -> None:
     groups = page.locator("#hl-model optgroup").evaluate_all(
         "all => all.map((group) => [group.label, ...[...group.children].map(({ value }) => value)])"
     )
-    assert groups == [["Trained here", "de-en", "long"], ["Imported", HOSTILE, NAME]]
+    assert groups == [["Trained here", "de-en", "long"], ["Imported", HOSTILE, NLLB, NAME]]
 
 
 def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser: Browser) -> None:
@@ -111,6 +116,23 @@ def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser:
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(TEXT).text)
     expect(language).to_be_hidden()
     assert "to=" not in page.url
+
+
+def test_a_model_of_many_languages_begins_its_translation_with_the_code(visit: Visit, address: str) -> None:
+    page = visit(f"{address}#model={NLLB}&text={TEXT}&to=fra_Latn")
+    language = page.get_by_label("Target language")
+    codes = ["Chinese (zho_Hans)", "English (eng_Latn)", "French (fra_Latn)", "German (deu_Latn)"]
+    assert language.locator("option").all_inner_texts() == codes
+    assert first_chip(page) == ">>deu_Latn<<"
+    target = page.locator(".hl-chip[data-side=target]").nth(1)  # the first is <s>
+    expect(target).to_have_text(">>fra_Latn<<")
+    language.select_option(">>eng_Latn<<")
+    expect(target).to_have_text(">>eng_Latn<<")
+    expect(page.get_by_label("Sentence")).to_have_value(TEXT)
+    assert ">>" not in page.locator(".hl-translation").inner_text()
+    page.get_by_role("tab", name="Why").or_(page.get_by_role("tab", name="Cell")).first.click()
+    page.locator(".hl-thumbnail").first.click()
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_link_to_another_target_language_says_that_there_is_none(page: Page, address: str) -> None:

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from model.charsmap import MAX_KEY, Charsmap
 from model.errors import TooLongError, UserError
-from model.marian.spm import read_spm
-from model.marian.tokenizers import SpecialIds, read_tokenizers
-from model.sentencepiece import MAX_LOOKUPS, MAX_NORMALISED, MAX_PIECE, SentencePieceTokenizer, load_tokenizer
+from model.importing.files.spm import read_spm
+from model.importing.files.tokenizers import SpecialIds, read_tokenizers
+from model.pieces.charsmap import MAX_KEY, Charsmap
+from model.pieces.multilingual import load_tokenizer
+from model.pieces.sentencepiece import MAX_LOOKUPS, MAX_NORMALISED, MAX_PIECE, SentencePieceTokenizer
 from model.tokenizer import EOS_ID, SPECIALS, UNK_ID, Tokenizer
 from tests.hostile import tokenizers as hostile_tokenizers
 from tests.model.helpers import assert_sentence
-from tests.model.marian import checkpoints as marian
+from tests.model.importing import checkpoints as marian
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"  # outside the checkout, not everywhere
 HARD = [

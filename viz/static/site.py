@@ -65,6 +65,10 @@ def write_site(
     for each in translators:
         if each.directory is not None:
             check_apart(folder, each.directory)
+        if each.checkpoint.model.config.positions == "fairseq":
+            raise UserError(
+                f"{each.name} has positions that the page without a server does not know; name other models."
+            )
     examples, captions = (read_json(assets / name) for name in ("examples.json", "captions.json"))
     named = {each.name: each for each in translators}
     sentences = examples_of_models(named, examples)

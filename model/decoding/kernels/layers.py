@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from model.decoding.kernels.packed import GELU, SILU, Floats, Integers, Matrix, Norm, Norms, Scratch
+from model.decoding.kernels.packed import GELU, GELU_NEW, SILU, Floats, Integers, Matrix, Norm, Norms, Scratch
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -201,7 +201,7 @@ def feed_forward(
 
 @compiled
 def activate(hidden: Floats, rows: int, activation: int) -> None:
-    """ReLU, SiLU or GELU, in place."""
+    """One of ACTIVATIONS, in place."""
     for r in range(rows):
         row = hidden[r]
         if activation == SILU:
@@ -210,6 +210,9 @@ def activate(hidden: Floats, rows: int, activation: int) -> None:
         elif activation == GELU:
             for d in range(len(row)):
                 row[d] = gelu(row[d])
+        elif activation == GELU_NEW:
+            for d in range(len(row)):
+                row[d] = gelu_new(row[d])
         else:
             for d in range(len(row)):
                 row[d] = max(row[d], ZERO)
@@ -218,8 +221,14 @@ def activate(hidden: Floats, rows: int, activation: int) -> None:
 @compiled
 def silu(x: np.float32) -> np.float32:
     """The product of x and its logistic function."""
+    return x * logistic(x)
+
+
+@compiled
+def logistic(x: np.float32) -> np.float32:
+    """1 / (1 + exp(-x)), without an exponential that overflows."""
     small = exp(-abs(x))
-    result: np.float32 = x * (ONE if x >= ZERO else small) / (ONE + small)
+    result: np.float32 = (ONE if x >= ZERO else small) / (ONE + small)
     return result
 
 
@@ -238,6 +247,16 @@ def gelu(x: np.float32) -> np.float32:
     tail = np.float32(0.5) * y * t * exp(-z * z)
     result: np.float32 = x * (ONE - tail if x >= ZERO else tail)
     return result
+
+
+@compiled
+def gelu_new(x: np.float32) -> np.float32:
+    """GELU with a hyperbolic tangent: x / 2 (1 + tanh(z / 2)) = x / (1 + exp(-z)).
+
+    Hendrycks and Gimpel 2016, section 2.
+    """
+    z = np.float32(math.sqrt(8 / math.pi)) * x * (ONE + np.float32(0.044715) * x * x)
+    return x * logistic(z)
 
 
 @compiled

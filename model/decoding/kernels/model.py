@@ -5,6 +5,7 @@ Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -63,7 +64,8 @@ class CompiledModel:
         self._parameters = list(model.parameters())  # once: walking through all modules takes longer
         self._versions = _versions(self._parameters)
         self._source_embedding, self._target_embedding = model.source_embedding, model.target_embedding
-        self._encoder, self._decoder = pack_encoder(model), pack_decoder(model)
+        self._encoder = pack_encoder(model)
+        self._decoder = pack_decoder(model, self._encoder.embedding)
 
     def is_current(self) -> bool:
         """Whether the model still has these weights, as far as torch notices their changes."""
@@ -148,13 +150,19 @@ class CompiledModel:
         return found
 
     def search_batch(
-        self, source: Int[Tensor, "B S"], options: SearchOptions, gates: HeadGates | None = None
+        self,
+        source: Int[Tensor, "B S"],
+        options: SearchOptions,
+        gates: HeadGates | None = None,
+        prefix: Sequence[int] = (),
     ) -> list[list[Candidate]]:
         """The translations of any number of padded sentences, some sentences on each thread."""
 
         def found(part: Int[Tensor, "b S"]) -> list[list[Candidate]]:
             part = trim_padding(part)
-            return [each.candidates for each in self.search(self.encode(part, gates), options, gates)]
+            given = torch.tensor(prefix, dtype=torch.long).expand(len(part), -1)
+            encoded = self.encode(part, gates)
+            return [each.candidates for each in self.search(encoded, options, gates, prefix=given)]
 
         parts = torch.split(source, max(1, MAX_ROWS // options.beam_size))
         return [each for part in map_in_threads(found, parts) for each in part]

@@ -24,8 +24,8 @@ Integers = NDArray[np.int64]
 
 
 FIRST_POSITIONS = 512  # more are packed when a sentence asks for them
-RELU, SILU, GELU = range(3)
-ACTIVATIONS = {"relu": RELU, "silu": SILU, "gelu": GELU}
+RELU, SILU, GELU, GELU_NEW = range(4)
+ACTIVATIONS = {"relu": RELU, "silu": SILU, "gelu": GELU, "gelu_new": GELU_NEW}
 
 
 class Matrix(NamedTuple):
@@ -57,7 +57,7 @@ class EncoderWeights(NamedTuple):
     output: Matrix
     inner: Matrix
     outer: Matrix
-    activation: int  # RELU, SILU or GELU
+    activation: int  # one of ACTIVATIONS
     norms: Norms
     cross_key_value: Matrix
 
@@ -73,7 +73,7 @@ class DecoderWeights(NamedTuple):
     cross_output: Matrix
     inner: Matrix
     outer: Matrix
-    activation: int  # RELU, SILU or GELU
+    activation: int  # one of ACTIVATIONS
     norms: Norms
     vocabulary: Matrix
 
@@ -150,11 +150,12 @@ def pack_encoder(model: Transformer) -> EncoderWeights:
 
 
 @torch.no_grad()
-def pack_decoder(model: Transformer) -> DecoderWeights:
-    """A copy of the decoder's weights."""
+def pack_decoder(model: Transformer, source_embedding: Matrix | None = None) -> DecoderWeights:
+    """A copy of the decoder's weights; a shared embedding is the encoder's, if that is given."""
     layers = [cast(DecoderLayer, layer) for layer in model.decoder]
     residuals = [(layer.self_residual, layer.cross_residual, layer.feed_forward_residual) for layer in layers]
-    embedding = _pack([model.target_embedding.tokens.weight])
+    shared = source_embedding if model.config.tied else None
+    embedding = shared or _pack([model.target_embedding.tokens.weight])
     tied = model.output.weight is model.target_embedding.tokens.weight
     vocabulary = embedding if tied else _pack([model.output.weight])
     if model.output.bias is not None:

@@ -34,7 +34,7 @@ shapes = st.fixed_dictionaries(
         "vocabulary": st.integers(6, 40),
         "norm": st.sampled_from(["pre", "post"]),
         "tied": st.booleans(),
-        "activation": st.sampled_from(["relu", "silu", "gelu"]),
+        "activation": st.sampled_from(["relu", "silu", "gelu", "gelu_new"]),
         "output_bias": st.booleans(),
     }
 )

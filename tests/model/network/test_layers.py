@@ -139,6 +139,13 @@ def test_sinusoids_follow_section_3_5(d_model: int, start: int) -> None:
             assert float(table[row, 2 * i + 1]) == pytest.approx(math.cos(angle), abs=5e-5)
 
 
+def test_sinusoids_of_fairseq_worked_out_by_hand() -> None:
+    """Width 4 has two angles: p and p / 10000, where p is 2 for the first token."""
+    first, second = sinusoids(2, 4, "fairseq").tolist()
+    assert first == pytest.approx([math.sin(2), math.cos(2), 2e-4, 1.0], abs=1e-6)
+    assert second == pytest.approx([math.sin(3), math.cos(3), 3e-4, 1.0], abs=1e-6)
+
+
 def test_embedding_is_tokens_times_root_of_width_plus_positions() -> None:
     embedding = Embedding(nn.Embedding(13, 16), dropout=0.5).eval()
     tokens = torch.tensor([[4, 4, 9]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import shutil
 import socket
 from pathlib import Path
@@ -104,6 +105,16 @@ def test_what_is_pushed_comes_back(
     assert files(tmp_path / "again") == files(tmp_path / "tiny")
     if isinstance(fetched, Translator):
         assert fetched.name == "tiny-de-en"
+
+
+def test_the_form_of_transformers_can_be_pushed(folder_hub: FolderHub, tmp_path: Path) -> None:
+    save(tiny_checkpoint(), tmp_path / "tiny")
+    pushed = Translator.from_pretrained(tmp_path / "tiny").push_to_hub("ada/tiny-hf", form="transformers")
+    assert pushed == "commit of ada/tiny-hf"
+    config = json.loads((folder_hub.folder / "ada/tiny-hf" / "config.json").read_text())
+    assert config["model_type"] == "pegasus"
+    card = huggingface_hub.ModelCard.load(folder_hub.folder / "ada/tiny-hf" / "README.md")
+    assert card.data.to_dict()["library_name"] == "transformers"
 
 
 def test_model_without_a_card_gets_one(tmp_path: Path) -> None:

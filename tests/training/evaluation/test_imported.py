@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from model.errors import UserError
+from model.importing.importer import import_model
 from model.inputs import target_code
-from model.marian.importer import import_model
 from model.storage.checkpoint import save
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
-from tests.model.marian.checkpoints import write_checkpoint
+from tests.model.importing.checkpoints import write_checkpoint
 from tests.training.tiny import write_lines
 from training.__main__ import main
 from training.evaluation.align import AlignmentHead, align_files, read_words

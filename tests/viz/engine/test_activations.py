@@ -23,7 +23,12 @@ def test_activations_are_those_of_torch():
     script = PRINT.format(module=json.dumps((VIEWER / "engine" / "network.js").as_uri()), inputs=x.tolist())
     command = [node(), "--no-warnings", "--input-type=module", "--eval", script]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    expected = {"relu": x.relu(), "silu": F.silu(x), "gelu": F.gelu(x)}
+    expected = {
+        "relu": x.relu(),
+        "silu": F.silu(x),
+        "gelu": F.gelu(x),
+        "gelu_new": F.gelu(x, approximate="tanh"),
+    }
     found = {name: torch.tensor(each, dtype=torch.float64) for name, each in json.loads(run.stdout).items()}
     assert found.keys() == expected.keys()
     for name, each in expected.items():

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from model import Translator
-from model.marian.importer import import_model
+from model.importing.importer import import_model
 from tests import hostile
-from tests.model.marian import checkpoints as marian
+from tests.model.importing import checkpoints as marian
 from tests.model.test_sentencepiece import HARD, KINDS
 from tests.viz.engine.test_answers import OPTIONS, check, readable
 from tests.viz.questions import COMMON

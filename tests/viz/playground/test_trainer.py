@@ -77,7 +77,7 @@ def make_case(
         n_encoder_layers=layers,
         n_decoder_layers=layers,
         dropout=0.0,
-        positions=positions,
+        positions="sinusoidal" if positions else "none",
     )
 
     def word() -> list[int]:

@@ -13,9 +13,9 @@ import pytest
 
 import app
 from model.errors import UserError
-from model.marian.importer import import_model
+from model.importing.importer import import_model
 from model.translator import Translator
-from tests.model.marian.checkpoints import write_checkpoint
+from tests.model.importing.checkpoints import write_checkpoint
 from tests.viz.questions import TRANSLATOR
 from viz.__main__ import trained
 from viz.about import NOT_TRAINED_HERE, about_models, examples_of_models, page_values, target_choices

@@ -230,3 +230,11 @@ def test_the_command_says_when_there_is_no_model(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["viz", "static", "--models", str(tmp_path)])
     with pytest.raises(SystemExit, match="There is no model in"):
         command.main()
+
+
+def test_a_model_that_the_engine_does_not_know_is_refused(translator, assets, tmp_path):
+    directory = tmp_path / "models" / "many"
+    save(tiny_checkpoint(positions="fairseq"), directory)
+    with pytest.raises(UserError, match="many has positions that the page without a server does not know"):
+        write_site([translator, Translator.load(directory)], tmp_path / "dist", assets)
+    assert not (tmp_path / "dist").exists()

@@ -88,7 +88,7 @@ export function embed(model, side, ids, positions = ids.map((_, place) => place)
 
 // A function that gives the encoding of each position: sine at even places and cosine at odd ones, each step rounded to
 // 32 bits as in Python; zeros for a model without positions.
-export function createPositions({ d_model: width, positions = true }) {
+export function createPositions({ d_model: width, positions = 'sinusoidal' }) {
   const known = [];
   const rate = Math.fround(-Math.log(10000) / width);
   const valueOf = (position, place) => {
@@ -97,7 +97,9 @@ export function createPositions({ d_model: width, positions = true }) {
     return place % 2 ? Math.cos(angle) : Math.sin(angle);
   };
   return (position) => {
-    known[position] ??= Float32Array.from({ length: width }, (_, place) => (positions ? valueOf(position, place) : 0));
+    known[position] ??= Float32Array.from({ length: width }, (_, place) =>
+      positions === 'none' ? 0 : valueOf(position, place),
+    );
     return known[position];
   };
 }

@@ -24,6 +24,7 @@ export const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
   silu: (x) => x / (1 + Math.exp(-x)),
   gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
+  gelu_new: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
 };
 
 // `blocks` are the layers with their matrices and norms, `products` computes products with the matrices.

@@ -55,7 +55,7 @@ export function directoryOf({ settings, task, trainer, steps, log, probes }) {
 
 // Older versions of the program know no setting `positions`.
 function pythonShape({ positions, ...shape }) {
-  return positions ? shape : { ...shape, positions };
+  return positions === 'sinusoidal' ? shape : { ...shape, positions };
 }
 
 function cardOf(title, settings, steps, log) {

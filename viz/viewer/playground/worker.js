@@ -78,7 +78,7 @@ export async function createTraining(settings, options) {
   const shape = {
     ...{ source_vocabulary: tokenizer.size, target_vocabulary: tokenizer.size, d_model: width, d_ff: 2 * width },
     ...{ n_heads: heads, n_encoder_layers: layers, n_decoder_layers: layers, dropout: 0, norm: 'pre', tied: true },
-    ...{ separate_output: false, positions: settings.positions },
+    ...{ separate_output: false, positions: settings.positions ? 'sinusoidal' : 'none' },
   };
   const [source, target] = task.longest.map((letters) => letters + 2);
   const rows = { source: TESTED * source, target: TESTED * target, sentences: TESTED };

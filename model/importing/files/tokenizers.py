@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Int
@@ -11,13 +12,17 @@ from torch import Tensor
 
 from model.errors import UserError
 from model.files import read_json
-from model.marian.spm import read_spm
-from model.sentencepiece import SentencePieceTokenizer, check_pieces
-from model.tokenizer import EOS, PAD, SPECIALS, UNK
+from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
+from model.importing.files.spm import read_spm
+from model.pieces.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
+from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 
-CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TOKENIZER_JSON = "tokenizer.json"
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
+SPM = "sentencepiece.bpe.model"  # of both languages
+VOCABULARY_FILES = (VOCABULARY, TARGET_VOCABULARY, TOKENIZER_JSON)
+SPM_FILES = (SOURCE_SPM, TARGET_SPM, SPM)
 
 
 class SpecialIds(NamedTuple):
@@ -31,7 +36,7 @@ class SpecialIds(NamedTuple):
 class Side(NamedTuple):
     """The tokenizer of one language, and for each of its ids the row in the checkpoint's matrices."""
 
-    tokenizer: SentencePieceTokenizer
+    tokenizer: Tokenizer
     order: Int[Tensor, " V"]
 
 
@@ -64,28 +69,48 @@ def _side(spm: Path, ids: dict[str, int], start: int) -> Side:
     return Side(SentencePieceTokenizer(read_spm(spm), [*SPECIALS, *map(entries.__getitem__, rest)]), order)
 
 
+def side_of(
+    segmenter: SentencePiece, entries: Mapping[int, str], size: int, ids: SpecialIds, directory: Path
+) -> Side:
+    """The side of a vocabulary with these entries; rows without an entry are those of unused tokens.
+
+    Raises UserError if the entries and the special tokens do not fit the size.
+    """
+    unknown = next((index for index, entry in entries.items() if entry == UNK), -1)
+    special = (ids.pad, unknown, ids.eos)
+    if any(not 0 <= index < size for index in (*entries, *special, ids.start)) or len(set(special)) < 3:
+        raise UserError(
+            f"{directory} has a tokenizer that does not fit {CONFIG}; copy both from the same checkpoint."
+        )
+    check_pieces(list(entries.values()), directory)
+    rest = [index for index in range(size) if index not in special]
+    if ids.start not in special and entries.get(ids.start) in SPECIALS:
+        rest.remove(ids.start)  # it is <s> and no copy
+    vocabulary = [*SPECIALS, *(entries.get(index, f"<unused {index}>") for index in rest)]
+    order = torch.tensor([ids.pad, unknown, ids.start, ids.eos, *rest])
+    return Side(SentencePieceTokenizer(segmenter, vocabulary), order)
+
+
 def _read_vocabulary(path: Path, size: int) -> dict[str, int]:
     """The ids of the entries, each of 0 to size - 1 once."""
+    ids = read_entries(path)
+    if len(ids) != size:
+        raise UserError(
+            f"{path} has {len(ids):,} entries where {CONFIG} says {size:,}; copy both from the same "
+            "checkpoint."
+        )
+    return ids
+
+
+def read_entries(path: Path) -> dict[str, int]:
+    """The entries of a vocabulary with their ids, which are 0, 1, 2 and so on. Raises UserError."""
     ids = read_json(path)
     if not isinstance(ids, dict) or any(type(index) is not int for index in ids.values()):
         raise UserError(f"{path} is not a list of entries with their ids; copy it again.")
-    if sorted(ids.values()) != list(range(size)):
-        raise UserError(
-            f"{path} has {len(ids):,} entries where {CONFIG} says {size:,}, or leaves out ids; copy both "
-            "from the same checkpoint."
-        )
+    if sorted(ids.values()) != list(range(len(ids))):
+        raise UserError(f"{path} leaves out ids; copy it again.")
     check_pieces(list(ids), path)
     for entry in (PAD, UNK, EOS):
         if entry not in ids:
             raise UserError(f"{path} has no entry {entry}; copy it again.")
     return ids
-
-
-def settings_of(path: Path) -> dict[str, Any]:
-    """A JSON object; empty if there is no such file."""
-    if not path.exists():
-        return {}
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise UserError(f"{path} is not a JSON object; copy it again.")
-    return settings

@@ -19,10 +19,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from model.charsmap import Charsmap
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.files import read_json
 from model.languages import TARGET_CODE
+from model.pieces.charsmap import Charsmap
 from model.results import Token
 from model.tokenizer import EOS, EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
 
@@ -32,7 +32,7 @@ UNKNOWN_PENALTY = 10.0  # an unknown character costs this much more than the lea
 MAX_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 by default
 MAX_NORMALISED = 10_240  # characters; twice the longest text that is tokenised
 MAX_LOOKUPS = 1 << 19  # of possible pieces in one text: 100 for each character of the longest one
-MAX_ENTRIES = 250_000  # as in `model.config`
+MAX_ENTRIES = 260_000  # as in `model.config`
 TOO_LONG = Sentence("The model's tokenizer makes this text too long; shorten it.")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
@@ -242,13 +242,14 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of the ids. Special tokens and everything after </s> are left out."""
-        pieces = []
+        """Text of the ids. Special tokens, a code before it and everything after </s> are left out."""
+        pieces: list[str] = []
         for index in ids:
             if index == EOS_ID:
                 break
-            if index >= len(SPECIALS):
-                pieces.append(self.vocabulary[index])
+            piece = self.vocabulary[index]
+            if index >= len(SPECIALS) and (pieces or not TARGET_CODE.fullmatch(piece)):
+                pieces.append(piece)
         text = "".join(pieces)
         if self.segmenter.byte_fallback:
             text = re.sub(rf"(?:{BYTE.pattern})+", _from_bytes, text)
@@ -285,14 +286,6 @@ def _one_by_one(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error("one-by-one", _one_by_one)
-
-
-def load_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of one language, of a model trained here or imported."""
-    settings = read_json(path)
-    if isinstance(settings, dict) and settings.get("type") == FILE_TYPE:
-        return SentencePieceTokenizer.from_json(settings, path)
-    return Tokenizer.load(path)
 
 
 def check_scores(scores: Mapping[Any, Any], path: Path) -> None:

@@ -16,8 +16,8 @@ import sentencepiece
 import torch
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from model.marian.spm import read_spm
-from model.sentencepiece import SentencePiece
+from model.importing.files.spm import read_spm
+from model.pieces.sentencepiece import SentencePiece
 
 GERMAN = (
     "der die das ein eine kleiner großer Hund Katze Jürgen läuft schläft springt durch über unter den "
@@ -239,7 +239,7 @@ def timed_import(origin: Path, output: Path) -> tuple[float, float]:
     # VmHWM, because ru_maxrss counts the memory of the process that started this one too.
     code = (
         "import sys, time; started = time.perf_counter(); from pathlib import Path; "
-        "from model.marian.importer import import_model; import_model(sys.argv[1], Path(sys.argv[2])); "
+        "from model.importing.importer import import_model; import_model(sys.argv[1], Path(sys.argv[2])); "
         "status = Path('/proc/self/status').read_text(); "
         "print(time.perf_counter() - started, status.split('VmHWM:')[1].split()[0])"
     )

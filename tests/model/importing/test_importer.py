@@ -1,6 +1,7 @@
 """Imported MarianMT checkpoints compute what MarianMTModel computes."""
 
 import copy
+import html
 import json
 import shutil
 import subprocess
@@ -16,15 +17,16 @@ from torch import Tensor
 
 from model.decoding.search import SearchOptions, search
 from model.errors import UserError
-from model.marian import importer as module
-from model.marian.card import model_info
-from model.marian.importer import NEVER_LOGIT, import_model, read_checkpoint
+from model.importing import importer as module
+from model.importing.card import model_info
+from model.importing.family import NEVER_LOGIT
+from model.importing.importer import import_model, read_checkpoint
 from model.network.transformer import Transformer
-from model.sentencepiece import SentencePieceTokenizer
+from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import MAX_LABEL, Checkpoint, load
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from model.translator import Translator
-from tests.model.marian import checkpoints as marian
+from tests.model.importing import checkpoints as marian
 from tests.numerics import assert_float32
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -32,6 +34,8 @@ SHAPES: dict[str, dict[str, Any]] = {
     "as tc-big": {"activation_function": "relu", "decoder_attention_heads": 8, "encoder_attention_heads": 8},
     "GELU, embeddings not scaled": {"activation_function": "gelu", "scale_embedding": False},
     "two vocabularies": {"share_encoder_decoder_embeddings": False, "separate": True},
+    "GELU with tanh": {"activation_function": "gelu_new", "normalize_before": True},
+    "one vocabulary, nothing tied": {"tie_word_embeddings": False},
     "nothing tied": {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False},
 }
 NEVER = [PAD_ID, BOS_ID]
@@ -213,7 +217,7 @@ def test_card_names_origin_licence_and_who_did_not_train_it(checkpoint: Path, tm
         "German",
         ">>fra<<",
     ):
-        assert part in card.text
+        assert part in html.unescape(card.text)
     assert "<script>" not in card.text
 
 
@@ -365,6 +369,6 @@ def test_command_line(checkpoint: Path, tmp_path: Path) -> None:
 def test_import_needs_neither_transformers_nor_sentencepiece() -> None:
     code = (
         "import sys; sys.modules['transformers'] = sys.modules['sentencepiece'] = None; "
-        "import model.marian.importer, model.__main__"
+        "import model.importing.importer, model.__main__"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,11 +6,12 @@ import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.charsmap import Charsmap
 from model.errors import UserError
 from model.files import read_bytes
-from model.sentencepiece import Algorithm, SentencePiece, check_scores
+from model.pieces.charsmap import Charsmap
+from model.pieces.sentencepiece import MAX_ENTRIES, Algorithm, SentencePiece, check_scores
 
+MAX_FIELDS = MAX_ENTRIES + 100  # each piece is a field
 MAX_BYTES = 16 << 20  # those of OPUS-MT have 0.8 MB
 # Fields of the messages.
 PIECES, TRAINER, NORMALIZER, DENORMALIZER = 1, 2, 3, 5
@@ -26,7 +27,7 @@ def read_spm(path: Path) -> SentencePiece:
     """The segmenter of a .spm file. Raises UserError for a broken file and for what `SentencePiece` lacks."""
     data = read_bytes(path, MAX_BYTES)
     try:
-        message = _message(memoryview(data))
+        message = _message(data)
         trainer, normalizer = (_message(_last(message, name, b"")) for name in (TRAINER, NORMALIZER))
         denormalizer = _message(_last(message, DENORMALIZER, b""))
         pieces = [_piece(_message(data)) for data in message.get(PIECES, ())]
@@ -84,9 +85,12 @@ def _last(message: dict[int, list[Any]], name: int, default: Any) -> Any:
 
 
 def _message(data: memoryview | bytes) -> dict[int, list[Any]]:
-    """The fields of a protocol buffer: whole numbers, or bytes. Raises ValueError or IndexError if broken."""
+    """The fields of a protocol buffer: whole numbers, or bytes.
+
+    Raises ValueError or IndexError if it is broken or has too many fields.
+    """
     fields: dict[int, list[Any]] = {}
-    data, place = memoryview(data), 0
+    data, place, count = memoryview(data), 0, 0
     while place < len(data):
         key, place = _whole_number(data, place)
         value: Any
@@ -103,12 +107,18 @@ def _message(data: memoryview | bytes) -> dict[int, list[Any]]:
             if place + length > len(data):
                 raise ValueError("cut short")
             value, place = data[place : place + length], place + length
+        count += 1
+        if count > MAX_FIELDS:
+            raise ValueError("too many pieces")
         fields.setdefault(key >> 3, []).append(value)
     return fields
 
 
 def _whole_number(data: memoryview, place: int) -> tuple[int, int]:
     """A variable-length integer, seven bits in each byte, and where it ends."""
+    value = data[place]
+    if value < 128:  # most are
+        return value, place + 1
     value = 0
     for shift in range(0, 70, 7):
         byte = data[place]

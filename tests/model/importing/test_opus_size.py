@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.marian.importer import read_checkpoint
+from model.importing.importer import read_checkpoint
 from model.translator import Translator
-from tests.model.marian import checkpoints as marian
-from tests.model.marian import test_importer as small
+from tests.model.importing import checkpoints as marian
+from tests.model.importing import test_importer as small
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from model.errors import UserError
-from model.marian.importer import Bits, import_model
+from model.importing.importer import Bits, import_model
 from tests.model.helpers import assert_sentence
-from tests.model.marian import checkpoints as marian
+from tests.model.importing import checkpoints as marian
 
 Change = Callable[[Path], object]
 WEIGHTS, BIN = "model.safetensors", "pytorch_model.bin"
@@ -122,12 +122,10 @@ def refused(directory: Path, output: Path, bits: Bits = 8) -> str:
     [
         (setting(model_type="bart"), "model_type"),
         (setting(normalize_embedding=True), "normalize_embedding"),
-        (setting(normalize_before=True), "normalize_before"),
-        (setting(add_final_layer_norm=True), "add_final_layer_norm"),
         (setting(static_position_embeddings=False), "static_position_embeddings"),
         (setting(is_encoder_decoder=False), "is_encoder_decoder"),
         (setting(quantization_config={"bits": 4}), "quantization_config"),
-        (setting(activation_function="gelu_new"), "activation_function"),
+        (setting(activation_function="tanh"), "activation_function"),
         (setting(encoder_attention_heads=2), "attention_heads"),
         (setting(decoder_ffn_dim=96), "ffn_dim"),
     ],

@@ -16,6 +16,10 @@ LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})", re.MULTILINE)
 # In their cards: a model trained with guided alignment (Garg et al. 2019), as most of OPUS-MT are.
 GUIDED_ALIGNMENT = "transformer-align"
 
+UNKNOWN = "unknown"  # a licence that is not stated
+MARKUP = frozenset("&<>\"'`*_[]()|\\#!~$")
+FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus", "m2m_100": "M2M100 or NLLB"}
+
 OPUS_MT = (
     "OPUS-MT, made by the Language Technology Research Group at the University of Helsinki from the data of "
     "[OPUS](https://opus.nlpl.eu); please cite J. Tiedemann and S. Thottingal, OPUS-MT: Building open "
@@ -46,14 +50,22 @@ def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) 
     )
 
 
-def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
-    """The card, which says where the model comes from. Nothing of the origin's own text is copied."""
+def card_text(info: ModelInfo, family: str, readme: str, config: ModelConfig, notes: Sequence[str]) -> str:
+    """The card, which says where the model comes from. Nothing of the origin's own text is copied.
+
+    Names of folders and languages are a stranger's text, so they are written as text and never as HTML or
+    Markdown.
+    """
     found = LICENCE.search(readme)
-    licence = found.group(1) if found else "unknown"
-    name = info.origin.rsplit("/", 1)[-1]
+    licence = found.group(1) if found else UNKNOWN
     on_hub = "/" in info.origin
-    where = f"[{info.origin}](https://huggingface.co/{info.origin})" if on_hub else f"the folder `{name}`"
-    targets = ", ".join(info.target_languages)
+    where = (
+        f"[{info.origin}](https://huggingface.co/{info.origin})"
+        if on_hub
+        else f"the folder {_plain(info.origin)}"
+    )
+    targets = ", ".join(map(_plain, info.target_languages))
+    languages = f"{language_names(info.source_language)} to {language_names(info.target_language)}"
     facts = [
         ("origin", where),
         (
@@ -61,35 +73,44 @@ def card_text(info: ModelInfo, readme: str, config: ModelConfig) -> str:
             f"{licence}, as its origin says" if found else "not stated in the checkpoint; ask its origin",
         ),
         *([("attribution", OPUS_MT)] if "Helsinki" in info.origin or "Helsinki" in readme else []),
-        ("languages", f"{language_names(info.source_language)} to {language_names(info.target_language)}"),
+        ("languages", _plain(languages)),
         *([("target codes", f"begin each sentence with one of: {targets}")] if targets else []),
         (
             "shape",
             f"{config.n_encoder_layers} encoder and {config.n_decoder_layers} decoder layers, width "
             f"{config.d_model:,}, {config.n_heads} heads each, feed-forward {config.d_ff:,} with "
-            f"{config.activation}, post-norm",
+            f"{config.activation}, {config.norm}-norm",
         ),
         ("tokens", f"{config.source_vocabulary:,} source and {config.target_vocabulary:,} target entries"),
     ]
     if config.taught_head is not None:
         layer, head = config.taught_head
         facts.append(("taught to align", f"cross-attention, head {head + 1} of decoder layer {layer + 1}"))
+    facts += [("generation", _plain(note)) for note in notes]
     lines = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    front = [
-        f"license: {licence if found else 'other'}",
-        "pipeline_tag: translation",
-        "library_name: headlight",
-    ]
-    if on_hub:
-        front.append(f"base_model: {info.origin}")
-    front += ["tags:", "  - headlight", "  - marian", "  - imported"]
     return (
-        "---\n" + "\n".join(front) + f"\n---\n\n# {info.title}\n\n"
-        "Imported by Headlight from a MarianMT checkpoint. **Headlight's project did not train this model** "
-        "and has not measured how good it is. Names, order and storage of the weights were changed, nothing "
-        "else.\n"
+        _front_matter(info, family, licence) + f"\n# {_plain(info.title)}\n\n"
+        f"Imported by Headlight from a {FAMILY_NAMES[family]} checkpoint. **Headlight's project did not "
+        "train this model** and has not measured how good it is. Names, order and storage of the weights "
+        "were changed, nothing else.\n"
         f"\n| | |\n|---|---|\n{lines}\n"
     )
+
+
+def _front_matter(info: ModelInfo, family: str, licence: str) -> str:
+    lines = [
+        f"license: {'other' if licence == UNKNOWN else licence}",
+        "pipeline_tag: translation",
+        "library_name: headlight",
+        *([f"base_model: {info.origin}"] if "/" in info.origin else []),
+        *("tags:", "  - headlight", f"  - {family}", "  - imported"),
+    ]
+    return "---\n" + "\n".join(lines) + "\n---\n"
+
+
+def _plain(text: str) -> str:
+    """Text that neither Markdown nor HTML takes for anything else."""
+    return "".join(f"&#{ord(one)};" if one in MARKUP else one for one in text)
 
 
 def taught_head(readme: str, decoder_layers: int) -> tuple[int, int] | None:

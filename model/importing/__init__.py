@@ -1,0 +1,1 @@
+"""Imports translation models of other programs as model directories; one module for each family."""

@@ -1,0 +1,35 @@
+"""What each module of a family gives to the importer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.importing.files.tokenizers import Side
+from model.importing.files.weights import Weights
+from model.network.transformer import Transformer
+from model.tokenizer import BOS_ID
+
+NEVER_LOGIT = -1e4  # the bias of tokens that are never predicted; e^-10000 is 0, and 16 bits can hold it
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a checkpoint becomes a model of ours."""
+
+    config: ModelConfig
+    source: Side
+    target: Side
+    convert: Callable[[Weights, Transformer], Iterator[tuple[str, Tensor]]]  # our weights with their names
+
+
+def output_bias(weights: Weights, side: Side) -> Tensor:
+    """The bias of the output in our order; a <s> that is the copy of another token is never predicted."""
+    size = int(side.order.max()) + 1
+    bias = weights.take("final_logits_bias", (1, size), default=0.0)[0][side.order]
+    if (side.order == side.order[BOS_ID]).sum() > 1:
+        bias[BOS_ID] = NEVER_LOGIT
+    return bias

@@ -1,0 +1,1 @@
+"""Reads the files of a checkpoint of another program, which need not be trusted."""

@@ -1,0 +1,174 @@
+"""Imports checkpoints of other programs as model directories; each family of models has a module.
+
+The weights keep their meaning. What a family has in another form is changed once, at the import: names, the
+order of the special tokens, and the order of the dimensions where a family orders its positions
+differently.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors import SafetensorError
+
+from model.config import ModelConfig
+from model.errors import UserError, quote_untrusted
+from model.files import read_json, read_text
+from model.importing import m2m, marian, pegasus
+from model.importing.card import card_text, model_info, taught_head
+from model.importing.family import Plan
+from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
+from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
+from model.importing.files.weights import BIN, SAFETENSORS, Weights, read_weights
+from model.importing.generation import read_generation
+from model.network.transformer import Transformer
+from model.pieces.multilingual import MultilingualTokenizer
+from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, save
+from model.storage.hub import fetch
+
+Bits = Literal[8, 16, 32]
+FILES = (CONFIG, GENERATION, TOKENIZER, README, *VOCABULARY_FILES, *SPM_FILES)
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+FAMILIES: dict[str, Callable[[Path], Plan]] = {
+    "marian": marian.read,
+    "pegasus": pegasus.read,
+    "m2m_100": m2m.read,
+}
+
+
+def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
+    """Write the model directory `output` from a checkpoint: a folder, or a name on the hub.
+
+    Matrices take `bits` bits. Raises UserError for a broken checkpoint, for one of another architecture, for
+    weights that do not fit `bits`, and if `output` exists or cannot be written; then nothing is written.
+    """
+    if os.path.lexists(output):  # a link to nothing too
+        raise UserError(f"{output} exists already; delete it or name another folder with --output.")
+    checkpoint = read_checkpoint(name)
+    notes = checkpoint.notes
+    _check_range(checkpoint.model, name, bits)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".import-", dir=output.parent) as folder:
+            written = Path(folder) / output.name
+            dtype = torch.float32 if bits == 32 else torch.float16
+            save(checkpoint, written, checkpoint.card, eight_bit=bits == 8, dtype=dtype)
+            del checkpoint  # memory need not hold both
+            result = load(written)  # what cannot be opened is not kept
+            written.rename(output)
+    except (OSError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(
+            f"{output} cannot be written ({reason}); free space on its disk or name another folder with "
+            "--output."
+        ) from error
+    return replace(result, notes=notes)
+
+
+def read_checkpoint(name: str) -> Checkpoint:
+    """Read a checkpoint of a folder or of the hub. Raises UserError."""
+    directory, origin = _find(name)
+    family = _family(directory)
+    plan = FAMILIES[family](directory)
+    generation = read_generation(directory)
+    readme = read_text(directory / README) if (directory / README).exists() else ""
+    config = replace(
+        plan.config,
+        taught_head=taught_head(readme, plan.config.n_decoder_layers),
+        output_bias=plan.config.output_bias or bool(generation.never),
+    )
+    if config.n_parameters > MAX_PARAMETERS:
+        raise UserError(
+            f"{directory} is a model of {config.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
+        )
+    weights = read_weights(directory)
+    _check_size(config, weights.path)
+    model = Transformer(config).eval()
+    _fill(model, plan, weights)
+    weights.check_all_used(family)
+    path = weights.path
+    del weights  # memory need not hold the file and the model
+    generation.apply(model, plan.target.order)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
+    tokenizer = plan.source.tokenizer
+    named = settings_of(directory / TOKENIZER)
+    if isinstance(tokenizer, MultilingualTokenizer):
+        named |= {"source_lang": tokenizer.source_code.strip("<>"), "target_lang": "mul"}
+    info = model_info(origin, named, tokenizer.language_codes)
+    card = card_text(info, family, readme, config, generation.notes)
+    return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
+
+
+def _check_size(config: ModelConfig, path: Path) -> None:
+    """Raise UserError unless the file is large enough for a model of this size, in 16 bits or more."""
+    # What the file need not have: a bias of the output, copies of <s>, and the embedding a second time.
+    spare = config.target_vocabulary + 4 * config.d_model
+    if config.separate_output:
+        spare += config.target_vocabulary * config.d_model
+    wanted = 2 * (config.n_parameters - spare)
+    if path.stat().st_size < wanted:
+        raise UserError(
+            f"{path} has {path.stat().st_size:,} bytes where {CONFIG} asks for {wanted:,}; copy both from "
+            "the same checkpoint."
+        )
+
+
+def _fill(model: Transformer, plan: Plan, weights: Weights) -> None:
+    """Copy one weight after another, so that memory holds the model once."""
+    parameters = dict(model.named_parameters())
+    for name, weight in plan.convert(weights, model):
+        parameter = parameters.pop(name, None)
+        if parameter is None or parameter.shape != weight.shape:
+            raise UserError(
+                f"{weights.path} has weights of another shape than {CONFIG} says; copy both again."
+            )
+        with torch.no_grad():
+            parameter.copy_(weight)
+    if "output.bias" in parameters:  # a family without one, some of whose tokens are never predicted
+        torch.nn.init.zeros_(parameters.pop("output.bias"))
+    if parameters:
+        raise UserError(f"{weights.path} lacks weights; copy it again.")
+
+
+def _family(directory: Path) -> str:
+    """The family that config.json names."""
+    path = directory / CONFIG
+    read_json(path)  # refuses a missing file
+    family = settings_of(path).get("model_type")
+    if family not in FAMILIES:
+        raise UserError(
+            f"{path} has model_type {quote_untrusted(family)}; only models of {', '.join(FAMILIES)} can be "
+            "imported."
+        )
+    return str(family)
+
+
+def _check_range(model: Transformer, name: str, bits: Bits) -> None:
+    """Raise UserError unless every number that is stored in 16 bits fits; in 8 bits the vectors are."""
+    for parameter in model.parameters():
+        if (bits == 16 or (bits == 8 and parameter.ndim < 2)) and not parameter.half().isfinite().all():
+            raise UserError(f"{quote_untrusted(name)} has weights too large for 16 bits; give --bits 32.")
+
+
+def _find(name: str) -> tuple[Path, str]:
+    """The folder of a checkpoint and what its origin is called; the hub's files are fetched."""
+    directory = Path(name)
+    if directory.is_dir():
+        return directory, directory.resolve().name
+    if not HUB_NAME.fullmatch(name):
+        raise UserError(
+            f"There is no directory {quote_untrusted(name)}; give a folder or a name on the Hugging Face "
+            "hub, such as Helsinki-NLP/opus-mt-de-en."
+        )
+    directory = fetch(name, (*FILES, SAFETENSORS))
+    if not (directory / SAFETENSORS).exists():
+        directory = fetch(name, (*FILES, BIN))
+    return directory, name

@@ -1,0 +1,109 @@
+"""M2M100 and NLLB: pre-norm, the sinusoids of fairseq, and codes of the languages in source and target."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from model.config import ModelConfig
+from model.errors import UserError
+from model.importing.bart_names import convert_tied
+from model.importing.family import Plan
+from model.importing.files.settings import SHAPE, TOKENIZER, read_settings, settings_of, shape_of
+from model.importing.files.spm import read_spm
+from model.importing.files.tokenizer_json import read_tokenizer
+from model.importing.files.tokenizers import (
+    SPM,
+    TOKENIZER_JSON,
+    VOCABULARY,
+    Side,
+    SpecialIds,
+    read_entries,
+    side_of,
+)
+from model.pieces.multilingual import MultilingualTokenizer
+from model.pieces.sentencepiece import SentencePieceTokenizer
+
+# What the settings of an M2M100Config are when its file leaves them out.
+DEFAULTS: dict[str, Any] = {
+    "vocab_size": 128112,
+    **SHAPE,
+    "activation_function": "relu",
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+REQUIRED: dict[str, Any] = {
+    "is_encoder_decoder": True,
+    "tie_word_embeddings": True,
+    "pad_token_id": 1,  # the first position is the one after it
+    "quantization_config": None,
+}
+# Languages of M2M100 in the order of their ids, which no file of a checkpoint lists.
+M2M_LANGUAGES = """
+af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr
+ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa
+pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
+"""
+WMT21_LANGUAGES = "en ha is ja cs ru zh de"
+# A token of a language: that of NLLB, or that of M2M100.
+LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})|__([a-z]{2,3})__")
+
+
+def read(directory: Path) -> Plan:
+    """Read what describes a checkpoint of M2M100 or NLLB. Raises UserError."""
+    values = read_settings(directory, DEFAULTS, REQUIRED)
+    size = values["vocab_size"]
+    # Check the sizes before anything of such a size is read.
+    shape = ModelConfig(size + 1, size + 1, norm="pre", positions="fairseq", **shape_of(values))
+    ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
+    side = _read_side(directory, size, ids)
+    config = replace(
+        shape,
+        source_vocabulary=len(side.order),
+        target_vocabulary=len(side.order),
+        # Embeddings that are not scaled are divided by sqrt(d_model); then the output is a matrix of its own.
+        separate_output=not values["scale_embedding"],
+        output_bias=True,  # <s> is the copy of </s>, which the decoder reads first
+    )
+    source, target = _with_languages(side, directory)
+    return Plan(config, source, target, partial(convert_tied, side=side, scaled=values["scale_embedding"]))
+
+
+def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
+    """The tokenizer with the names of the languages as they are in the checkpoint."""
+    if (directory / TOKENIZER_JSON).exists():
+        return read_tokenizer(directory, size, ids)
+    entries = {index: entry for entry, index in read_entries(directory / VOCABULARY).items()}
+    is_wmt21 = settings_of(directory / TOKENIZER).get("language_codes") == "wmt21"
+    languages = WMT21_LANGUAGES if is_wmt21 else M2M_LANGUAGES
+    first = len(entries)
+    entries |= {first + place: f"__{code}__" for place, code in enumerate(languages.split())}
+    return side_of(read_spm(directory / SPM), entries, size, ids, directory)
+
+
+def _with_languages(side: Side, directory: Path) -> tuple[Side, Side]:
+    """Both sides with the codes of languages in the form >>fra_Latn<<."""
+    tokenizer = side.tokenizer
+    if not isinstance(tokenizer, SentencePieceTokenizer):
+        raise UserError(f"{directory} has no tokenizer of M2M100 or NLLB; copy the whole checkpoint.")
+    vocabulary = [
+        LANGUAGE.sub(_code, entry) if LANGUAGE.fullmatch(entry) else entry for entry in tokenizer.vocabulary
+    ]
+    target = SentencePieceTokenizer(tokenizer.segmenter, vocabulary)
+    codes = target.language_codes
+    if not codes:
+        raise UserError(f"{directory} has no tokens of languages; copy the whole checkpoint.")
+    usual = f">>{settings_of(directory / TOKENIZER).get('src_lang', 'en')}<<"
+    if usual not in codes:  # a list of languages may have English under a longer code
+        usual = next((code for code in codes if code.startswith(">>en")), codes[0])
+    source = MultilingualTokenizer(tokenizer.segmenter, vocabulary, usual)
+    return Side(source, side.order), Side(target, side.order)
+
+
+def _code(match: re.Match[str]) -> str:
+    return f">>{match.group(1) or match.group(2)}<<"

@@ -1,1 +1,0 @@
-"""Imports MarianMT checkpoints, such as those of OPUS-MT, as model directories."""

@@ -1,0 +1,1 @@
+"""SentencePiece tokenizers of imported models."""

@@ -1,0 +1,99 @@
+"""Checkpoints of random weights of other families than MarianMT, with small tokenizers."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer, NllbTokenizer
+
+from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences, trained
+
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 in models of fairseq
+
+
+@lru_cache
+def spm(kind: str) -> bytes:
+    """A SentencePiece model file of both languages."""
+    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
+    return trained(tuple(lines), kind, "nmt_nfkc", 300)
+
+
+def write_m2m_tokenizer(directory: Path) -> Any:
+    """The files of an M2M100Tokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    model = directory / "sentencepiece.bpe.model"
+    model.write_bytes(spm("bpe"))
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm("bpe"))
+    pieces = [processor.id_to_piece(index) for index in range(3, processor.vocab_size())]
+    entries = {piece: index for index, piece in enumerate(dict.fromkeys([*SPECIALS, *pieces]))}
+    (directory / "vocab.json").write_text(json.dumps(entries))
+    tokenizer = M2M100Tokenizer(str(directory / "vocab.json"), str(model), src_lang="de", tgt_lang="en")
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def write_nllb_tokenizer(directory: Path) -> Any:
+    """The files of an NllbTokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "sentencepiece.bpe.model").write_bytes(spm("bpe"))
+    tokenizer = NllbTokenizer.from_pretrained(directory)
+    (directory / "sentencepiece.bpe.model").unlink()
+    codes = ["deu_Latn", "eng_Latn", "fra_Latn", "zho_Hans"]
+    tokenizer.add_special_tokens({"additional_special_tokens": codes})
+    tokenizer.src_lang, tokenizer.tgt_lang = "deu_Latn", "eng_Latn"
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def random_m2m(size: int, seed: int = 0, **settings: Any) -> Any:
+    """An M2M100 model with random weights, norms and biases."""
+    shape: dict[str, Any] = {
+        "vocab_size": size,
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "attn_implementation": "eager",
+    }
+    torch.manual_seed(seed)
+    model = M2M100ForConditionalGeneration(M2M100Config(**(shape | settings))).eval()
+    randomise(model)
+    return model
+
+
+def randomise(model: Any) -> None:
+    """Random numbers for every weight, so large that the heads look at different places."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.normal_(std=model.config.d_model**-0.5)
+            else:
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+
+
+def write_nllb(directory: Path, size: int, layers: int, width: int) -> None:
+    """A checkpoint of NLLB's form in 16 bits, written without ever holding it in 32; 16 heads a layer."""
+    write_nllb_tokenizer(directory)
+    shape = {"d_model": width, "encoder_layers": layers, "decoder_layers": layers}
+    inner = {"encoder_ffn_dim": 4 * width, "decoder_ffn_dim": 4 * width}
+    with torch.device("meta"):
+        model = M2M100ForConditionalGeneration(M2M100Config(vocab_size=size, **shape, **inner))
+    model = model.half().to_empty(device="cpu")
+    numbers = (torch.randn(1 << 20) * width**-0.5).half()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                for place, part in enumerate(parameter.view(-1).split(len(numbers))):
+                    part.copy_(numbers.roll(977 * place)[: len(part)])
+            else:
+                parameter.fill_(0.5)
+    model.tie_weights()
+    model.save_pretrained(directory)

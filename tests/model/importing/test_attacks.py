@@ -1,0 +1,253 @@
+"""Files made to take memory or time are refused in under a second of work and in one sentence."""
+
+import io
+import json
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+
+from model.config import ModelConfig
+from model.errors import UserError
+from model.importing.card import card_text, model_info
+from model.importing.files.pickles import read_pickle
+from model.importing.files.weights import BIN, SAFETENSORS, read_weights
+from model.importing.importer import read_checkpoint
+from tests.model.helpers import assert_sentence
+from tests.model.importing import checkpoints as marian
+
+# What reading a hostile file may add to the memory of the process and take of its processor. The readers need
+# 0.1 to 0.8 s; without their limits they needed 10 s and more, so that a slow machine cannot fail the test.
+MEGABYTES, SECONDS = 150, 5.0
+
+
+class Memory:
+    """Asks for three gigabytes when it is unpickled, by a name that PyTorch allows."""
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return bytearray, (3_000_000_000,)
+
+
+def saved(value: object) -> bytes:
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    return stream.getvalue()
+
+
+def bytearray_of_3_gb(directory: Path) -> None:
+    (directory / BIN).write_bytes(saved({"model.shared.weight": Memory()}))
+
+
+def plain_bytearray_of_3_gb(directory: Path) -> None:
+    (directory / BIN).write_bytes(pickle.dumps({"model.shared.weight": Memory()}, protocol=2))
+
+
+def second_directory(directory: Path) -> None:
+    """A compressed archive with a directory before its own that calls the same entries stored."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", saved({"a": torch.ones(3)}))
+        archive.writestr("x/data/0", bytes(200 << 20))
+    real = stream.getvalue()
+    begin, end = real.index(b"PK\1\2"), real.index(b"PK\5\6")
+    fake = bytearray(real[begin:end])
+    place = 0
+    while (place := fake.find(b"PK\1\2", place)) >= 0:
+        fake[place + 10 : place + 12] = bytes(2)  # stored
+        fake[place + 24 : place + 28] = fake[place + 20 : place + 24]  # as long as it is compressed
+        place += 4
+    last = bytearray(real[end:])
+    last[16:20] = struct.pack("<I", begin)
+    (directory / BIN).write_bytes(real[:begin] + bytes(fake) + bytes(last) + real[begin:])
+
+
+def overlapping_entries(directory: Path) -> None:
+    """Sixty entries of an archive that are the same bytes."""
+    numbers = bytes(50 << 20)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("x/data.pkl", saved({"a": torch.ones(3)}))
+        archive.writestr("x/data/0", numbers)
+        entry = archive.getinfo("x/data/0")
+        for number in range(1, 60):
+            copy = zipfile.ZipInfo(f"x/data/{number:01d}")
+            for name in ("header_offset", "CRC", "compress_size", "file_size"):
+                setattr(copy, name, getattr(entry, name))
+            archive.filelist.append(copy)
+            archive.NameToInfo[copy.filename] = copy
+    (directory / BIN).write_bytes(stream.getvalue())
+
+
+def long_archive_directory(directory: Path) -> None:
+    """An archive with half a million entries."""
+    entry = b"PK\1\2" + struct.pack("<6H3I5H2I", *[0] * 16) + b""
+    entry = entry[:28] + struct.pack("<H", 1) + entry[30:] + b"x"
+    entries = entry * 500_000
+    end = b"PK\5\6" + struct.pack("<4H2IH", 0, 0, 65535, 65535, len(entries), 4, 0)
+    (directory / BIN).write_bytes(b"PK\3\4" + entries + end)
+
+
+def long_pickle(directory: Path) -> None:
+    """A list of two million numbers where a few hundred names belong."""
+    (directory / BIN).write_bytes(pickle.dumps(dict.fromkeys(range(10**6)), protocol=2))
+
+
+def nested_key(directory: Path) -> None:
+    """A key whose hash takes 2^60 steps: each tuple holds the one before it twice."""
+    pairs = b"".join(b"h" + bytes([n]) + b"h" + bytes([n]) + b"\x86q" + bytes([n + 1]) for n in range(60))
+    (directory / BIN).write_bytes(b"\x80\x02})q\x00" + pairs + b"K\x01s.")
+
+
+def long_header(directory: Path) -> None:
+    """A header of 90 MB with 1.5 million empty tensors."""
+    tensor = '"%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    header = ("{" + ",".join(tensor % number for number in range(1_500_000)) + "}").encode()
+    (directory / SAFETENSORS).write_bytes(struct.pack("<Q", len(header)) + header)
+
+
+def many_tensors(directory: Path) -> None:
+    """A header just under the limit of its length, with tensors of no numbers."""
+    tensor = '"%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    header = ("{" + ",".join(tensor % number for number in range(30_000)) + "}").encode()
+    (directory / SAFETENSORS).write_bytes(struct.pack("<Q", len(header)) + header)
+
+
+def huge_tensor(directory: Path) -> None:
+    """A tensor of 10^12 numbers that are one number."""
+    (directory / BIN).write_bytes(saved({"a": torch.ones(1).expand(10**6, 10**6)}))
+
+
+SIDES = ("encoder", "decoder")
+ATTACKS = [
+    bytearray_of_3_gb,
+    plain_bytearray_of_3_gb,
+    second_directory,
+    overlapping_entries,
+    long_archive_directory,
+    long_pickle,
+    nested_key,
+    long_header,
+    many_tensors,
+    huge_tensor,
+]
+READ = """
+import resource, sys
+from pathlib import Path
+from model.errors import UserError
+from model.importing.files.{module} import {name}
+def most():  # VmHWM, because ru_maxrss counts the memory of the process that started this one too
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+before, held = resource.getrusage(resource.RUSAGE_SELF), most()
+try:
+    {name}(Path(sys.argv[1]))
+    raise SystemExit("it was read")
+except UserError as error:
+    print(error)
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+print(most() - held)
+"""
+
+
+def read_apart(module: str, name: str, path: Path) -> str:
+    """The sentence with which a process of its own refuses the file, within its limits."""
+    code = READ.format(module=module, name=name)
+    command = [sys.executable, "-c", code, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    sentence, seconds, megabytes = run.stdout.strip().split("\n")
+    assert_sentence(UserError(sentence))
+    assert float(seconds) < SECONDS, (seconds, megabytes)
+    assert float(megabytes) < MEGABYTES, (seconds, megabytes)
+    return sentence
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_hostile_weights_take_neither_time_nor_memory(attack: Callable[[Path], None], tmp_path: Path) -> None:
+    attack(tmp_path)
+    read_apart("weights", "read_weights", tmp_path)
+
+
+@pytest.mark.parametrize("field", [b"\x0a\x00", b"\x0a\x03\x0a\x01a"], ids=["empty", "one letter"])
+def test_millions_of_pieces_take_neither_time_nor_memory(field: bytes, tmp_path: Path) -> None:
+    (tmp_path / "source.spm").write_bytes(field * ((16 << 20) // len(field)))
+    read_apart("spm", "read_spm", tmp_path / "source.spm")
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("value", [{"a": print}, {"a": {1, 2}}, {"a": b"x"}, [1], {"a": [1, {"b": ()}]}, 7])
+def test_other_pickles_are_refused(value: object, protocol: int, tmp_path: Path) -> None:
+    (tmp_path / BIN).write_bytes(pickle.dumps(value, protocol=protocol))
+    with pytest.raises(UserError, match="nothing of it was run"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_pickles_cut_short_or_changed_are_refused_or_give_tensors(legacy: bool, tmp_path: Path) -> None:
+    tensors = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(4, dtype=torch.half)}
+    stream = io.BytesIO()
+    torch.save(tensors, stream, _use_new_zipfile_serialization=not legacy)
+    data, path = stream.getvalue(), tmp_path / BIN
+    for place in range(0, len(data), 7):
+        for changed in (data[:place], data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :]):
+            path.write_bytes(changed)
+            try:
+                found = read_pickle(path)
+            except ValueError:
+                continue
+            assert all(isinstance(tensor, torch.Tensor) for tensor in found.values())
+            assert sum(tensor.numel() for tensor in found.values()) <= 20
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_tensors_equal_those_of_torch(legacy: bool, tmp_path: Path) -> None:
+    whole = torch.randn(6, 5)
+    tensors = {
+        "parameter": torch.nn.Parameter(torch.randn(3, 4)),
+        "transposed": torch.randn(3, 4).t(),
+        "part": whole[2:4],
+        "whole": whole,
+        "half": torch.randn(7).half(),
+        "bfloat": torch.randn(7).bfloat16(),
+        "number": torch.tensor(3.0),
+        "empty": torch.empty(0, 3),
+        "ids": torch.arange(3),
+    }
+    torch.save(tensors, tmp_path / BIN, _use_new_zipfile_serialization=not legacy)
+    found = read_pickle(tmp_path / BIN)
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor)
+
+
+def test_a_large_model_needs_a_large_file(tmp_path: Path) -> None:
+    """No memory is taken for a config that the weights do not justify."""
+    marian.write_checkpoint(tmp_path)
+    path = tmp_path / "config.json"
+    large = {
+        f"{side}_{name}": 16_384 if name == "ffn_dim" else 2
+        for side in SIDES
+        for name in ("ffn_dim", "layers")
+    }
+    path.write_text(json.dumps(json.loads(path.read_text()) | large | {"d_model": 2048}))
+    with pytest.raises(UserError, match="bytes where config.json asks for"):
+        read_checkpoint(str(tmp_path))
+
+
+def test_names_of_folders_and_languages_are_text_in_the_card() -> None:
+    origin = '<img src=x onerror="alert(1)">`|[a](javascript:b)'
+    config = ModelConfig(10, 10)
+    info = model_info(origin, {}, (">>fra<<",))
+    text = card_text(info, "marian", "", config, ["<script> is 3, which Headlight does not do."])
+    for hostile in ("<img", "<script", "](javascript", "`"):
+        assert hostile not in text
+    assert "&#62;&#62;fra" in text
+    assert json.dumps(ModelCard(text).data.to_dict())

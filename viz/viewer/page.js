@@ -176,7 +176,7 @@ export function readAddress(known) {
   const code = targetOfAddress(location.hash);
   chooseTarget(code);
   refused = refusalOf(task.model, isLoaded, code);
-  const options = [task.beam ?? 1, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
+  const options = [task.beam ?? site.beam, task.alpha ?? 1].map((value, place) => Math.min(value, site.most[place]));
   return [typed ?? task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
 }
 

@@ -1,8 +1,8 @@
 // The chapters of Learn: what each one explains, where it begins, and two things to do that the page can check.
 
 import { isAllowed, matrixOf } from '../core/payload.js';
-import { nearestRole } from '../core/measures.js';
-import { chosenHeads, isMuted, pinnedCell, sameHead, trainingStep } from '../core/state/queries.js';
+import { isAligned, nearestRole } from '../core/measures.js';
+import { chosenHeads, isMuted, pinnedCell, trainingStep } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
@@ -113,7 +113,8 @@ export const CHAPTERS = [
         isDone: ({ shown }) => shown?.type === 'forced',
       },
       {
-        text: () => say('Set the beam to 4 under Options, translate, and open the beam tree in the tab Step.'),
+        text: () =>
+          say('Open the beam tree in the tab Step. It needs a beam of at least 2 under Options; then translate.'),
         isDone: ({ home }) => (home.record.options?.beam_size ?? 1) > 1 && home.beams !== null,
       },
     ],
@@ -160,7 +161,7 @@ export const CHAPTERS = [
       },
       {
         text: () => say('Go to the last one, and choose a head that aligns letters there.'),
-        isDone: (state) => stepOfTraining(state) === 'last' && roleOf(state) === 'aligned',
+        isDone: (state) => stepOfTraining(state) === 'last' && showsAlignedHead(state),
       },
     ],
   },
@@ -193,8 +194,7 @@ function stepOfTraining(state) {
   return shown.step === steps.at(-1) ? 'last' : null;
 }
 
-function roleOf(state) {
+function showsAlignedHead(state) {
   const [head, ...others] = chosenHeads(state);
-  if (others.length > 0 || !sameHead(head, [state.kind, state.layer, state.head])) return null;
-  return state.record.roles[state.kind][state.layer][state.head];
+  return others.length === 0 && isAligned(state.record, head);
 }

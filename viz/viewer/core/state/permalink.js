@@ -20,6 +20,7 @@ const LONGEST_STEP = 9; // digits
 const MOST_HEADS = 576; // three kinds of 12 layers of 16 heads
 const MOST_TOKENS = 1000;
 const MOST_CHAPTERS = 6;
+const GREEDY = 1; // the beam of an address that names none
 const RANGES = { beam: [1, 16], alpha: [0, 4] };
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
@@ -61,7 +62,7 @@ function taskParameters(record) {
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
   if (record.target_code) parameters.to = record.target_code.slice(2, -2);
   const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
-  if (beam > 1) parameters.beam = beam;
+  if (beam > GREEDY) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
   return parameters;
 }
@@ -236,20 +237,26 @@ export function asksFor(address, { model, source_text: text, options, target_cod
   const task = taskOfAddress(address);
   if (task.model === null && task.text === null) return true;
   const sameOptions =
-    (task.beam ?? 1) === (options?.beam_size ?? 1) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
+    task.beam === (options?.beam_size ?? GREEDY) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
   const sameTarget = (targetOfAddress(address) ?? code ?? '') === (code ?? '');
   return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions && sameTarget;
 }
 
-// What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid.
+// What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid. A
+// sentence without a beam is translated greedily, as by the page that wrote its link.
 export function taskOfAddress(address) {
   const parameters = parse(address);
-  const text = parameters.get('text');
-  const model = parameters.get('model');
+  const short = (name, longest) => {
+    const value = parameters.get(name);
+    return value !== null && value.length <= longest ? value : null;
+  };
+  const [text, model] = [short('text', LONGEST_TEXT), short('model', LONGEST_NAME)];
+  const beam = number(parameters, 'beam', RANGES.beam);
+  const unsaid = text === null && model === null ? null : GREEDY;
   return {
-    model: model !== null && model.length <= LONGEST_NAME ? model : null,
-    text: text !== null && text.length <= LONGEST_TEXT ? text : null,
-    beam: Number.isInteger(number(parameters, 'beam', RANGES.beam)) ? number(parameters, 'beam', RANGES.beam) : null,
+    model,
+    text,
+    beam: Number.isInteger(beam) ? beam : unsaid,
     alpha: number(parameters, 'alpha', RANGES.alpha),
   };
 }

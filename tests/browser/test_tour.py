@@ -115,3 +115,16 @@ def test_a_browser_that_stores_nothing_can_take_it(browser: Browser, address: st
     expect(page.get_by_label("Tour")).to_contain_text("1 of 5")
     page.close()
     assert not [each for each in trouble if "refused" not in each]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (960, 600), (380, 780)])
+def test_the_offer_covers_nothing(browser: Browser, address: str, width: int, height: int):
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.goto(address)
+    expect(page.get_by_label("Tour")).to_be_visible()
+    offer = page.locator(".hl-tour").bounding_box()
+    assert offer
+    for part in page.locator(".hl-strip, .hl-heads, .hl-centre, .hl-inspector, .hl-keys").all():
+        box = part.bounding_box()
+        assert box is None or box["y"] >= offer["y"] + offer["height"]
+    page.close()

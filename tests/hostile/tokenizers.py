@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from model.charsmap import Charsmap
-from model.sentencepiece import MAX_PIECE, SentencePiece, SentencePieceTokenizer
+from model.pieces.charsmap import Charsmap
+from model.pieces.sentencepiece import MAX_PIECE, SentencePiece, SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint
 from model.tokenizer import SPECIALS
 from tests.model.helpers import INFO, random_model, trained

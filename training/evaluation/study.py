@@ -61,7 +61,7 @@ GOLD_LANGUAGES = ("de", "en")
 MAX_DROP = 5  # points below the score with every head, at which an ablation curve ends
 
 # The fields of HeadMeasures that are a mean over rows.
-POOLED = {field.name for field in fields(HeadMeasures)} - {"kind", "queries", "positional"}
+POOLED = {field.name for field in fields(HeadMeasures)} - {"kind", "queries", "positional", "focus_offset"}
 
 SentencePair = tuple[str, str]
 
@@ -200,17 +200,19 @@ def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
             return None
         return (torch.stack(values) * rows[:, None, None]).sum(0) / rows.sum()
 
+    offset = mean("focus_offset")
     return HeadMeasures(
         kind=kind,
         queries=int(rows.sum()),
         positional=pool_positional(kind, [pair.record for pair in measured]),
+        focus_offset=None if offset is None else offset.round().long(),  # that of most rows
         **{name: mean(name) for name in POOLED},
     )
 
 
 def pool_positional(kind: Kind, records: Sequence[AttentionRecord]) -> Positional:
     """The most common of the offsets that are a role, over all sentences; see `measures.positional`."""
-    offsets = torch.tensor([one.offset for one in ROLE_DEFINITIONS.values() if one.offset is not None])
+    offsets = torch.tensor([one.offset for one in ROLE_DEFINITIONS.values() if one.measure == "offset_share"])
     counts, able = [], []
     for record in records:
         weights = getattr(record, kind)

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from model import Translator
+from model.decoding.search import PAGE_BEAM
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import language
@@ -205,8 +206,8 @@ def _contents(translator: Translator) -> dict[str, str]:
 def _first_example(translator: Translator, text: str) -> dict[str, Any]:
     """The payload of the model's first example, in the first language of the page's list."""
     code, _ = next(iter(target_choices(translator)), ("", ""))
-    translation = translator.translate(join_code(code, text))
-    return _untimed(encode(translation, translator.name, translator.title))
+    translation = translator.translate(join_code(code, text), PAGE_BEAM)
+    return _untimed(encode(translation, translator.name, translator.title, PAGE_BEAM))
 
 
 def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:

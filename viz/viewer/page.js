@@ -162,7 +162,8 @@ export function readAddress(site) {
   change({ site, model, linked: location.hash });
   chooseTarget(code);
   change({ refused: refusalOf(task.model, isLoaded, code) });
-  return [typed ?? task.text ?? examplesOf(model)[0], model, task.beam ?? 1, task.alpha ?? 1, ...exampleButtons(model)];
+  const options = [task.beam ?? site.beam, task.alpha ?? 1];
+  return [typed ?? task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
 }
 
 // What a link asks for in vain, in one sentence; empty if nothing.

@@ -100,12 +100,13 @@ export function createTour(server, root) {
 }
 
 function offer(tour) {
-  tour.card.classList.add('hl-aside');
+  tour.card.classList.add('hl-offer'); // a line above the panels, which covers nothing
+  tour.root.prepend(tour.card);
   tour.card.replaceChildren(
     element('p', {}, say('New here? Take a two-minute tour.')),
     actions(
+      actionButton(say('Start'), () => start(tour)),
       actionButton(say('No, thanks'), () => close(tour)),
-      actionButton(say('Start'), () => start(tour), { class: 'hl-button' }),
     ),
   );
   tour.card.hidden = false;
@@ -119,6 +120,8 @@ async function start(tour) {
   const record = await openTour(server, MODEL, WORD);
   if (!record) return close(tour);
   Object.assign(tour, { choices: { panel, questions, instead }, record });
+  tour.card.classList.remove('hl-offer');
+  tour.root.append(tour.card);
   const plain = { questions: CHOICES.questions, instead: CHOICES.instead };
   server.store.change({ ...headOf({ kind: 'cross', ...mostReversed(record) }), ...plain });
   return go(tour, 0);

@@ -14,6 +14,7 @@ from model.analysis.measures import (
     Positional,
     confidence,
     entropy,
+    focus_offset,
     head_roles,
     measure_heads,
     measure_tables,
@@ -210,6 +211,23 @@ def test_source_focus_reaches_1_with_fewer_rows_than_words() -> None:
     assert float(source_focus(torch.eye(4)[[2, 0]], booleans("1111"))) == 1
 
 
+def looking(source: list[int], keys: int = 5) -> Tensor:
+    """A head whose row t gives all its weight to one key."""
+    return torch.eye(keys)[source]
+
+
+def test_focus_offset_is_told_by_most_heads() -> None:
+    """The target words 0 to 3 translate the source words 2, 0, 1, 3; key 4 is </s>."""
+    predicting, reading = looking([2, 0, 1, 3, 4]), looking([4, 2, 0, 1, 3])
+    heads = torch.stack([predicting, predicting, reading, predicting])
+    assert focus_offset(heads[None], booleans("11110")).tolist() == [[0, 0, -1, 0]]
+
+
+def test_focus_offset_of_a_single_row_and_of_even_heads_is_0() -> None:
+    assert focus_offset(torch.ones(1, 2, 1, 1), booleans("1")).tolist() == [[0, 0]]
+    assert focus_offset(torch.full((1, 2, 3, 4), 0.25), booleans("1110")).tolist() == [[0, 0]]
+
+
 # Roles
 
 
@@ -218,6 +236,7 @@ def measured(kind: str = "encoder", **overrides: object) -> HeadMeasures:
     cell = torch.full((1, 1), 0.3)
     values = {"entropy": cell, "confidence": cell, "sink_mass": cell}
     values |= {"positional": at(-1, 0.3), "source_focus": cell if kind == "cross" else None}
+    values |= {"focus_offset": torch.zeros(1, 1, dtype=torch.long) if kind == "cross" else None}
     return HeadMeasures(kind=kind, queries=9, **(values | overrides))
 
 
@@ -243,7 +262,7 @@ def test_role_by_each_threshold() -> None:
     half, less = torch.full((1, 1), 0.5), torch.full((1, 1), 0.49)
     for name, field in (
         ("separator sink", "sink_mass"),
-        ("aligned", "source_focus"),
+        ("aligned to the word it writes", "source_focus"),
     ):
         assert role(measured("cross", **{field: half})) == name
         assert role(measured("cross", **{field: less})) == "mixed"
@@ -254,7 +273,10 @@ def test_the_first_role_that_applies_is_taken() -> None:
     everything = {"sink_mass": full, "source_focus": full}
     assert role(measured(positional=at(0, 1.0), sink_mass=full)) == "same token"
     assert role(measured("cross", **everything)) == "separator sink"
-    assert role(measured("cross", **everything | {"sink_mass": 0 * full})) == "aligned"
+    aligned = everything | {"sink_mass": 0 * full}
+    assert role(measured("cross", **aligned)) == "aligned to the word it writes"
+    aligned["focus_offset"] = torch.full((1, 1), -1)
+    assert role(measured("cross", **aligned)) == "aligned to the word just written"
 
 
 def test_every_role_is_decided_by_a_measure_and_the_last_by_none() -> None:

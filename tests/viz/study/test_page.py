@@ -21,6 +21,7 @@ def head(kind, number, role="mixed", nearest="separator sink", cost=0.1, errors=
     return HeadFindings(kind, 0, number, role, nearest, 0.25 * (number + 1), 0.75, 1.0, cost, 0.2, errors)
 
 
+ALIGNED = "aligned to the word it writes"
 STUDY = Study(
     model="tiny",
     title="German → English",
@@ -33,7 +34,7 @@ STUDY = Study(
         head("decoder", 0),
         head("decoder", 1, "previous token", "previous token"),
         head("cross", 0, cost=0.5, errors=(0.8, 0.6)),
-        head("cross", 1, "aligned", "aligned", errors=(0.7, 0.9)),
+        head("cross", 1, ALIGNED, ALIGNED, errors=(0.7, 0.9)),
     ),
     ablation_curves=(
         AblationCurve("cost", (0, 1, 2, 3, 5, 4), (40.0, 39.5, 38.0)),
@@ -52,8 +53,8 @@ def test_findings_name_the_heads_that_show_them():
         "error, 55.0 % by grow-diag.": 4,
         "Head 1.2 of the decoder's self-attention has the role “previous token”: 50 % of its rows look most "
         "at the previous token.": 3,
-        "Head 1.2 of cross-attention has the role “aligned”: a source token gets 50 % of the weight in its "
-        "best row, on average.": 5,
+        "Head 1.2 of cross-attention has the role “aligned to the word it writes”: a source token gets 50 % "
+        "of the weight in its best row, on average.": 5,
         "Head 1.1 of the encoder's self-attention matters least: without it, a reference gains 0.04 nats.": 0,
     }
     assert list(found) == list(wanted)
@@ -93,7 +94,7 @@ def test_the_head_map_has_every_head_with_its_cost_and_role():
     assert [panel["layer"][0]["title"] for panel in panels] == ["encoder", "decoder", "cross"]
     rows = [row for panel in panels for row in panel["data"]["values"]]
     assert [row["value"] for row in rows] == [0.0, 0.1, 0.1, 0.1, 0.5, 0.1]
-    assert [row["label"] for row in rows] == ["", "", "", "prev", "", "align"]
+    assert [row["label"] for row in rows] == ["", "", "", "prev", "", "writes"]
 
 
 def test_the_alignment_map_has_both_rows_of_every_cross_attention_head():

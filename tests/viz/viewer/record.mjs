@@ -46,6 +46,8 @@ export function recordOf(source, predicted, heads) {
       decoder: array(causal, rows),
       cross: array(heads, source.length),
     },
+    definitions: { roles: { mixed: { measure: null } } },
+    roles: { cross: [heads.map(() => 'mixed')] },
     measures: { cross: { focus: [heads.map(() => 0)] } },
   };
 }

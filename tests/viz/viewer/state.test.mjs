@@ -9,7 +9,7 @@ import {
   toAddress,
   viewOfAddress,
 } from '../viewer/core/state/permalink.js';
-import { movePin } from '../viewer/core/grid.js';
+import { movePin, shownGrid } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
@@ -26,9 +26,9 @@ import {
   toggleMute,
   togglePin,
 } from '../viewer/core/state/actions.js';
-import { chosenHeads, reproducibleView, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
+import { chosenHeads, placeOfRow, reproducibleView, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
 import { CHOICES } from '../viewer/core/state/store.js';
-import { opened, record, weights } from './record.mjs';
+import { opened, record, recordOf, token, weights } from './record.mjs';
 
 test('moves stay inside the model', () => {
   const store = opened();
@@ -60,12 +60,34 @@ test('a pin moves over allowed cells, keeps its row between kinds, and is cleare
 });
 
 test('a token of the strip has a row and a column', () => {
-  const at = (kind, side, place) => spotOfToken({ record, kind }, side, place);
+  const at = (kind, side, place) => spotOfToken({ ...opened().get(), record, kind, head: null }, side, place);
   assert.deepEqual(at('encoder', 'source', 2), { row: 2, column: 2, token: true });
   assert.deepEqual(at('cross', 'source', 2), { row: null, column: 2 });
   assert.deepEqual(at('cross', 'target', 2), { row: 1, column: null, token: false });
   assert.deepEqual(at('decoder', 'target', 2), { row: 1, column: 2, token: true });
   assert.equal(at('cross', 'target', 0), null);
+});
+
+test('the rows of a head that looks up the word just written are named by the word that they read', () => {
+  const words = ['a', 'b', 'c'].map((text, word) => token(text, word));
+  const made = recordOf(words, [...words, token('</s>', null)], [Array.from({ length: 4 }, () => [0.4, 0.3, 0.3])]);
+  const definitions = { roles: { wrote: { measure: 'focus' } } };
+  const roles = { cross: [['wrote']] };
+  const measures = { cross: { focus: [[1]], focus_offset: [[-1]] } };
+  const store = opened({ ...made, definitions, roles, measures });
+  const names = () => shownGrid(store.get()).rowGroups.map(({ token: { text }, reads }) => [text, reads?.text]);
+  assert.deepEqual(
+    names().map(([text]) => text),
+    ['<s>', 'a', 'b', 'c'],
+  );
+  const spot = spotOfToken(store.get(), 'target', 2); // b
+  assert.deepEqual(spot, { row: 2, column: null, token: false });
+  assert.deepEqual(placeOfRow(store.get(), spot.row), { side: 'target', place: 2 });
+  store.change({ pin: spot });
+  assert.equal(store.get().record.tokens.predicted[store.get().step].text, 'b');
+  assert.equal(spotOfToken(store.get(), 'target', 4), null); // no row reads the end
+  store.change({ record: { ...store.get().record, measures: { cross: { focus: [[1]] } } } }); // of an earlier release
+  assert.deepEqual(names()[0], ['a', '<s>']);
 });
 
 const ADDRESSED = {
@@ -105,7 +127,7 @@ test('the address contains every choice and the task', () => {
   store.change(ADDRESSED);
   const address = toAddress(store.get());
   assert.deepEqual(fromAddress(address, record), ADDRESSED);
-  assert.deepEqual(taskOfAddress(address), { model: 'de-en', text: record.source_text, beam: null, alpha: null });
+  assert.deepEqual(taskOfAddress(address), { model: 'de-en', text: record.source_text, beam: 1, alpha: null });
   const other = opened();
   other.change(fromAddress(address, record));
   for (const name of Object.keys(CHOICES)) assert.deepEqual(other.get()[name], store.get()[name], name);

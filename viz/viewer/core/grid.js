@@ -4,7 +4,7 @@
 import { effectiveMode, nameOfToken, referenceOf } from './instruments/comparison.js';
 import { clamp, matchInOrder } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
-import { chosenHeads, focusOf } from './state/queries.js';
+import { chosenHeads, focusOf, rowOffset } from './state/queries.js';
 
 // The status of a cell. Only shown and pale cells have a value.
 export const SHOWN = 0;
@@ -75,12 +75,14 @@ function fold(state, record, array, places, renormalise) {
     return largestOf(places.map((place) => fold(state, record, array, [place], renormalise)));
   const { kind, words, hideSpecials } = state;
   const matrix = combine(array, places);
-  const names = axes(record, kind);
+  const names = axes(record, kind, rowOffset(state));
   const keep = (group) => !hideSpecials || group.token.word !== null;
   const allColumns = groupsOf(names.columns, words);
   const columnGroups = allColumns.filter(keep);
   const hiddenGroups = allColumns.filter((group) => !keep(group));
-  const rowGroups = groupsOf(names.rows, words, names.reads).filter(keep);
+  const rowGroups = groupsOf(names.rows, words)
+    .map((group) => withOther(group, names, words))
+    .filter(keep);
   const [rows, columns] = [rowGroups.length, columnGroups.length];
   const values = new Float64Array(rows * columns);
   const status = new Uint8Array(rows * columns);
@@ -123,14 +125,14 @@ function scaleRow(values, row, columns, factor) {
 }
 
 // Groups of neighbouring tokens: those of one word if `words` is true, otherwise single tokens. In a group
-// { places, token, reads }, `token` has the text of the whole word, and `reads` that of the word its first row reads.
-function groupsOf(tokens, words, reads = null) {
+// { places, token }, `token` has the text of the whole word.
+function groupsOf(tokens, words) {
   const groups = [];
   tokens.forEach((token, place) => {
     const previous = groups.at(-1);
     const together = words && previous && token.word !== null && token.word === previous.token.word;
     if (!together) {
-      groups.push({ places: [place], token, reads: reads && wordBefore(reads, place, words) });
+      groups.push({ places: [place], token });
     } else {
       previous.places.push(place);
       previous.token = { ...previous.token, text: previous.token.text + token.text };
@@ -139,16 +141,22 @@ function groupsOf(tokens, words, reads = null) {
   return groups;
 }
 
-function wordBefore(reads, place, words) {
-  let first = place;
-  while (words && first > 0 && reads[first].word !== null && reads[first - 1].word === reads[first].word) first -= 1;
+// A group of rows with its other name: the word that its first row reads, or the one that its last row predicts.
+function withOther(group, { reads, predicts }, words) {
   return {
-    ...reads[place],
-    text: reads
-      .slice(first, place + 1)
-      .map(({ text }) => text)
-      .join(''),
+    ...group,
+    reads: reads && wordFrom(reads, group.places[0], words ? -1 : 0),
+    predicts: predicts && wordFrom(predicts, group.places.at(-1), words ? 1 : 0),
   };
+}
+
+// The token at a place, with the text of its word from there on in this direction; 0 is the token alone.
+function wordFrom(tokens, place, direction) {
+  const { word } = tokens[place];
+  let end = place;
+  while (direction !== 0 && word !== null && tokens[end + direction]?.word === word) end += direction;
+  const part = tokens.slice(Math.min(place, end), Math.max(place, end) + 1);
+  return { ...tokens[place], text: part.map(({ text }) => text).join('') };
 }
 
 // `own` minus `other`, where both have the row and the column.

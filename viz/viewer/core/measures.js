@@ -60,12 +60,25 @@ export function isTaught(record, kind, layer, head) {
   return Boolean(taught) && taught[0] === layer && taught[1] === head;
 }
 
+// Which target token a row of a head is about: 0 the one that it predicts, −1 the one that it reads. A head of
+// cross-attention that is aligned, or was taught to align, is about the one whose source it looks up.
+export function alignedOffset(record, head) {
+  const [, layer, place] = head;
+  const { focus_offset: offsets } = record.measures.cross; // not in payloads of release 0.1
+  return isAligned(record, head) && offsets ? offsets[layer][place] : 0;
+}
+
+export function isAligned(record, [kind, layer, head]) {
+  const role = record.roles[kind]?.[layer][head];
+  return record.definitions.roles[role]?.measure === 'focus' || isTaught(record, kind, layer, head);
+}
+
 // The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
 export function nearestRole({ definitions, measures }, [kind, layer, head]) {
   const valueOf = (name) => measures[kind][name][layer][head];
   const found = Object.entries(definitions.roles).map(([role, one]) => ({
     role,
-    value: evidenceOf(one, kind, valueOf),
+    value: evidenceOf(definitions, role, kind, valueOf),
     least: one.least,
   }));
   const ranked = found.filter(({ value }) => value !== null).sort((a, b) => b.value / b.least - a.value / a.least);

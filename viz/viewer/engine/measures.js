@@ -14,7 +14,7 @@ export function measureHeads({ tokens, trace }, definitions) {
   const keys = { encoder: source, decoder: read, cross: source };
   const [measures, roles] = [{}, {}];
   for (const kind of ['encoder', 'decoder', 'cross']) {
-    const context = contextOf(kind, rows[kind], keys[kind]);
+    const context = { ...contextOf(kind, rows[kind], keys[kind]), mean: meanOf(trace[kind]) };
     const found = tableOf(trace[kind], (weights) => measuresOf(weights, trace[kind], context));
     roles[kind] = found.map((heads) => heads.map((head) => roleOf(kind, head, definitions)));
     measures[kind] = Object.fromEntries(
@@ -46,6 +46,14 @@ function tableOf({ layers, heads, rows, columns, weights }, valueOf) {
   );
 }
 
+// The mean of all heads, as the weights of one head.
+function meanOf({ layers, heads, rows, columns, weights }) {
+  const size = rows * columns;
+  const mean = new Float64Array(size);
+  for (let place = 0; place < weights.length; place += 1) mean[place % size] += weights[place] / (layers * heads);
+  return mean;
+}
+
 // What the measures need to know of the tokens, the same for every head.
 function contextOf(kind, countedRows, keys) {
   return {
@@ -67,7 +75,7 @@ function sinksOf(tokens) {
   return sinks;
 }
 
-function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, words }) {
+function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys, sinks, words, mean }) {
   const lines = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns));
   const counted = lines.filter((_, row) => countedRows[row]);
   const largest = (line) => line.reduce((most, weight, key) => (countedKeys[key] ? Math.max(most, weight) : most), 0);
@@ -81,6 +89,7 @@ function measuresOf(weights, { rows, columns }, { kind, countedRows, countedKeys
     offset_queries: offset.queries,
     sinks: sum(lines.map((line) => sum(line.filter((_, key) => sinks[key])))) / rows,
     focus: kind === 'cross' ? focusOf(lines, words) : null,
+    focus_offset: kind === 'cross' ? focusOffsetOf(lines, words, mean) : null,
   };
 }
 
@@ -122,8 +131,23 @@ function focusOf(lines, words) {
   return total / Math.min(lines.length, Math.max(1, keys.length));
 }
 
+// Whether the rows align the words that they predict, 0, or those that they read, -1: which of them the mean agrees with.
+function focusOffsetOf(lines, words, mean) {
+  const columns = words.length;
+  let [predicting, reading] = [0, 0];
+  for (let row = 0; row < lines.length - 1; row += 1)
+    for (let key = 0; key < columns; key += 1) {
+      if (!words[key]) continue;
+      predicting += lines[row][key] * mean[row * columns + key];
+      reading += lines[row + 1][key] * mean[row * columns + key];
+    }
+  return reading > predicting ? -1 : 0;
+}
+
 // The first role that applies; the last one, mixed, has no measure.
 function roleOf(kind, head, definitions) {
-  const applies = ([, one]) => !one.measure || evidenceOf(one, kind, (name) => head[name]) >= one.least;
-  return Object.entries(definitions).find(applies)[0];
+  const { roles } = definitions;
+  const applies = (role) =>
+    !roles[role].measure || evidenceOf(definitions, role, kind, (name) => head[name]) >= roles[role].least;
+  return Object.keys(roles).find(applies);
 }

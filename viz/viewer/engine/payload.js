@@ -14,7 +14,7 @@ const UNIT = 1e-4; // the last digit that the page shows
 export function payloadOf(translation, identity, asked, settings) {
   const [{ piece, special }] = translation.tokens.source;
   const code = special && TARGET_CODE.test(piece) ? piece : '';
-  const { measures, roles } = measureHeads(translation, settings.definitions.roles);
+  const { measures, roles } = measureHeads(translation, settings.definitions);
   return {
     version: settings.version,
     model: { name: identity.name, title: identity.title },

@@ -7,6 +7,7 @@ import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
 import { fixed, forPointer, titleOf } from '../core/labels.js';
+import { alignedOffset } from '../core/measures.js';
 import {
   actionButton,
   fact,
@@ -91,8 +92,8 @@ function titleOfCell(state) {
   return [element('p', { class: 'hl-fact hl-role' }, link, weight), note(titleOf(state))];
 }
 
-function namesOf({ cell, record, kind }) {
-  const { rows, reads, columns } = axes(record, kind);
+function namesOf({ cell, record, kind, layer, head }) {
+  const { rows, reads, columns } = axes(record, kind, alignedOffset(record, [kind, layer, head]));
   return { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
 }
 

@@ -4,6 +4,7 @@ import { element } from '../core/dom.js';
 import { askTrainingHeads } from '../core/effects.js';
 import { fixed, titleOf } from '../core/labels.js';
 import { measuresOf, nearestRole } from '../core/measures.js';
+import { offsetsOf } from '../core/roles.js';
 import { chosenHeads, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from './line_chart.js';
@@ -35,11 +36,12 @@ function curveOf(state, one, { steps, found }) {
   const final = roles.at(-1);
   const role = final === 'mixed' ? nearestRole(last, one).role : final;
   const { measure, least, offset } = record.definitions.roles[role];
+  const offsets = offsetsOf(record.definitions.measures, measure);
   const line = (name) => ({
     name: labelOf(record, name),
     points: steps.flatMap((step, place) => {
       const table = found[place].measures[kind];
-      const isOther = name === measure && offset !== null && table.offset[layer][head] !== offset;
+      const isOther = name === measure && offset !== null && table[offsets][layer][head] !== offset;
       return isOther ? [] : [[step, table[name][layer][head]]];
     }),
   });

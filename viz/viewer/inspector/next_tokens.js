@@ -1,7 +1,7 @@
 // The likeliest tokens of a step. The person can force each of them.
 
 import { createButton, element, tokenText, visible } from '../core/dom.js';
-import { differs } from '../core/state/queries.js';
+import { differs, stepToRow } from '../core/state/queries.js';
 import { forceToken } from '../core/effects.js';
 import { fixed, forPointer } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
@@ -59,8 +59,10 @@ function stepText({ n_prefix: forced = 0, tokens }, step) {
 
 // Decoder and cross-attention have a row for each step, so the row is pinned too.
 function goTo(store, step) {
-  const pin = store.get().kind === 'encoder' ? store.get().pin : { row: step, column: null };
-  store.change({ step, pin, hover: null });
+  const state = store.get();
+  const row = stepToRow(state, step);
+  const pin = row === null ? null : { row, column: null };
+  store.change({ step, pin: state.kind === 'encoder' ? state.pin : pin, hover: null });
 }
 
 function alternative(server, { record, step }, one, reason) {

@@ -1,7 +1,7 @@
 // The chapters of Learn: what each one explains, where it begins, and two things to do that the page can check.
 
 import { isAllowed, matrixOf } from '../core/payload.js';
-import { nearestRole } from '../core/measures.js';
+import { isAligned, nearestRole } from '../core/measures.js';
 import { isMuted, pinnedCell } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 
@@ -113,7 +113,8 @@ export const CHAPTERS = [
         isDone: ({ shown }) => shown?.type === 'forced',
       },
       {
-        text: () => say('Set the beam to 4 under Options, translate, and open the beam tree in the tab Step.'),
+        text: () =>
+          say('Open the beam tree in the tab Step. It needs a beam of at least 2 under Options; then translate.'),
         isDone: ({ home }) => (home.record.options?.beam_size ?? 1) > 1 && home.beams !== null,
       },
     ],

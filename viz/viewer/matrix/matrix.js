@@ -2,7 +2,7 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { togglePin } from '../core/state/actions.js';
-import { differs, focusOf, isCell, sameSpot } from '../core/state/queries.js';
+import { differs, focusOf, isCell, rowOffset, sameSpot } from '../core/state/queries.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createMagnifier, drawMagnifier } from './magnifier.js';
@@ -12,6 +12,9 @@ import { describe, describeView, plain } from './readout.js';
 import { say } from '../locales/language.js';
 
 const BAR = 8; // space for a scroll bar on each side
+
+// What the names of rows and columns depend on; also on the token that a row is about.
+const NAMED_BY = ['record', 'kind', 'words', 'hideSpecials'];
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
@@ -81,7 +84,7 @@ function renderMatrix(parts, state, before) {
   if (redrawn) {
     parts.grid = shownGrid(state);
     describeGrid(parts, state);
-    if (differs(state, before, ['record', 'kind', 'words', 'hideSpecials'])) drawLabels(parts, state);
+    if (differs(state, before, NAMED_BY) || rowOffset(state) !== parts.offset) drawLabels(parts, state);
     writeHidden(parts);
   }
   if (redrawn || differs(state, before, ['theme', 'scale', 'fit'])) {
@@ -104,15 +107,20 @@ function describeGrid({ scroll, hint, facts, grid }, state) {
   scroll.setAttribute('aria-colcount', columns);
 }
 
-function drawLabels({ grid, rowLabels, columnLabels, scroll }, state) {
+function drawLabels(parts, state) {
+  const { grid, rowLabels, columnLabels, scroll } = parts;
+  parts.offset = rowOffset(state);
   rowLabels.replaceChildren(
-    ...grid.rowGroups.map(({ token, reads }, row) => {
-      const reading = reads && [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')];
+    ...grid.rowGroups.map(({ token, reads, predicts }, row) => {
+      const arrow = () => element('span', { class: 'hl-reads' }, '→');
+      const before = reads ? [tokenText(reads, 'hl-reads'), arrow()] : [];
+      const after = predicts ? [arrow(), tokenText(predicts, 'hl-reads')] : [];
       return element(
         'div',
         { class: 'hl-row-label', 'data-row': row },
-        ...(reading ?? []),
+        ...before,
         tokenText(token, 'hl-name'),
+        ...after,
       );
     }),
   );

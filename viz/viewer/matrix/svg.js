@@ -56,8 +56,12 @@ function pictureOf(state) {
   return svg;
 }
 
-function rowName({ reads, token }) {
-  return reads ? `${isolated(visible(reads))} → ${isolated(visible(token))}` : visible(token);
+function rowName({ reads, token, predicts }) {
+  if (!reads && !predicts) return visible(token);
+  return [reads, token, predicts]
+    .filter(Boolean)
+    .map((one) => isolated(visible(one)))
+    .join(' → ');
 }
 
 // Unicode isolates keep the order of two texts that are written from right to left.

@@ -51,9 +51,10 @@ function totalsOf({ rows, columns, values }) {
   return totals;
 }
 
-function rowHead({ token, reads }) {
-  const reading = reads ? [tokenText(reads), ' → '] : [];
-  return element('th', { scope: 'row' }, ...reading, tokenText(token));
+function rowHead({ token, reads, predicts }) {
+  const before = reads ? [tokenText(reads), ' → '] : [];
+  const after = predicts ? [' → ', tokenText(predicts)] : [];
+  return element('th', { scope: 'row' }, ...before, tokenText(token), ...after);
 }
 
 function cellText({ mode, values, status }, cell) {

@@ -2,31 +2,40 @@
 
 import { shape } from '../core/dom.js';
 import { strongest } from '../core/math.js';
-import { focusOf, isCell, placeOfColumn, placeOfRow } from '../core/state/queries.js';
+import { focusOf, isCell, placeOfColumn, placeOfRow, rowOffset } from '../core/state/queries.js';
 import { gridFocus, hasValue } from '../core/grid.js';
 import { hasLink } from '../core/instruments/links.js';
 
-const LEAST_SHARE = 0.1; // of the scale for an arc; the strongest cell of a row always has one
+const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one
 
 export function createArcs() {
   return shape('svg', { class: 'hl-arcs', 'aria-hidden': 'true' });
 }
 
-export function drawArcs(parts, grid, kind) {
+export function drawArcs(parts, grid, state) {
   const { arcs, body } = parts;
+  const { kind } = state;
   arcs.setAttribute('width', body.offsetWidth);
   arcs.setAttribute('height', body.offsetHeight);
-  parts.ends = endsOf(parts, grid, kind);
+  parts.ends = endsOf(parts, grid, state);
   parts.drawn = [];
   for (let row = 0; row < grid.rows; row += 1) {
+    if (isBeforeFirstWord(state, grid, row)) continue;
     const sizes = Array.from({ length: grid.columns }, (_, column) => sizeOf(grid, row, column));
     const best = strongest(sizes);
     sizes.forEach((size, column) => {
       if (size < LEAST_SHARE && (column !== best || size === 0)) return;
-      parts.drawn.push({ row, column, path: arc(parts.ends, kind, row, column, size) });
+      const path = arc(parts.ends, kind, row, column, size);
+      path.dataset.ends = `${row}-${column}`;
+      parts.drawn.push({ row, column, path });
     });
   }
   arcs.replaceChildren(...parts.drawn.map(({ path }) => path));
+}
+
+// A head that looks up the word just written has nothing to look up before the first one.
+function isBeforeFirstWord(state, grid, row) {
+  return rowOffset(state) < 0 && grid.rowGroups[row].token.word === null;
 }
 
 // Word links in place of the arcs: a line between the middles of two words. Links that only one side has, the way or the
@@ -63,7 +72,7 @@ function sizeOf(grid, row, column) {
 }
 
 // The ends of arcs for each row and column: below source tokens, above target tokens, in the middle of a word.
-function endsOf({ chips, body }, grid, kind) {
+function endsOf({ chips, body }, grid, state) {
   const origin = body.getBoundingClientRect();
   const boxes = {
     source: [...chips.source.children].map((button) => button.getBoundingClientRect()),
@@ -78,8 +87,8 @@ function endsOf({ chips, body }, grid, kind) {
     };
   };
   return {
-    rows: grid.rowGroups.map(({ places }) => end(places.map((row) => placeOfRow(kind, row)))),
-    columns: grid.columnGroups.map(({ places }) => end(places.map((column) => placeOfColumn(kind, column)))),
+    rows: grid.rowGroups.map(({ places }) => end(places.map((row) => placeOfRow(state, row)))),
+    columns: grid.columnGroups.map(({ places }) => end(places.map((column) => placeOfColumn(state.kind, column)))),
   };
 }
 
@@ -106,7 +115,7 @@ export function litPlaces(state, grid, side) {
   const whole = (groups, place) => groups.find(({ places }) => places.includes(place))?.places ?? [place];
   const places = [];
   if (focus && focus.row !== null)
-    places.push(...whole(grid.rowGroups, focus.row).map((row) => placeOfRow(state.kind, row)));
+    places.push(...whole(grid.rowGroups, focus.row).map((row) => placeOfRow(state, row)));
   if (focus && focus.column !== null)
     places.push(...whole(grid.columnGroups, focus.column).map((column) => placeOfColumn(state.kind, column)));
   return new Set(places.filter((one) => one.side === side).map((one) => one.place));

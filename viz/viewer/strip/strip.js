@@ -4,15 +4,17 @@ import { createButton, element, nameInvisible, readable, tokenText, visible } fr
 import { palette, stepOf } from '../core/colormap.js';
 import { fixed, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
-import { rangeNotices } from '../core/measures.js';
+import { isAligned, rangeNotices } from '../core/measures.js';
 import { togglePin } from '../core/state/actions.js';
 import {
   aboutModel,
+  chosenHeads,
   differs,
   focusOf,
   isElsewhere,
   placeOfColumn,
   placeOfRow,
+  rowOffset,
   sameSpot,
   spotOfToken,
 } from '../core/state/queries.js';
@@ -59,6 +61,7 @@ export function createStrip(store) {
   const lines = [label(say('source')), chips.source, label(say('translation')), chips.target];
   const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
+  const legend = element('p', { class: 'hl-soft hl-strip-ends' });
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': isSecond ? say('Tokens of B') : say('Tokens') },
@@ -74,6 +77,7 @@ export function createStrip(store) {
       ),
     ),
     scroll,
+    legend,
   );
   const parts = {
     store,
@@ -87,6 +91,7 @@ export function createStrip(store) {
     arcs,
     body,
     scroll,
+    legend,
     drawn: [],
     lit: [],
   };
@@ -138,8 +143,19 @@ function redraw(parts, state) {
   parts.isLinked = links !== null;
   parts.body.classList.toggle('hl-drawing', isDrawing(state));
   if (links) drawLinks(parts, state.record, links);
-  else drawArcs(parts, ownGrid(state), state.kind);
+  else drawArcs(parts, ownGrid(state), state);
+  parts.legend.textContent = links ? '' : endsOfArcs(state);
   light(parts, state);
+}
+
+// Which word of the translation an arc of cross-attention ends at.
+function endsOfArcs(state) {
+  const [head, ...others] = chosenHeads(state);
+  if (state.kind !== 'cross') return '';
+  if (rowOffset(state) < 0) return say('This head looks up the word just written.');
+  if (others.length === 0 && isAligned(state.record, head))
+    return say('This head looks up the word that it is about to write.');
+  return say('Each word is joined with what is read to write it.');
 }
 
 function drawTokens({ text, facts, notices, chips }, state) {
@@ -265,9 +281,10 @@ function chipsOfWord({ chips }, { record }, word) {
 }
 
 // Scrolls the strip, but not the page, to the token whose row or column was pinned last.
-function scrollToPin({ scroll, chips }, { kind, pin }, before) {
+function scrollToPin({ scroll, chips }, state, before) {
+  const { kind, pin } = state;
   const moved = pin.column !== null && pin.column !== before?.column;
-  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(kind, pin.row ?? 0);
+  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(state, pin.row ?? 0);
   const frame = scroll.getBoundingClientRect();
   const { left, right } = chips[side].children[place].getBoundingClientRect();
   if (left < frame.left || right > frame.right) scroll.scrollLeft += (left + right - frame.left - frame.right) / 2;

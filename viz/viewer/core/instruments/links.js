@@ -5,7 +5,7 @@ import { say } from '../../locales/language.js';
 
 // The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links.
 export function waysOf({ methods, gold }) {
-  const [best, average, ...taught] = methods;
+  const [best, average, taught] = methods;
   const way = (name, label, method, kind) => ({
     name,
     label,
@@ -13,12 +13,11 @@ export function waysOf({ methods, gold }) {
     error: method.errors?.[kind] ?? null,
   });
   const head = best.head && `${best.head[1] + 1}.${best.head[2] + 1}`;
-  const clearest = taught.sort((one, other) => other.agreement - one.agreement)[0];
   return [
     way('best', say('Clearest head of Cross, head {head}', { head }), best, 'links'),
     way('joined', say('The same head, both directions joined'), best, 'grown'),
     way('average', say('Average of all heads of Cross'), average, 'links'),
-    ...(clearest ? [way('taught', say('The head that was taught to align'), clearest, 'grown')] : []),
+    ...(taught ? [way('taught', say('The head that was taught to align'), taught, 'grown')] : []),
     ...(gold ? [{ name: 'own', label: say('Your links'), links: gold, error: 0 }] : []),
   ];
 }

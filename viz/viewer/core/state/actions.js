@@ -62,14 +62,14 @@ export function toggleMute(state, heads = chosenHeads(state)) {
   return { mutes: heads.every((head) => isMuted(state, head)) ? others : [...others, ...heads] };
 }
 
-// Shows a new translation. Choices are kept if the model has the same heads; otherwise the head of the caption, or
-// the clearest head, is chosen. The choices made for a sentence of the training or of the tour end with it.
+// Shows a new translation. Choices are kept if the model has the same heads; otherwise the head that shows word pairs
+// best is chosen. The choices made for a sentence of the training or of the tour end with it.
 export function showRecord(state, record, caption = null) {
   const back = isElsewhere(state) ? goHome(state) : {};
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
   const instead = withoutRow(state.instead); // the row belongs to the sentence before
-  return { ...back, ...choicesFor(before, record, caption), home, shown: null, caption, pin: null, step: 0, instead };
+  return { ...back, ...choicesFor(before, record), home, shown: null, caption, pin: null, step: 0, instead };
 }
 
 // What muted heads give instead, in all rows.
@@ -109,10 +109,10 @@ function createView(state, record) {
   return { ...EMPTY_VIEW, record, mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS };
 }
 
-function choicesFor(state, record, caption = null) {
+function choicesFor(state, record) {
   const changes = { hover: null, drawing: null, error: null };
   if (sameHeads(state.record, record)) return changes;
-  return { ...changes, reference: null, ...headOf(caption ?? clearestHead(record)) };
+  return { ...changes, reference: null, ...headOf(clearestHead(record)) };
 }
 
 // Whether two records are of one model, with the same layers and heads.
@@ -126,8 +126,10 @@ export function headOf({ kind, layer, head }) {
   return { kind, layer, head, lastHead: head, selection: NO_HEADS };
 }
 
-// The head with the largest source focus: each of its rows reads a source word of its own.
+// The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
+// word of its own.
 function clearestHead(record) {
+  if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };
   const all = record.measures.cross.focus.flatMap((heads, layer) =>
     heads.map((value, head) => ({ kind: 'cross', layer, head, value })),
   );

@@ -17,6 +17,7 @@ const VERSION = 2;
 const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const LONGEST_STEP = 9; // digits
+const GREEDY = 1; // the beam of an address that names none
 const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
@@ -57,7 +58,7 @@ function taskParameters(record) {
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
   if (record.target_code) parameters.to = record.target_code.slice(2, -2);
   const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
-  if (beam > 1) parameters.beam = beam;
+  if (beam > GREEDY) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
   return parameters;
 }
@@ -237,21 +238,26 @@ export function asksFor(address, { model, source_text: text, options, target_cod
   const task = taskOfAddress(address);
   if (task.model === null && task.text === null) return true;
   const sameOptions =
-    (task.beam ?? 1) === (options?.beam_size ?? 1) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
+    task.beam === (options?.beam_size ?? GREEDY) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
   const sameTarget = (targetOfAddress(address) ?? code ?? '') === (code ?? '');
   return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions && sameTarget;
 }
 
-// What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid.
+// What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid. A
+// sentence without a beam is translated greedily, as by the page that wrote its link.
 export function taskOfAddress(address) {
   const parameters = parse(address);
-  const text = parameters.get('text');
-  const model = parameters.get('model');
+  const short = (name, longest) => {
+    const value = parameters.get(name);
+    return value !== null && value.length <= longest ? value : null;
+  };
+  const [text, model] = [short('text', LONGEST_TEXT), short('model', LONGEST_NAME)];
   const beam = number(parameters, 'beam', 1, LIMITS.beam);
+  const unsaid = text === null && model === null ? null : GREEDY;
   return {
-    model: model !== null && model.length <= LONGEST_NAME ? model : null,
-    text: text !== null && text.length <= LONGEST_TEXT ? text : null,
-    beam: Number.isInteger(beam) ? beam : null,
+    model,
+    text,
+    beam: Number.isInteger(beam) ? beam : unsaid,
     alpha: number(parameters, 'alpha', 0, LIMITS.penalty),
   };
 }

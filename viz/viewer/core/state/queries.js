@@ -1,5 +1,6 @@
 // Questions about a state, and which token of the strip and spot of the matrix belong together.
 
+import { alignedOffset } from '../measures.js';
 import { isAllowed } from '../payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
@@ -78,20 +79,34 @@ export function aboutModel({ about, record }) {
   return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 }
 
+// Which target token the rows on screen are about: 0 the one that a row predicts, −1 the one that it reads. Several heads
+// together, and those that align no words, are shown by what their rows predict.
+export function rowOffset(state) {
+  const [head, ...others] = chosenHeads(state);
+  return others.length > 0 || state.mode === 'rollout' ? 0 : alignedOffset(state.record, head);
+}
+
+// The row that is about the token of a step; null if there is none.
+export function stepToRow(state, step) {
+  const row = step - rowOffset(state);
+  return row >= 0 && row < state.record.tokens.predicted.length ? row : null;
+}
+
 // The spot of a token in the current matrix. Target place 0 is the start token, which is only read.
 export function spotOfToken(state, side, place) {
   const length = state.record.tokens.predicted.length;
   if (state.kind === 'encoder') return side === 'source' ? { row: place, column: place, token: true } : null;
   if (side === 'source') return state.kind === 'cross' ? { row: null, column: place } : null;
-  const row = place === 0 ? null : place - 1;
+  const row = stepToRow(state, place - 1);
   const column = state.kind === 'decoder' && place < length ? place : null;
   if (row === null && column === null) return null;
   return { row, column, token: row !== null && column !== null };
 }
 
 // The reverse: the place in the strip of a row or a column.
-export function placeOfRow(kind, row) {
-  return kind === 'encoder' ? { side: 'source', place: row } : { side: 'target', place: row + 1 };
+export function placeOfRow(state, row) {
+  if (state.kind === 'encoder') return { side: 'source', place: row };
+  return { side: 'target', place: row + 1 + rowOffset(state) };
 }
 
 export function placeOfColumn(kind, column) {

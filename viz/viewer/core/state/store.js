@@ -4,7 +4,7 @@
 // words are merged or special tokens are hidden.
 
 import { clamp } from '../math.js';
-import { focusOf, sameHead } from './queries.js';
+import { focusOf, rowOffset, sameHead } from './queries.js';
 
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
@@ -139,7 +139,8 @@ function settle(state) {
     sort: state.sort === 'importance' && !state.importance ? null : state.sort,
   });
   const row = focusOf(settled)?.row ?? null;
-  return state.kind === 'encoder' || row === null ? settled : { ...settled, step: row };
+  if (state.kind === 'encoder' || row === null) return settled;
+  return { ...settled, step: Math.max(0, row + rowOffset(settled)) };
 }
 
 // Removes heads that the record does not have; a selection of one head becomes that head.

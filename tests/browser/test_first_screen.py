@@ -1,0 +1,79 @@
+"""The first screen shows word pairs that belong together, for every example of every model."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import app
+from model import Translator
+from model.analysis.alignment import best_links, head_links, target_words
+from model.results import AttentionRecord, Head
+from tests.browser.conftest import Show
+
+pytestmark = pytest.mark.browser
+
+EXAMPLES = [(model, text) for model, texts in app.EXAMPLES.items() for text in texts]
+LEAST_RIGHT = 0.9  # of the arcs
+WROTE = "This head looks up the word just written."
+
+
+@cache
+def shipped(model: str) -> Translator:
+    """A model of the page; the `show` of the other tests has small ones."""
+    return Translator.load(app.MODELS / model)
+
+
+def links_of(record: AttentionRecord) -> set[tuple[int, int]]:
+    """The links of the taught head, if there is one, and those of the sentence."""
+    found = [best_links(record)]
+    if record.taught is not None:
+        found.append(head_links(record, Head("cross", *record.taught)))
+    return {link for one in found for link in one.forward | one.grown}
+
+
+def arcs_of(page: Page, record: AttentionRecord) -> list[tuple[int | None, int | None]]:
+    """The words that the arcs on screen join, source and target."""
+    drawn = page.locator(".hl-arcs path").evaluate_all("paths => paths.map(({ dataset }) => dataset.ends)")
+    rows = target_words(record, shifted=page.locator(".hl-strip-ends").inner_text() == WROTE)
+    cells = [tuple(map(int, ends.split("-"))) for ends in drawn]
+    return [(record.source[column].word, rows[row]) for row, column in cells]
+
+
+@pytest.mark.parametrize(("model", "text"), EXAMPLES, ids=[f"{model}: {text}" for model, text in EXAMPLES])
+def test_nearly_all_arcs_are_word_links(show: Show, model: str, text: str) -> None:
+    result = shipped(model).translate(text, beam_size=app.PAGE_BEAM)
+    record = result.attention
+    page = show(result, model)
+    expect(page.locator(".hl-arcs path").first).to_be_attached()
+    arcs, links = arcs_of(page, record), links_of(record)
+    right = [arc for arc in arcs if arc in links or arc == (None, None)]  # the end belongs to the end
+    assert len(right) >= LEAST_RIGHT * len(arcs), sorted(set(arcs) - links)
+    assert len({source for source, _ in right}) > len({token.word for token in record.source}) / 2
+
+
+def test_the_page_opens_with_the_taught_head(show: Show) -> None:
+    result = shipped("de-en").translate(app.EXAMPLES["de-en"][0])
+    page = show(result)
+    layer, head = result.attention.taught
+    assert page.evaluate("[viewer.state().layer, viewer.state().head]") == [layer, head]
+    expect(page.locator(".hl-strip-ends")).to_have_text(WROTE)
+
+
+def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
+    """A word of the translation is hovered: its row is the one that reads it."""
+    result = shipped("de-en").translate("Der kleine Hund schläft heute unter dem alten Tisch.")
+    page = show(result)
+    words = [token.text for token in result.attention.predicted]
+    place = words.index("table")
+    page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
+    expect(page.locator(".hl-readout")).to_contain_text("table reads most from Tisch")
+    expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")
+    page.get_by_role("gridcell", name="layer 4, head 7", exact=True).click()
+    expect(page.locator(".hl-strip-ends")).to_have_text(
+        "This head looks up the word that it is about to write."
+    )
+    page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
+    expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import gradio_client
+import gradio_client  # type: ignore[import-untyped]
 import httpx
 import psutil
 import tyro

@@ -9,7 +9,7 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 

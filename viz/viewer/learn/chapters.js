@@ -1,7 +1,7 @@
 // The chapters of Learn: what each one explains, where it begins, and two things to do that the page can check.
 
 import { isAllowed, matrixOf } from '../core/payload.js';
-import { isAligned, nearestRole } from '../core/measures.js';
+import { nearestRole } from '../core/measures.js';
 import { isMuted, pinnedCell } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 

@@ -19,7 +19,7 @@ from tests.model.helpers import tiny_checkpoint
 from viz import __main__ as command
 from viz.export import checksum, element_hash
 from viz.payload import encode
-from viz.static.document import viewer
+from viz.static.document import playground, viewer
 from viz.static.site import portable, write_site
 from viz.viewer import catalogues
 
@@ -80,12 +80,12 @@ def test_the_policy_allows_what_the_engine_needs_and_nothing_else(translator, as
     page = (tmp_path / "dist" / ("headlight.html" if single else "index.html")).read_text("utf-8")
     rules, elements = rules_of(page)
     *scripts, start = elements.found["script"]
-    assert scripts == ([viewer()] if single else [])
+    assert scripts == ([viewer(), playground()] if single else [])
     if not single:
         assert zlib.decompress((tmp_path / "dist" / "viewer.deflate").read_bytes()).decode() == viewer()
     assert rules == {
         "default-src": ["'none'"],
-        "script-src": [element_hash(viewer()), element_hash(start), "'wasm-unsafe-eval'"],
+        "script-src": [*map(element_hash, (viewer(), start, playground())), "'wasm-unsafe-eval'"],
         "style-src": [element_hash(each) for each in elements.found["style"]],
         "img-src": ["data:"],
         "connect-src": ["'none'" if single else "'self'"],

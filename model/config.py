@@ -123,7 +123,7 @@ class ModelConfig:
         for name, value in values.items():
             wanted = types[name]
             # isinstance would take true for the number 1. JavaScript writes 0.0 as 0.
-            if type(value) is not wanted and not (wanted is float and type(value) is int):
+            if type(value) is not wanted and not (wanted is float and type(value) is int and value == 0):
                 raise UserError(
                     f"The model's setting {name} is {quote_untrusted(value)}; it must be {wanted.__name__}."
                 )
@@ -131,6 +131,7 @@ class ModelConfig:
         if head is not None and [type(each) for each in head] != [int, int]:
             raise UserError("The model's setting taught_head must be a list of two integers.")
         try:
-            return cls(**dict(values) | ({} if head is None else {"taught_head": tuple(head)}))
+            floats = {name: float(value) for name, value in values.items() if types[name] is float}
+            return cls(**values | floats | ({} if head is None else {"taught_head": tuple(head)}))
         except TypeError as error:
             raise UserError(f"The model's settings are incomplete: {error}.") from error

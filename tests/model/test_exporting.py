@@ -83,7 +83,7 @@ def compare(ours: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, bound
     assert rounding < 10 * bound
 
 
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_translations_are_equal(pair: Both, beam: int) -> None:
     """With no length penalty, where both conventions agree."""
     options = {} if beam == 1 else {"num_beams": beam, "length_penalty": 0.0}

@@ -3,17 +3,20 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from model import Translator, UserError
 from model.decoding.inference import Inference
 from model.decoding.search import Candidate, SearchOptions, search
 from model.inputs import MAX_TOKENS
 from model.network.masks import causal_mask
-from model.network.transformer import HeadGates
+from model.network.transformer import HeadGates, Transformer
 from model.storage.checkpoint import save
 from model.tokenizer import BOS_ID, EOS_ID, pad
 from model.translator import BATCH_TOKENS
 from tests.model.helpers import INFO, read_target, set_logits, tiny_checkpoint
+from tests.numerics import assert_float32
 
 TEXT = "Ein kleiner Hund läuft."
 
@@ -73,15 +76,24 @@ def test_record_equals_the_weights_seen_step_by_step(
     record = translator.translate(TEXT, beam_size=beam_size, gates=gates).attention
     source = torch.tensor([[*translator.checkpoint.source_tokenizer.encode(TEXT), EOS_ID]])
     candidate = search(model, source, SearchOptions(beam_size), gates)[0][0]
-    encoded = model.encode(source, None, gates, explicit=True)
-    torch.testing.assert_close(record.encoder, encoded.weights[0], atol=1e-5, rtol=0)
     read = torch.tensor([[BOS_ID, *candidate.ids[:-1]]])
-    for t in range(read.shape[1]):
-        step = model.decode(read[:, : t + 1], encoded, gates, explicit=True)
-        own, cross = step.self_weights[0, :, :, t], step.cross_weights[0, :, :, t]
-        torch.testing.assert_close(record.decoder[:, :, t, : t + 1], own, atol=1e-5, rtol=0)
-        torch.testing.assert_close(record.cross[:, :, t], cross, atol=1e-5, rtol=0)
-    assert t + 1 == len(record.predicted)
+
+    def step_by_step(model: Transformer) -> dict[str, Tensor]:
+        encoded = model.encode(source, None, gates, explicit=True)
+        steps = [model.decode(read[:, : t + 1], encoded, gates, explicit=True) for t in range(read.shape[1])]
+        own = [
+            F.pad(step.self_weights[0, :, :, -1], (0, read.shape[1] - t - 1)) for t, step in enumerate(steps)
+        ]
+        cross = [step.cross_weights[0, :, :, -1] for step in steps]
+        return {
+            "encoder": encoded.weights[0],
+            "decoder": torch.stack(own, dim=2),
+            "cross": torch.stack(cross, dim=2),
+        }
+
+    assert len(record.predicted) == read.shape[1]
+    found = {"encoder": record.encoder, "decoder": record.decoder, "cross": record.cross}
+    assert_float32(found, step_by_step, model)
 
 
 def test_record_of_a_model_left_in_train_mode_is_free_of_dropout(joint: Translator) -> None:

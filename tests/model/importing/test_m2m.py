@@ -100,7 +100,7 @@ def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
             assert (ours - torch.stack(attentions)[:, 0]).abs().max() < 1e-5
 
 
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_translations_are_equal(pair: Pair, beam: int) -> None:
     """With no length penalty, where both conventions agree; ours never predicts <pad> and <unk>."""
     options = {} if beam == 1 else {"num_beams": beam, "length_penalty": 0.0}

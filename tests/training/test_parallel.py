@@ -20,12 +20,13 @@ from accelerate import Accelerator
 from model.errors import UserError
 from model.storage.checkpoint import JOINT, load, save
 from model.storage.probes import Probes
+from model.storage.run import LATEST
 from model.translator import Translator
 from tests.training.runner import SHARED
 from tests.training.tiny import REVERSE, SHAPE, assert_same_run, metrics, prepared, run, word_list
 from training.corpus.splits import read_corpus
 from training.evaluation.metrics import TrainingWindow, score
-from training.run.directory import BEST, EVALUATION, LATEST, SAMPLES
+from training.run.directory import BEST, EVALUATION, SAMPLES
 from training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,6 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from model.errors import UserError
 from model.network.masks import padding_mask
 from model.storage.checkpoint import CARD, WEIGHTS, load, load_tokenizers
+from model.storage.run import LATEST
 from model.tokenizer import PAD_ID
 from model.translator import Translator
 from tests.training.tiny import (
@@ -41,7 +42,6 @@ from training.run.directory import (
     BEST,
     CURVES,
     EVALUATION,
-    LATEST,
     RUN,
     SAMPLES,
     SNAPSHOTS,

@@ -24,8 +24,8 @@ from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian
 
 # What reading a hostile file may add to the memory of the process and take of its processor. The readers need
-# about a second at most. The limit only tells them from readers without limits, which some of these files keep busy
-# for a minute.
+# about a second at most. The limit only tells them from readers without limits, which some of these files
+# keep busy for a minute.
 MEGABYTES, SECONDS = 150, 5.0
 
 

@@ -13,6 +13,7 @@ import training.run.probes
 from model.errors import UserError
 from model.storage.checkpoint import WEIGHTS, list_models
 from model.storage.probes import PROBES, ProbePair, Probes
+from model.storage.run import LATEST
 from model.storage.training_log import METRICS
 from model.tokenizer import normalise
 from model.translator import Translator
@@ -20,7 +21,7 @@ from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run
 from training.recipes import RECIPES
 from training.run.average import average_runs
-from training.run.directory import BEST, LATEST, STATE
+from training.run.directory import BEST, STATE
 from training.run.probes import SENTENCES, measure, readable_sentences, should_probe
 
 ROOT = Path(__file__).resolve().parents[3]

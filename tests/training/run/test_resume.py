@@ -26,6 +26,7 @@ from model.errors import UserError
 from model.network.transformer import Transformer
 from model.storage.checkpoint import WEIGHTS, load
 from model.storage.probes import PROBES, Probes
+from model.storage.run import LATEST
 from model.translator import Translator
 from tests.training.runner import KILLED
 from tests.training.tiny import (
@@ -38,7 +39,7 @@ from tests.training.tiny import (
     state_of,
     write_lines,
 )
-from training.run.directory import BEST, LATEST, SNAPSHOTS, STATE
+from training.run.directory import BEST, SNAPSHOTS, STATE
 from training.run.resume import load_state
 from training.trainer import Trainer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -161,14 +162,16 @@ def test_the_difference_to_an_own_translation_at_common_tokens(page: Page):
     text = f"snow {RESULT.text[:12]}"
     own = tiny().score(TEXT, text)
     place = texts(own.attention.predicted).index(texts(RESULT.attention.predicted)[0])
-    choose(page, "Cross", 2, 1)
+    differences = RESULT.attention.cross[:, :, 0] - own.attention.cross[:, :, place]
+    layer, head, column = np.unravel_index(differences.abs().numpy().argmax(), differences.shape)
+    choose(page, "Cross", layer + 1, head + 1)
     panel = open_panel(page, "Step")
     panel.get_by_label("Your own translation").fill(text)
     panel.get_by_role("button", name="Score it").click()
     panel.get_by_role("button", name="Difference in the matrix").click()
-    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 1")
-    point(page, 0, 1)
-    difference = float(RESULT.attention.cross[1, 0, 0, 1] - own.attention.cross[1, 0, place, 1])
+    expect(page.locator(".hl-centre h2")).to_have_text(f"Cross · layer {layer + 1} · head {head + 1}")
+    point(page, 0, int(column))
+    difference = float(differences[layer, head, column])
     shown = page.locator(".hl-value").inner_text().replace("−", "-")
     assert abs(float(shown) - difference) < 1e-4
     assert place > 0

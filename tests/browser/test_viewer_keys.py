@@ -44,9 +44,9 @@ def test_keys_move_head_layer_kind_and_cell(show: Show):
 def test_keys_act_at_once_and_wherever_the_focus_is_except_in_a_text_field(opened: Page):
     title = opened.locator(".hl-centre h2")
     assert opened.evaluate("document.activeElement === document.body")
-    opened.keyboard.press("1")
-    opened.keyboard.press("ArrowDown")
-    opened.keyboard.press("ArrowRight")
+    to_first = ["ArrowUp"] * 3 + ["ArrowLeft"] * 7  # from any of the 4 layers and 8 heads
+    for key in ("1", *to_first, "ArrowDown", "ArrowRight", "ArrowRight"):
+        opened.keyboard.press(key)
     expect(title).to_have_text("Encoder · layer 2 · head 3")
     opened.get_by_role("button", name="Options").focus()
     opened.keyboard.press("ArrowLeft")

@@ -87,6 +87,7 @@ class FakeTranslator(Translator):
     """Translates a sentence to its own words in reversed case; muting a head changes the first word."""
 
     title = ""
+    device = torch.device("cpu")
 
     def __init__(
         self,
@@ -100,7 +101,13 @@ class FakeTranslator(Translator):
         self.name = name
         self.title = title
         self.directory = None
-        config = SimpleNamespace(n_parameters=9_400_000)
+        config = SimpleNamespace(
+            n_parameters=9_400_000,
+            n_encoder_layers=layers,
+            n_decoder_layers=layers,
+            n_heads=heads,
+            d_head=16,
+        )
         about = info or ModelInfo(language, "en", title.partition(" · ")[0])
         self.checkpoint = SimpleNamespace(
             info=about,
@@ -136,15 +143,16 @@ class FakeTranslator(Translator):
         result = self._translation(text, given)
         return replace(result, n_prefix=len(result.ids))
 
-    def mute(self, text, heads, beam_size=1, length_penalty=1.0, target=None, *, prefix=()) -> AblationResult:
-        original = self.translate(text, prefix=prefix) if target is None else self.score(text, target)
+    def compare(
+        self, text, original, heads, gates, beam_size=1, length_penalty=1.0, prefix=()
+    ) -> AblationResult:
         given = [WORDS[index] for index in prefix if index != END.id]
         first = [] if given else ["silent"]
         silent = self._translation(text, [*given, *first, *original.text.split()[len(given) + len(first) :]])
         silent = replace(silent, n_prefix=len(prefix))
         before, after = changed_words(original.text, silent.text)
-        differences = tuple(-0.5 * len(tuple(heads)) for _ in original.ids)
-        return AblationResult(tuple(heads), original, silent, before, after, differences)
+        differences = tuple(-0.5 * len(heads) for _ in original.ids)
+        return AblationResult(heads, original, silent, before, after, differences)
 
     def importance(self, text: str, target=None) -> HeadValues:
         size = torch.arange(float(self.layers * self.heads)).view(self.layers, self.heads)

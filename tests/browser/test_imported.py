@@ -188,7 +188,10 @@ def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
 
 def test_the_page_without_a_server_has_the_languages(browser: Browser, models: Path, tmp_path: Path) -> None:
     imported = {name: Translator.load(models / name) for name in (NAME, HOSTILE)}
-    translated = {code: imported[NAME].translate(f"{code} {FIRST}").text for code in (">>fra<<", ">>ita<<")}
+    translated = {
+        code: imported[NAME].translate(f"{code} {FIRST}", app.PAGE_BEAM).text
+        for code in (">>fra<<", ">>ita<<")
+    }
     visitor = Visitor(browser)
     with served(write(tmp_path / "site", imported)) as site:
         page = visitor.visit(site)

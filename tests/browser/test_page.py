@@ -143,7 +143,10 @@ def caption_text(caption: dict) -> str:
 def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     caption = app.CAPTIONS["de-en"][FIRST]
     shown = opened.locator(".hl-caption")
-    expect(shown).to_have_text(f"Over 300 sentences: {caption_text(caption)}")  # the page opens on that head
+    said = f"Over 300 sentences: {caption_text(caption)}"
+    expect(shown).to_have_text(f"{said} Open this head")
+    shown.get_by_role("button", name="Open this head").click()
+    expect(shown).to_have_text(said)
     role = opened.locator(".hl-panel-head .hl-part").first
     expect(role).to_contain_text("Role in this sentence")
     study = Study.load(app.ASSETS / "study" / "de-en.json").heads

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from model import Translator
-from tests.browser.conftest import Visit
+from model.decoding.search import PAGE_BEAM
 from tests.browser.static_site import Visitor, served, translators, write
 
 pytestmark = pytest.mark.browser
@@ -144,38 +144,47 @@ def test_a_saved_model_opens_in_python(visitor, static, tmp_path):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
     train(page, 30)
-    with page.expect_download() as download:
-        press(page, "Save the model")
-    archive = Path(download.value.path()).read_bytes()
-    zipfile.ZipFile(io.BytesIO(archive)).extractall(tmp_path)
-    translator = Translator.load(tmp_path / "playground-copy")
+    translator = saved(page, tmp_path)
     written = playground(page).locator("tbody tr td:nth-child(3)").all_inner_texts()
     expected = [translator.translate(word).text for word in WORDS]
     assert [text.removesuffix(" ✓") for text in written[:3]] == expected
 
 
-def open_in_viewer(page: Page) -> None:
+def saved(page: Page, folder: Path) -> Translator:
+    """Save the model of the playground and read it in Python."""
+    with page.expect_download() as download:
+        press(page, "Save the model")
+    archive = Path(download.value.path()).read_bytes()
+    zipfile.ZipFile(io.BytesIO(archive)).extractall(folder)
+    (model,) = folder.iterdir()
+    return Translator.load(model)
+
+
+def open_in_viewer(page: Page, folder: Path) -> None:
     train(page, 30)
-    written = playground(page).locator("tbody tr td:nth-child(3)").first.inner_text().removesuffix(" ✓")
+    translator = saved(page, folder)
+    word = playground(page).locator("tbody th").first.inner_text()
     press(page, "Open in the viewer")
     expect(playground(page)).to_be_hidden()
     expect(page.locator("#hl-model select option:checked")).to_contain_text("Playground")
+    # The playground writes greedily, a new page with a beam.
+    written = translator.translate(word, PAGE_BEAM).text
     expect(page.locator(".hl-translation")).to_have_text(written or "(nothing)")
     page.get_by_role("tab", name="Training").click()
     expect(page.get_by_text(re.compile(r"^Step \d+ of \d+$"))).to_be_visible()
 
 
-def test_a_trained_model_opens_in_the_viewer(visitor, static):
+def test_a_trained_model_opens_in_the_viewer(visitor, static, tmp_path):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
-    open_in_viewer(page)
+    open_in_viewer(page, tmp_path)
 
 
-def test_the_page_with_a_server_has_the_playground(opened: Page, visit: Visit):
+def test_the_page_with_a_server_has_the_playground(opened: Page, tmp_path: Path):
     opened.get_by_role("button", name="No, thanks").click()
     opened.get_by_role("button", name="Playground", exact=True).click()
     expect_step(opened, 0)
-    open_in_viewer(opened)
+    open_in_viewer(opened, tmp_path)
 
 
 def test_closing_leads_back_to_the_view(visitor, static):
@@ -210,8 +219,13 @@ def test_one_file_has_the_playground_inside(visitor, tmp_path):
     train(page, 3)
 
 
-def test_the_last_chapter_of_learn_trains(visitor, static):
-    page = visitor.visit(static)
+def test_the_last_chapter_of_learn_trains(visitor, tmp_path):
+    folder = write(tmp_path / "site", translators("reverse", "de-en"))  # the chapter before needs de-en
+    with served(folder) as url:
+        train_in_the_last_chapter(visitor.visit(url))
+
+
+def train_in_the_last_chapter(page: Page) -> None:
     expect(page.locator(".hl-translation")).not_to_be_empty()
     page.get_by_role("button", name="Learn", exact=True).click()
     learn = page.get_by_role("complementary", name="Learn")

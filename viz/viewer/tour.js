@@ -91,11 +91,11 @@ export function createTour(server, root) {
     event.stopPropagation();
     end(tour);
   });
-  store.subscribe((state, before) => {
+  store.subscribe((state) => {
     if (tour.at !== null && !state.shown) end(tour);
-    if (ask && state.record && !before.record && !useStorage((storage) => storage.getItem(STORED))) offer(tour);
   });
   root.append(tour.card);
+  if (ask && !useStorage((storage) => storage.getItem(STORED))) offer(tour);
   return opener;
 }
 

@@ -125,6 +125,7 @@ def test_a_static_space_gets_the_page_without_a_server(
         "engine.js",
         "index.html",
         "offline.js",
+        "playground.deflate",
         "viewer.deflate",
         *(f"locales/{code}.deflate" for code in catalogues()),
     }

@@ -22,8 +22,7 @@ const HANDLERS = {
   training,
   training_heads: async (loaded, asked) => {
     const { settings, translator } = loaded;
-    const { roles } = settings.definitions;
-    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, roles) };
+    return { steps: trainingHeads(await trainingOf(loaded), translator.tokenizers, asked, settings.definitions) };
   },
   training_step: async (loaded, asked) =>
     payload(loaded, asked, trainingStep(await trainingOf(loaded), loaded.translator.tokenizers, asked)),

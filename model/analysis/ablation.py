@@ -98,10 +98,17 @@ def _log_probabilities(
     weight, bias = model.output.weight, cast(Tensor | None, model.output.bias)
     if bias is None:
         bias = weight.new_zeros(len(weight))
+    words = target.expand(hidden.shape[:2])
     normaliser = hidden.new_full(hidden.shape[:2], -torch.inf)
-    for block in zip(torch.split(weight, BLOCK_WORDS), torch.split(bias, BLOCK_WORDS), strict=True):
-        normaliser = torch.logaddexp(normaliser, F.linear(hidden, *block).logsumexp(-1))
-    chosen = torch.einsum("rtd,td->rt", hidden, weight[target[0]]) + bias[target[0]]
+    chosen = torch.zeros_like(normaliser)
+    for start in range(0, len(weight), BLOCK_WORDS):
+        block = slice(start, start + BLOCK_WORDS)
+        logits = F.linear(hidden, weight[block], bias[block])
+        normaliser = torch.logaddexp(normaliser, logits.logsumexp(-1))
+        # The same product in both terms: the rounding of a likely word cancels.
+        places = (words - start).clamp(0, logits.shape[-1] - 1)
+        here = (words >= start) & (words < start + BLOCK_WORDS)
+        chosen = torch.where(here, logits.gather(-1, places[..., None])[..., 0], chosen)
     return (chosen - normaliser).sum(-1)
 
 

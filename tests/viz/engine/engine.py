@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model import Translator
+from model.results import KINDS
 from tests.numerics import PASSES, ROUNDINGS, UNIT, exact, perturbed, translator_of
 from tests.viz.test_viewer import node
 from viz.payload import SCALE, to_json
@@ -33,6 +34,7 @@ from viz.viewer import HERE as VIEWER
 PRINTED = {"code": 1 / SCALE, "unit": DIGIT / 2, "measure": 0.5e-4, "other": 0.5e-6}
 ONE_ROW = 0.05  # of the rows of a long sentence: its strongest cell may be one of two equal ones
 FAR = math.inf  # apart by more than rounding explains
+OPTIONS = ("model", "text", "beam_size", "length_penalty")
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
 
@@ -117,6 +119,7 @@ class Reference:
         for request, expected, *perturbed_replies in zip(requests, exact_replies, *others, strict=True):
             key = json.dumps(request)
             self._replies[key] = expected
+            self._add_sums(request, expected, perturbed_replies)
             found = [each for reply in perturbed_replies for each in differences(expected, reply)]
             for path, apart, what in found:
                 place = place_of(request, path)
@@ -125,6 +128,46 @@ class Reference:
                 else:
                     assert re.search("/(measures|roles)/", path), f"rounding decides {place}: {what}"
                     self._undecided.add(key + path)
+        self._add_intact_passes(
+            translators, [each for each in requests if each["do"] in ("mute", "importance")]
+        )
+
+    def _add_sums(self, request: Request, expected: Reply, others: Sequence[Reply]) -> None:
+        """Let the roundings of a hypothesis's tokens add up: each changes by itself."""
+        answer = expected.get("answer")
+        payload, path = answer, "/answer"
+        if request["do"] == "mute" and answer:
+            payload, path = answer["payload"], "/answer/payload"
+        if not isinstance(payload, dict) or not (found := payload.get("hypotheses")):
+            return
+        for other in others:
+            replied = other["answer"]["payload"] if path.endswith("payload") else other["answer"]
+            for one, two in zip(found, replied["hypotheses"], strict=True):
+                apart = np.subtract(one["log_probabilities"], two["log_probabilities"])
+                place = place_of(request, f"{path}/hypotheses/log_probability")
+                self._bounds[place] = max(self._bounds[place], float(np.abs(apart).sum()))
+
+    def _add_intact_passes(self, translators: Mapping[str, Translator], compared: Sequence[Request]) -> None:
+        """Let each of the two passes whose log-probabilities are subtracted round for itself.
+
+        Equal weights change both passes alike. So the bound is what they change of the difference, and twice
+        what they change of the intact pass: the triangle inequality.
+        """
+        wanted, *others = (
+            ask_server(each, map(_intact, compared)) for each in _exact_and_perturbed(translators)
+        )
+        intact: dict[tuple[str, str], float] = defaultdict(float)  # by model and kind of request
+        for request, expected, *found in zip(compared, wanted, *others, strict=True):
+            if "answer" not in expected:
+                continue
+            changes = [np.abs(np.subtract(_chances(each), _chances(expected))) for each in found]
+            largest = max(each.max() if request["do"] == "mute" else each.sum() for each in changes)
+            both = request["model"], request["do"]
+            intact[both] = max(intact[both], float(largest))
+        for (model, do), largest in intact.items():
+            names = ["differences"] if do == "mute" else KINDS
+            for name in names:
+                self._bounds[f"{model} {do} /answer/{name}"] += 2 * largest
 
     def wrong(self, request: Request, *sides: Reply) -> list[str]:
         """Where each side differs from the exact reply, or from each other where that is not known."""
@@ -146,6 +189,16 @@ def _exact_and_perturbed(translators: Mapping[str, Translator]) -> Iterator[dict
     copies = {name: [exact(model), *perturbed(model)] for name, model in models.items()}
     for number in range(1 + PASSES):
         yield {name: translator_of(translators[name], some[number]) for name, some in copies.items()}
+
+
+def _intact(request: Request) -> Request:
+    """The request for the same translation, with no head muted."""
+    shared = {name: request[name] for name in (*OPTIONS, "target_code", "ids") if name in request}
+    return {**shared, "do": "target"} if "ids" in request else {**shared, "do": "translate", "prefix": []}
+
+
+def _chances(reply: Reply) -> list[float]:
+    return [float(each) for each in reply["answer"]["log_probabilities"]]
 
 
 def place_of(request: Request, path: str) -> str:

@@ -143,7 +143,9 @@ def caption_text(caption: dict) -> str:
 def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     caption = app.CAPTIONS["de-en"][FIRST]
     shown = opened.locator(".hl-caption")
-    expect(shown).to_have_text(f"Over 300 sentences: {caption_text(caption)}")  # the page opens on that head
+    opened.get_by_role("gridcell", name="layer 4, head 8", exact=True).click()
+    shown.get_by_role("button", name="Open this head").click()
+    expect(shown).to_have_text(f"Over 300 sentences: {caption_text(caption)}")  # without the button
     role = opened.locator(".hl-panel-head .hl-part").first
     expect(role).to_contain_text("Role in this sentence")
     study = Study.load(app.ASSETS / "study" / "de-en.json").heads
@@ -151,9 +153,6 @@ def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
     (found,) = (one for one in study if (one.kind, one.layer, one.head) == (kind, layer, head))
     expect(role).to_contain_text(f"Over 300 sentences: {found.role}")
     names = f"{caption['kind'].capitalize()} · layer {caption['layer'] + 1} · head {caption['head'] + 1}"
-    expect(opened.locator("#hl-viewer")).to_contain_text(names)
-    opened.get_by_role("gridcell", name="layer 4, head 8", exact=True).click()
-    shown.get_by_role("button", name="Open this head").click()
     expect(opened.locator("#hl-viewer")).to_contain_text(names)
     translate(opened, "Davon ist nichts bekannt.")
     expect(shown).to_have_count(0)

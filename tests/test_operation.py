@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import app
-from model.decoding.kernels.compilation import COMPILATION
 from model.errors import UserError
 from tests.visitor import ROOT, TEXT, Server, Visitor, completed, serving
 from viz.server import port as port_setting
@@ -91,7 +90,6 @@ def test_an_invalid_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("disk", ["full-disk", pytest.param("read-only", marks=pytest.mark.slow)])
 def test_without_a_network_a_writable_disk_and_a_steady_clock_the_page_works(disk: str):
     """Not even through the proxy that the environment names does it ask another machine."""
-    assert COMPILATION.ready(timeout=240)  # once for all processes; otherwise the server starts a compiler
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy"), "http://192.0.2.1:9")
     with serving("-m", "tests.cage", f"network,jumping-clock,{disk}", **proxies) as server:
         assert server.visitor.ask("/")[0] == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import logging
 import re
@@ -80,6 +79,7 @@ POLICY = (
 NOT_FOUND = "There is nothing here; the page is at /."
 UNKNOWN_HOST = "This server does not answer for the name {host}; start it with --allow-host and the name."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
+MAX_NAME, MAX_PATH = 255, 2000  # bytes; no file has a longer name, and none of ours has a longer path
 
 logger = logging.getLogger(REQUESTS)
 
@@ -240,6 +240,9 @@ def _session_in_query(scope: Scope) -> str:
 
 def _route(scope: Scope) -> str | None:
     """The route of a request, None for an unknown one."""
+    names = scope["path"].encode(errors="replace").split(b"/")
+    if max(map(len, names)) > MAX_NAME or sum(map(len, names)) > MAX_PATH:
+        return None  # Gradio would fail when it looks for such a file
     method = "GET" if scope["method"] == "HEAD" else scope["method"]
     asked = f"{method} {scope['path']}"
     return next((route for route, pattern in ROUTES.items() if pattern.fullmatch(asked)), None)
@@ -251,8 +254,6 @@ def _response_to(error: Exception, is_work: bool) -> tuple[int, str]:
     Gradio does not check the fields of a body, and a wrong field can raise almost any exception. Our own
     callbacks catch their errors.
     """
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return 404, NOT_FOUND  # no file has such a name
     if is_work and not isinstance(error, OSError | RuntimeError | MemoryError):
         return 400, "The page has no such function or component; check the fields of the request."
     return 500, "Something went wrong inside the server; its log says more."

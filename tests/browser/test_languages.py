@@ -21,7 +21,7 @@ SIZES = [(1440, 900), (1280, 720), (390, 844)]
 WHOLE_TEXTS = r"""() => {
   const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
     + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], [lang=en], h2:has(~ .hl-about), '
-    + 'footer:not(.hl-keys)';
+    + '.hl-version, footer:not(.hl-keys)';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
   const rest = (text) => {

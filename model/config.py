@@ -132,6 +132,6 @@ class ModelConfig:
             raise UserError("The model's setting taught_head must be a list of two integers.")
         try:
             floats = {name: float(value) for name, value in values.items() if types[name] is float}
-            return cls(**values | floats | ({} if head is None else {"taught_head": tuple(head)}))
+            return cls(**dict(values) | floats | ({} if head is None else {"taught_head": tuple(head)}))
         except TypeError as error:
             raise UserError(f"The model's settings are incomplete: {error}.") from error

@@ -7,7 +7,7 @@ so this code is given to the search and is not part of the source.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,6 @@ class MultilingualTokenizer(SentencePieceTokenizer):
         """The code of the target language, if the text has one: the first token of every translation."""
         codes, _ = self._split(text)
         return [self._ids[codes[-1]]] if codes else []
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """As of every tokenizer; the code of the language before the text is left out."""
-        listed = list(ids)
-        while listed and TARGET_CODE.fullmatch(self.vocabulary[listed[0]]):
-            listed.pop(0)
-        return super().decode(listed)
 
     def segments(self, text: str) -> list[Segment]:
         """The code of the source language and the pieces of the sentence."""

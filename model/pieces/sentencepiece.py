@@ -242,13 +242,14 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of the ids. Special tokens and everything after </s> are left out."""
+        """Text of the ids. Special tokens, a code before it and everything after </s> are left out."""
         pieces: list[str] = []
         for index in ids:
             if index == EOS_ID:
                 break
-            if index >= len(SPECIALS):
-                pieces.append(self.vocabulary[index])
+            piece = self.vocabulary[index]
+            if index >= len(SPECIALS) and (pieces or not TARGET_CODE.fullmatch(piece)):
+                pieces.append(piece)
         text = "".join(pieces)
         if self.segmenter.byte_fallback:
             text = re.sub(rf"(?:{BYTE.pattern})+", _from_bytes, text)

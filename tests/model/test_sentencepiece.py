@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,10 @@ def assert_equal(theirs: Any, ours: SentencePieceTokenizer, texts: list[str], si
         ids = theirs(**{"text" if side == "source" else "text_target": plain})["input_ids"]
         found = [*ours.encode(text), EOS_ID]
         assert ours.pieces(found) == [entries[index] for index in ids], text
-        assert ours.decode(found) == theirs.decode(ids, skip_special_tokens=True), text
+        expected = theirs.decode(
+            ids, skip_special_tokens=True
+        )  # with the code before it, which ours leaves out
+        assert ours.decode(found) == re.sub(r"^(>>(fra|ita)<<\s*)+", "", expected), text
 
 
 @MODELS

@@ -169,10 +169,14 @@ class Reference:
             for name in names:
                 self._bounds[f"{model} {do} /answer/{name}"] += 2 * largest
 
+    def knows(self, request: Request) -> bool:
+        """Whether the exact reply to this request was computed."""
+        return json.dumps(request) in self._replies
+
     def wrong(self, request: Request, *sides: Reply) -> list[str]:
         """Where each side differs from the exact reply, or from each other where that is not known."""
         key = json.dumps(request)
-        known = key in self._replies
+        known = self.knows(request)
         pairs = [(self._replies[key], side) for side in sides] if known else [sides]
         found = []
         for path, apart, what in (each for pair in pairs for each in differences(*pair)):

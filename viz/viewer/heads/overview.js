@@ -43,7 +43,7 @@ export function createOverview(store) {
     { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? say('Heads of B') : say('Heads') },
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
     grid,
-    element('div', { class: 'hl-legend hl-soft' }, legend(scale), roles, tint, meaning),
+    element('div', { class: 'hl-legend hl-soft', tabindex: 0 }, legend(scale), roles, tint, meaning),
   );
   const parts = { store, title, kinds, sort, grid, meaning, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));

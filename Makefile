@@ -34,7 +34,9 @@ else
 endif
 
 # Both passes at a time, each with its number of torch's threads; the first writes its output when both have ended.
+# Both would compile the kernels otherwise.
 test-numeric: $(TESTS_INSTALLED) ## the tests marked numeric, as an older processor computes, with one and two threads
+	@$(OTHER_PROCESSOR) $(PYTHON) -m model.decoding.kernels.compilation
 	@output="$$(mktemp)" && trap 'rm -f "$$output"' EXIT; \
 	$(call other_processor,2) >"$$output" 2>&1 & two=$$!; \
 	$(call other_processor,1); first=$$?; \
@@ -136,10 +138,10 @@ clean: ## remove caches and test artefacts; .venv and runs/ stay
 # One torch thread for each process: more threads than cores slow every process down.
 pytest = HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" && export HEADLIGHT_CHROMIUM \
 	&& OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m "$(1)" $(2)
-# $(call other_processor,THREADS): torch without AVX, oneDNN with SSE4.1 alone, and kernels compiled for any x86-64
-# or ARM; these stay in a cache of their own, because the name of the usual one is that of the real processor.
-other_processor = ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= \
-	NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/generic-kernels" OMP_NUM_THREADS=$(1) \
+# Torch without AVX, oneDNN with SSE4.1 alone, and kernels compiled for any x86-64 or ARM.
+OTHER_PROCESSOR = ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES=
+# $(call other_processor,THREADS)
+other_processor = $(OTHER_PROCESSOR) OMP_NUM_THREADS=$(1) \
 	$(PYTHON) -m pytest -m "numeric and not slow" -p no:cacheprovider tests/model tests/training tests/viz/engine
 PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
 # Checks every annotated tensor shape on each call. This doubles the time, so only the model's tests and the slow
@@ -172,6 +174,8 @@ $(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED) $(LOCKED_VERSIONS)
 	@$(PIP_INSTALL) --constraint $(LOCKED_VERSIONS) -r tests/requirements.txt
 	@touch $@
 
-$(BENCHMARKS_INSTALLED): tests/benchmarks/requirements.txt $(APP_INSTALLED)
+# inseq pins a typeguard with which tyro fails, but does not import it.
+$(BENCHMARKS_INSTALLED): tests/benchmarks/requirements.txt $(APP_INSTALLED) $(LOCKED_VERSIONS)
 	@$(PIP_INSTALL) -r tests/benchmarks/requirements.txt
+	@$(PIP_INSTALL) --quiet "$$(grep '^typeguard==' $(LOCKED_VERSIONS))"
 	@touch $@

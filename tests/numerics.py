@@ -62,6 +62,22 @@ def translator_of(translator: Translator, model: Transformer) -> Translator:
     )
 
 
+def scores(translator: Translator, text: str, ids: Sequence[int]) -> Callable[[Transformer], Any]:
+    """The log-probabilities of these tokens as the translation of a text, for `assert_float32`."""
+    return lambda model: translator_of(translator, model).score(text, tuple(ids)).log_probabilities
+
+
+def assert_slope(found: float, function: Callable[[float], float], step: float) -> None:
+    """Check a derivative at 0 with central differences in float64.
+
+    A difference is off by a multiple of step², so that of twice the step is four times as far off: three
+    times the error is how far the two are apart. The values of the function add a hundred roundings.
+    """
+    near, far = ((function(each) - function(-each)) / (2 * each) for each in (step, 2 * step))
+    rounding = 100 * 2.0**-53 * abs(function(0.0)) / step
+    assert abs(found - near) <= abs(near - far) + rounding + EXACT * abs(near)
+
+
 def assert_float32(found: Any, quantity: Callable[[Any], Any], model: nn.Module) -> dict[str, float]:
     """Check that `found` is `quantity(model)` but for the rounding of float32; return the bound of each part.
 

@@ -33,9 +33,9 @@ def training_flops(config: ModelConfig, lengths: Iterable[tuple[int, int]]) -> i
     return FORWARD_AND_BACKWARD * sum(translation_flops(config, *pair) for pair in lengths)
 
 
-def bfloat16_rate() -> float:
-    """FLOP/s of a large bfloat16 matrix product here and now."""
-    a, b = (torch.randn(SIDE, SIDE).bfloat16() for _ in range(2))
+def product_rate(dtype: torch.dtype) -> float:
+    """FLOP/s of a large matrix product here and now."""
+    a, b = (torch.randn(SIDE, SIDE).to(dtype) for _ in range(2))
     seconds = []
     for _ in range(6):
         started = time.perf_counter()

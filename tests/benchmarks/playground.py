@@ -53,7 +53,7 @@ def _train(browser: Browser, url: str, seed: int, before: str) -> dict[str, floa
         f"super(options?.type === 'text/javascript' ? [{before!r}, ...parts] : parts, options); }} }};"
     )
     page.goto(f"{url}#playground=reverse&seed={seed}")
-    page.get_by_text("Step 0 ·").wait_for()
+    page.locator(".hl-unseen", has_text="Step 0 ·").wait_for()
     page.set_default_timeout(REACHED)
     found: dict[str, float] = page.evaluate(TRAIN, [GOOD, REACHED])
     page.close()

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch.profiler import ProfilerActivity, profile
 
-from tests.benchmarks.arithmetic import bfloat16_rate
+from tests.benchmarks.arithmetic import product_rate
+from training.hardware import bfloat16_pays
 
 TURN_SECONDS = 1.0  # a turn is the steps that begin within this time
 # What torch calls matrix products; fused attention is mostly that, so it is counted too.
@@ -86,7 +88,8 @@ class Race:
         self.turn_number = 0
         self.speeds: tuple[list[Speed], list[Speed]] = ([], [])
         self.product_shares: list[float] = []
-        self.bfloat16_rates: list[float] = []  # FLOP/s, one after each turn
+        self.dtype = torch.bfloat16 if bfloat16_pays() else torch.float32  # as our trainer chooses
+        self.product_rates: list[float] = []  # FLOP/s, one after each turn
 
     def begin(self) -> None:
         """The first step of a peer's turn is about to start."""
@@ -102,7 +105,7 @@ class Race:
         while turn.seconds < TURN_SECONDS:
             turn.work.append(self.our_step())
         self._end(turn, self.speeds[1])
-        self.bfloat16_rates.append(bfloat16_rate())
+        self.product_rates.append(product_rate(self.dtype))
         self.turn_number += 1
         self.begin()
         return self.turn_number <= self.last_turn
@@ -115,14 +118,14 @@ class Race:
 
     def table(self) -> str:
         """Both contestants, and how many times faster ours is."""
-        limit = statistics.median(self.bfloat16_rates)
+        limit, dtype = statistics.median(self.product_rates), str(self.dtype).removeprefix("torch.")
         lines = []
         for name, speeds, share in zip(self.names, self.speeds, self.product_shares, strict=True):
             tokens, flops = (statistics.median(column) for column in zip(*speeds, strict=True))
             lines.append(
                 f"{name:32}{tokens / self.tokens_per_pair:10,.2f} pairs/s{tokens:9,.0f} tokens/s"
-                f"{share:8.0%} in products{flops / limit:8.1%} of bfloat16"
+                f"{share:8.0%} in products{flops / limit:8.1%} of {dtype}"
             )
         ratio = statistics.median(ours.tokens / peer.tokens for peer, ours in zip(*self.speeds, strict=True))
-        lines.append(f"{'':32}{ratio:10,.2f} x (a bfloat16 product: {limit / 1e9:,.0f} GFLOP/s)")
+        lines.append(f"{'':32}{ratio:10,.2f} x (a {dtype} product: {limit / 1e9:,.0f} GFLOP/s)")
         return "\n".join(lines)

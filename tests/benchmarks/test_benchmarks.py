@@ -120,7 +120,8 @@ def test_each_column_is_the_choice_of_its_own_side() -> None:
 def test_a_race_compares_neighbouring_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr(race, "bfloat16_rate", lambda: 1e9)
+    monkeypatch.setattr(race, "product_rate", lambda dtype: 1e9)
+    monkeypatch.setattr(race, "bfloat16_pays", lambda: True)
 
     def step(seconds: float) -> race.Work:
         clock[0] += seconds

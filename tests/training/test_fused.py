@@ -14,7 +14,7 @@ import training
 from model.config import ModelConfig
 from model.network.transformer import Transformer
 from tests.model.helpers import draw_weights, random_numbers
-from tests.numerics import assert_float32
+from tests.numerics import UNIT, assert_float32
 from training.corpus.batching import Batch, collate
 from training.kernels.operations import (
     AddNorm,
@@ -157,23 +157,29 @@ def test_embeddings_are_scaled_placed_and_dropped():
     whole = table * 4 + 0
     wanted = whole[tokens] + positions[packed.positions]
     mask = found != 0
-    torch.testing.assert_close(found, wanted * mask / (1 - RATE))
+    # A product by 4 is exact; the sum, the rate's quotient and the product with it round once each.
+    exact = wanted.double() * mask / (1 - RATE)
+    assert ((found - exact).abs() <= 3 * UNIT * exact.abs()).all()
     assert 0 < mask.float().mean() < 1
     (gradient,) = torch.autograd.grad(found.sum(), table, retain_graph=True)
     (reference,) = torch.autograd.grad((wanted * mask / (1 - RATE)).sum(), table)
-    torch.testing.assert_close(gradient, reference)
+    # Each is a sum of at most two numbers, as often as the token occurs.
+    torch.testing.assert_close(gradient, reference, rtol=4 * UNIT, atol=0)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_cross_entropy_of_large_and_small_logits(smoothing):
-    logits = random_numbers(70, 333) * torch.logspace(-2, 2, 70)[:, None]
+    logits = torch.nn.ParameterList([random_numbers(70, 333) * torch.logspace(-2, 2, 70)[:, None]])
     labels = torch.randint(333, (70,))
-    ours, theirs = logits.clone(), logits.clone()
-    total = cross_entropy_(ours, labels, smoothing)
-    torch.testing.assert_close(total, torch_cross_entropy_(theirs, labels, smoothing), rtol=1e-5, atol=1e-3)
-    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
-    reference = F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
-    torch.testing.assert_close(total, reference, rtol=1e-5, atol=1e-3)
+
+    def exact(logits):
+        total = F.cross_entropy(logits[0], labels, label_smoothing=smoothing, reduction="sum")
+        return total, *torch.autograd.grad(total, logits[0])
+
+    for ours in (cross_entropy_, torch_cross_entropy_):
+        gradient = logits[0].detach().clone()
+        total = ours(gradient, labels, smoothing)
+        assert_float32((total, gradient), exact, logits)
 
 
 def test_a_label_below_zero_adds_nothing():

@@ -124,14 +124,18 @@ def load_kernels(cache: Path | None) -> None:
 def cache_directory(sources: Sequence[Path]) -> Path | None:
     """Where compiled code is kept: a folder for these sources and this processor, None if none is writable.
 
+    The processor is the one that numba compiles for, which NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may choose.
+
     numba alone would not notice a change in another file than that of the function it is asked for.
     """
     import llvmlite
     import llvmlite.binding as llvm
 
     state = [source.read_bytes() for source in sources]
-    processor = f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    name = "kernels-" + hashlib.sha256(b"".join((*state, processor.encode()))).hexdigest()[:16]
+    processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    features = os.environ.get("NUMBA_CPU_FEATURES", llvm.get_host_cpu_features().flatten())
+    state.append(f"{llvmlite.__version__} {processor} {features}".encode())
+    name = "kernels-" + hashlib.sha256(b"".join(state)).hexdigest()[:16]
     for parent in (
         os.environ.get("NUMBA_CACHE_DIR"),
         sources[0].parent / "__pycache__",

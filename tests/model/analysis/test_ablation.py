@@ -2,6 +2,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from model import Translator, UserError
 from model.analysis.ablation import changed_words, gradient_importance, importance
@@ -10,7 +11,7 @@ from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head, HeadValues
 from model.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint
-from tests.numerics import EXACT, assert_exact
+from tests.numerics import EXACT, assert_exact, assert_slope
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -114,17 +115,18 @@ def test_gradient_importance_is_the_slope_of_the_loss_at_each_gate(norm: str) ->
     model = random_model(norm=norm).double()
     found = gradient_importance(model, SOURCE, READ, PREDICTED)
     gates = HeadGates(*(gate.double() for gate in HeadGates.open(model.config)))
-    step = 1e-5
     for kind, slopes in zip(gates, found, strict=True):
         assert slopes.shape == kind.shape
         for layer, head in torch.cartesian_prod(*map(torch.arange, kind.shape)).tolist():
-            losses = []
-            for sign in (1, -1):
-                kind[layer, head] = 1 + sign * step
-                losses.append(loss(model, gates))
-            kind[layer, head] = 1
-            slope = abs(losses[0] - losses[1]) / (2 * step)
-            assert float(slopes[layer, head]) == pytest.approx(slope, rel=1e-4, abs=EXACT)
+
+            def changed(by: float, gate: Tensor = kind[layer, head]) -> float:
+                gate.fill_(1 + by)
+                value = loss(model, gates)
+                gate.fill_(1)
+                return value
+
+            sign = 1 if changed(1e-4) > changed(-1e-4) else -1
+            assert_slope(sign * float(slopes[layer, head]), changed, 1e-4)
 
 
 def test_a_head_that_adds_nothing_has_no_gradient_importance() -> None:

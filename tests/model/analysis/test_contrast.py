@@ -10,7 +10,7 @@ from model.errors import UserError
 from model.network.transformer import HeadGates
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
-from tests.numerics import EXACT, assert_exact
+from tests.numerics import EXACT, assert_exact, assert_slope
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -92,16 +92,16 @@ def test_the_gradient_is_the_slope_at_each_gate(norm):
     found = contributions(model, source, read, STEP, WORD, OTHER)
     gates = HeadGates(*(gate.double() for gate in HeadGates.open(model.config)))
     for kind, gate in zip(("encoder", "decoder", "cross"), gates, strict=True):
-        leads = []
-        for step in (1e-5, -1e-5):
-            gate[0, 1] = 1 + step
-            with torch.no_grad():
-                hidden = model.decode(read[None], model.encode(source[None], None, gates), gates).hidden
-                logits = model.output(hidden[0, STEP])
-            leads.append(float(logits[WORD] - logits[OTHER]))
-        gate[0, 1] = 1
-        slope = (leads[0] - leads[1]) / 2e-5
-        assert float(getattr(found.gradient, kind)[0, 1]) == pytest.approx(slope, rel=1e-4, abs=EXACT)
+
+        @torch.no_grad()
+        def lead(change, gate=gate):
+            gate[0, 1] = 1 + change
+            hidden = model.decode(read[None], model.encode(source[None], None, gates), gates).hidden
+            gate[0, 1] = 1
+            logits = model.output(hidden[0, STEP])
+            return float(logits[WORD] - logits[OTHER])
+
+        assert_slope(float(getattr(found.gradient, kind)[0, 1]), lead, 1e-4)
 
 
 def test_a_step_that_does_not_exist_is_refused():

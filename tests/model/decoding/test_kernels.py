@@ -258,7 +258,7 @@ def test_beam_tree_is_that_of_the_reference(seed: int, shape: dict, beam_size: i
         assert (mine.status, mine.reason) == (theirs.status, theirs.reason)
 
 
-@pytest.mark.parametrize("eight_bit", [True, False])
+@pytest.mark.parametrize("eight_bit", [True, pytest.param(False, marks=pytest.mark.slow)])
 @torch.no_grad()
 def test_default_shape_and_more_positions_than_are_packed(eight_bit: bool) -> None:
     model = draw_weights(Transformer(ModelConfig(8000, 8000)), scale=1.0).eval()

@@ -1,6 +1,7 @@
 """Imported models of M2M100 and NLLB compute what M2M100ForConditionalGeneration computes."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,11 +10,14 @@ import torch
 
 from model.errors import UserError
 from model.importing.importer import import_model, read_checkpoint
+from model.network.transformer import Transformer
+from model.results import Translation
 from model.storage.checkpoint import load
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.importing import families
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences
+from tests.numerics import assert_float32, translator_of
 
 SHAPES: dict[str, dict[str, Any]] = {
     "NLLB": {"nllb": True},
@@ -26,6 +30,10 @@ SHAPES: dict[str, dict[str, Any]] = {
         "decoder_attention_heads": 2,
     },
 }
+
+
+def slow(*values: int) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 class Pair(NamedTuple):
@@ -78,6 +86,16 @@ def test_tokens_are_equal(pair: Pair) -> None:
     assert source.first_ids(">>xyz<< Hund") == source.first_ids("Hund") == []
 
 
+def parts(found: Translation) -> tuple[Any, ...]:
+    """The log-probabilities of the tokens and the weights of the three kinds."""
+    record = found.attention
+    return torch.tensor(found.log_probabilities), record.encoder, record.decoder, record.cross
+
+
+def scored(translator: Translator, text: str, target: str, model: Transformer) -> tuple[Any, ...]:
+    return parts(translator_of(translator, model).score(text, target))
+
+
 def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
     for text, target in zip(sentences(GERMAN, 10, seed=3), sentences(ENGLISH, 10, seed=4), strict=True):
         found = pair.ours.score(f"{pair.code} {text}", target)
@@ -91,21 +109,17 @@ def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
                 output_attentions=True,
             )
         chosen = theirs.logits[0].log_softmax(-1)[range(len(ids)), ids]
-        assert (chosen - torch.tensor(found.log_probabilities)).abs().max() < 1e-4
-        for ours, attentions in (
-            (found.attention.encoder, theirs.encoder_attentions),
-            (found.attention.decoder, theirs.decoder_attentions),
-            (found.attention.cross, theirs.cross_attentions),
-        ):
-            assert (ours - torch.stack(attentions)[:, 0]).abs().max() < 1e-5
+        kinds = theirs.encoder_attentions, theirs.decoder_attentions, theirs.cross_attentions
+        exact = partial(scored, pair.ours, f"{pair.code} {text}", target)
+        for one in ((chosen, *(torch.stack(kind)[:, 0] for kind in kinds)), parts(found)):
+            assert_float32(one, exact, pair.ours.checkpoint.model)
 
 
-@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_translations_are_equal(pair: Pair, beam: int) -> None:
+@pytest.mark.parametrize(("beam", "count"), [(4, 6), slow(1, 40), slow(4, 40)])
+def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
     """With no length penalty, where both conventions agree; ours never predicts <pad> and <unk>."""
     options = {} if beam == 1 else {"num_beams": beam, "length_penalty": 0.0}
-    texts = sentences(GERMAN, 40, seed=5)
-    for text in texts:
+    for text in sentences(GERMAN, count, seed=5):
         inputs = pair.tokenizer(text, return_tensors="pt")
         generated = pair.theirs.generate(
             **inputs,

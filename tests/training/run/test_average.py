@@ -23,6 +23,11 @@ def finished(reference):
     return reference(replace(REVERSE, validate_every=3, keep_last=3))
 
 
+def assert_rounded_to_16_bits(found, wanted):
+    """Rounded once to a float16 of 11 bits, after a mean in float32; the smallest step is 2^-24."""
+    assert ((found - wanted).abs() <= 1.001 * 2**-11 * wanted.abs() + 2**-25).all()
+
+
 @pytest.mark.parametrize("choice", [{"last": 3, "best": 0}, {"last": 0, "best": 2}], ids=["last", "best"])
 def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, choice):
     every = state_of(finished)[1]["snapshots"]
@@ -36,7 +41,7 @@ def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, cho
     mean = dict(load(tmp_path / "mean").model.named_parameters())
     for name, parameter in mean.items():
         stacked = torch.stack([dict(model.named_parameters())[name] for model in models])
-        torch.testing.assert_close(parameter, stacked.mean(0), rtol=1e-3, atol=1e-4)
+        assert_rounded_to_16_bits(parameter, stacked.mean(0))
         assert not stacked[0].equal(stacked[1])
     assert Translator.load(tmp_path / "mean").translate("abc").text
 
@@ -55,7 +60,7 @@ def test_the_mean_of_two_runs_is_that_of_their_snapshots(finished, reference, tm
     ]
     for name, parameter in load(tmp_path / "mean").model.named_parameters():
         one, two = (dict(model.named_parameters())[name] for model in models)
-        torch.testing.assert_close(parameter, (one + two) / 2, rtol=1e-3, atol=1e-4)
+        assert_rounded_to_16_bits(parameter, (one + two) / 2)
     assert (tmp_path / "mean" / METRICS).read_bytes() == (other / METRICS).read_bytes()
 
 
@@ -95,8 +100,9 @@ def test_published_weights_are_nearly_the_same_and_smaller(tmp_path):
     publish(model, output)
     before, after = load(model), load(output)
     for one, other in zip(before.model.parameters(), after.model.parameters(), strict=True):
-        largest = one.abs().amax(-1, keepdim=True)
-        assert ((one - other).abs() <= largest / 253 + 1e-6).all()
+        # Matrices in steps of a 127th of the row's largest number, vectors in 16 bits.
+        allowed = 0.501 / 127 * one.abs().amax(-1, keepdim=True)
+        assert ((one - other).abs() <= allowed).all()
     assert (output / WEIGHTS).stat().st_size < 0.75 * (model / WEIGHTS).stat().st_size
     assert after.card == "A card of the run."
 

@@ -29,8 +29,8 @@ test: $(TESTS_INSTALLED) ## lint, types and all tests but the slow ones, with a 
 ifdef ARGS
 	@$(call pytest,not slow,$(CHECK_SHAPES) $(ARGS))
 else
-	@$(call pytest,not slow,$(PARALLEL) $(CHECK_SHAPES) tests/model)
-	@$(call pytest,not slow,$(PARALLEL) --ignore=tests/model)
+	@$(call pytest,not slow,$(PARALLEL) $(CHECK_SHAPES) $(SHAPED))
+	@$(call pytest,not slow,$(PARALLEL) $(addprefix --ignore=,$(SHAPED)))
 endif
 
 # Both passes at a time, each with its number of torch's threads; the first writes its output when both have ended.
@@ -144,8 +144,8 @@ OTHER_PROCESSOR = ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 NUMBA_CPU
 other_processor = $(OTHER_PROCESSOR) OMP_NUM_THREADS=$(1) \
 	$(PYTHON) -m pytest -m "numeric and not slow" -p no:cacheprovider tests/model tests/training tests/viz/engine
 PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
-# Checks every annotated tensor shape on each call. This doubles the time, so only the model's tests and the slow
-# tests do it.
+# Checks every annotated tensor shape on each call. This doubles the time, so only these tests and the slow ones do it.
+SHAPED = tests/model/analysis tests/model/decoding tests/model/network tests/model/test_results.py
 CHECK_SHAPES = --jaxtyping-packages=model,training,viz,beartype.beartype
 
 $(VENV)/bin/pip:

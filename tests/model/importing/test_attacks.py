@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -138,48 +138,65 @@ ATTACKS = [
     many_tensors,
     huge_tensor,
 ]
+# Reads a file for each line it gets: the name of a reader and a path.
 READ = """
-import resource, sys
+import gc, json, resource, sys
 from pathlib import Path
 from model.errors import UserError
-from model.importing.files.{module} import {name}
-def most():  # VmHWM, because ru_maxrss counts the memory of the process that started this one too
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
-before, held = resource.getrusage(resource.RUSAGE_SELF), most()
-try:
-    {name}(Path(sys.argv[1]))
-    raise SystemExit("it was read")
-except UserError as error:
-    print(error)
-after = resource.getrusage(resource.RUSAGE_SELF)
-print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-print(most() - held)
+from model.importing.files.spm import read_spm
+from model.importing.files.weights import read_weights
+def memory(kind):
+    return int(Path("/proc/self/status").read_text().split(kind)[1].split()[0]) / 1024
+def seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+for line in sys.stdin:
+    name, path = json.loads(line)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    held, started = memory("VmRSS:"), seconds()
+    try:
+        {"spm": read_spm, "weights": read_weights}[name](Path(path))
+        raise SystemExit("it was read")
+    except UserError as error:
+        print(json.dumps([str(error), seconds() - started, memory("VmHWM:") - held]), flush=True)
 """
+Refuse = Callable[[str, Path], None]
 
 
-def read_apart(module: str, name: str, path: Path) -> str:
-    """The sentence with which a process of its own refuses the file, within its limits."""
-    code = READ.format(module=module, name=name)
-    command = [sys.executable, "-c", code, str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    sentence, seconds, megabytes = run.stdout.strip().split("\n")
-    assert_sentence(UserError(sentence))
-    assert float(seconds) < SECONDS, (seconds, megabytes)
-    assert float(megabytes) < MEGABYTES, (seconds, megabytes)
-    return sentence
+@pytest.fixture(scope="module")
+def refuse() -> Iterator[Refuse]:
+    """Check that a process of its own refuses a file with a sentence, within its limits."""
+    command = [sys.executable, "-c", READ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+
+        def refused(name: str, path: Path) -> None:
+            print(json.dumps([name, str(path)]), file=process.stdin, flush=True)
+            sentence, seconds, megabytes = json.loads(process.stdout.readline())
+            assert_sentence(UserError(sentence))
+            assert seconds < SECONDS, (seconds, megabytes)
+            assert megabytes < MEGABYTES, (seconds, megabytes)
+
+        yield refused
+        process.stdin.close()
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_hostile_weights_take_neither_time_nor_memory(attack: Callable[[Path], None], tmp_path: Path) -> None:
+def test_hostile_weights_take_neither_time_nor_memory(
+    attack: Callable[[Path], None], refuse: Refuse, tmp_path: Path
+) -> None:
     attack(tmp_path)
-    read_apart("weights", "read_weights", tmp_path)
+    refuse("weights", tmp_path)
 
 
 @pytest.mark.parametrize("field", [b"\x0a\x00", b"\x0a\x03\x0a\x01a"], ids=["empty", "one letter"])
-def test_millions_of_pieces_take_neither_time_nor_memory(field: bytes, tmp_path: Path) -> None:
+def test_millions_of_pieces_take_neither_time_nor_memory(
+    field: bytes, refuse: Refuse, tmp_path: Path
+) -> None:
     (tmp_path / "source.spm").write_bytes(field * ((16 << 20) // len(field)))
-    read_apart("spm", "read_spm", tmp_path / "source.spm")
+    refuse("spm", tmp_path / "source.spm")
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])

@@ -113,7 +113,7 @@ def test_logits_and_attention_equal(pair: Pair) -> None:
             assert_float32(one, computed, pair.ours.model)
 
 
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_translations_equal_those_of_generate(pair: Pair, beam: int) -> None:
     """With no length penalty, where both conventions agree: theirs divides by a power of the length."""
     theirs, ours = copy.deepcopy(pair.theirs), copy.deepcopy(pair.ours.model)
@@ -139,7 +139,7 @@ def test_translations_equal_those_of_generate(pair: Pair, beam: int) -> None:
     assert ended
 
 
-@pytest.mark.parametrize("bits", [8, 16, 32])
+@pytest.mark.parametrize("bits", [8, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (16, 32))])
 def test_stored_weights_are_within_their_bounds(pair: Pair, bits: Any, tmp_path: Path) -> None:
     exact = dict(pair.ours.model.named_parameters())
     import_model(str(pair.directory), tmp_path / "imported", bits)

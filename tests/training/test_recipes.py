@@ -28,6 +28,7 @@ def small(config: TrainConfig) -> TrainConfig:
         validation_rows=5,
         test_rows=min(config.test_rows, 5),
         max_steps=2,
+        random_words=min(config.random_words, 500),
     )
 
 

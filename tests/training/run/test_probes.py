@@ -132,7 +132,7 @@ def test_a_probe_draws_no_random_number_and_leaves_the_weights(tmp_path, data):
 # The same after a resume
 
 
-@pytest.mark.parametrize("stop", [3, 7, 12])
+@pytest.mark.parametrize("stop", [7, *(pytest.param(stop, marks=pytest.mark.slow) for stop in (3, 12))])
 def test_a_resumed_run_has_the_probes_of_an_uninterrupted_one(tmp_path, data, reference, stop):
     run(replace(REVERSE, max_steps=stop), data, tmp_path / "halves")
     assert Probes.load(tmp_path / "halves").steps[-1] == stop
@@ -140,7 +140,7 @@ def test_a_resumed_run_has_the_probes_of_an_uninterrupted_one(tmp_path, data, re
     assert probes_of(tmp_path / "halves") == probes_of(reference(REVERSE)) == probes_of(best)
 
 
-@pytest.mark.parametrize("crash", [5, 7, 12])
+@pytest.mark.parametrize("crash", [7, *(pytest.param(crash, marks=pytest.mark.slow) for crash in (5, 12))])
 def test_probes_after_the_last_save_are_taken_again(tmp_path, data, reference, crash):
     trainer = prepared(REVERSE, data, tmp_path / "crashed")
     crash_at(trainer, crash)

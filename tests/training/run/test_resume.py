@@ -63,15 +63,21 @@ def crash_at(trainer: Trainer, step: int) -> None:
     trainer._step = crash
 
 
-@pytest.mark.parametrize("stop", [1, 4, 5, 7])
+@pytest.mark.parametrize("stop", [1, 5, *(pytest.param(stop, marks=pytest.mark.slow) for stop in (4, 7))])
 def test_a_run_resumed_after_its_last_step_equals_one_without_a_stop(tmp_path, data, reference, stop):
     run(replace(REVERSE, max_steps=stop), data, tmp_path / "halves")
     run(REVERSE, data, tmp_path / "halves", resume=True)
     assert_same_run(reference(REVERSE), tmp_path / "halves")
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-@pytest.mark.parametrize("crash", [5, 7, 12])
+@pytest.mark.parametrize(
+    ("accumulate", "crash"),
+    [
+        (1, 7),
+        (3, 12),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 5), (1, 12), (3, 5), (3, 7))),
+    ],
+)
 def test_a_run_resumed_after_a_crash_equals_one_without_it(tmp_path, data, reference, crash, accumulate):
     config = replace(REVERSE, accumulate=accumulate, keep_last=2, keep_best=1)
     whole = reference(config)
@@ -238,7 +244,7 @@ def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
     return killed
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(
     tmp_path, data, reference, times
 ):
@@ -277,7 +283,8 @@ READ_ONLY = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 els
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv of util-linux to take root's powers away")
-@pytest.mark.parametrize("fault", ["full", pytest.param("read-only", marks=pytest.mark.slow)])
+@pytest.mark.slow  # in `make test` a save fails below
+@pytest.mark.parametrize("fault", ["full", "read-only"])
 def test_a_full_or_read_only_disk_ends_in_a_sentence_and_the_old_checkpoint_stays(
     tmp_path, data, reference, fault
 ):

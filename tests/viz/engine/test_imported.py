@@ -22,7 +22,13 @@ def imported(folder: Path, **settings: Any) -> Translator:
     return Translator.load(folder / "tiny")
 
 
-@pytest.mark.parametrize("separate", [False, True], ids=["one vocabulary", "two vocabularies"])
+@pytest.mark.parametrize(
+    "separate",
+    [
+        pytest.param(False, id="one vocabulary", marks=pytest.mark.slow),
+        pytest.param(True, id="two vocabularies"),
+    ],
+)
 def test_an_imported_model_gives_the_answers_of_the_server(tmp_path, separate):
     shapes = {"share_encoder_decoder_embeddings": False, "separate": True} if separate else {}
     translators = {"tiny": imported(tmp_path, codes=(">>fra<<", ">>ita<<"), **shapes)}

@@ -15,6 +15,7 @@ from torch import Tensor
 from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
+from model.analysis.patching import HeadOutputs
 from model.decoding.beam_tree import BeamTree
 from model.decoding.inference import EncodedSource, Inference, greedy_start
 from model.decoding.kernels.compilation import COMPILATION
@@ -191,14 +192,17 @@ class Translator(OnHub):
         differences = tuple(after - before for after, before in pairs)
         return AblationResult(heads, original, ablated, *words, differences)
 
-    def importance(self, text: str, target: str | Sequence[int] | None = None) -> HeadValues:
+    def importance(
+        self, text: str, target: str | Sequence[int] | None = None, baseline: HeadOutputs | None = None
+    ) -> HeadValues:
         """Change of the target's log-probability, in nats, when each head alone is ablated.
 
-        The target is `target`, as `score` takes it, or else the model's own greedy translation.
+        The target is `target`, as `score` takes it, or else the model's own greedy translation. An ablated
+        head gives nothing, or the baseline's outputs.
         """
         result = self.translate(text) if target is None else self.score(text, target)
         ids = torch.tensor([result.ids], device=self.device)
-        return importance(self.inference.model, self._source(text), ids)
+        return importance(self.inference.model, self._source(text), ids, baseline)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
@@ -327,11 +331,11 @@ class Translator(OnHub):
         n_prefix: int,
         steps: Steps,
         alpha: float = 1.0,
+        muted: bool = False,
     ) -> Translation:
         """The Translation of a target whose steps are known."""
         record = self._record(text, source, target, steps.self_weights, steps.cross_weights)
         total = sum(steps.log_probabilities)
-        muted: bool = False,
         score = total / length_penalty(len(target), alpha)
         own = self._hypothesis(Candidate(tuple(target), total, score, steps.log_probabilities))
         changed = muted or n_prefix > len(self.checkpoint.source_tokenizer.first_ids(text))

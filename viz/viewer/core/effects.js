@@ -7,9 +7,11 @@ import { SERVER_MODES } from './state/modes.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
 import {
   SUBJECTS,
+  baselineGiven,
   isAnswered,
   isOutcome,
   muteQuestion,
+  nameOfImportance,
   nameOfMute,
   openQuestions,
   questionOf,
@@ -207,8 +209,15 @@ export async function showTrainingStep(server, step, sentence) {
 
 export async function askImportance(server) {
   const { store } = server;
-  const ids = targetIds(sourceView(store.get()).record);
-  const importance = await request(server, 'importance', { do: 'importance', ids });
+  const before = store.get();
+  const given = baselineGiven(before);
+  if (!given) return;
+  const refusal = whyNot(server, nameOfImportance(before));
+  if (refusal) return store.change({ error: refusal });
+  const { instead } = before;
+  const read = ({ baseline, ...changes }) => ({ changes, baseline, instead });
+  const ids = targetIds(sourceView(before).record);
+  const importance = await request(server, 'importance', { do: 'importance', ids, ...given }, read);
   const state = store.get();
   if (importance) store.change(changeView(state, sourceView(state), { importance }));
 }

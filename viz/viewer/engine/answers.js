@@ -73,7 +73,8 @@ function targetOf(translator, { text, ids, ...options }) {
 }
 
 // Change of the log-probability of `ids`, in nats, with each head alone muted.
-async function headImportance({ translator }, { text, ids }, pause) {
+async function headImportance({ translator }, { text, ids, baseline }, pause) {
+  if (baseline) throw needsServer();
   const target = ids ? targetIds(translator, ids) : targetOf(translator, { text, beam_size: 1, length_penalty: 1 }).ids;
   const found = await importance(translator, text, target, pause);
   return kindsOf((kind) => found[kind].map((heads) => heads.map(short)));

@@ -2,7 +2,8 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { changedHeads, fixed } from '../core/labels.js';
-import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
+import { importanceOf, isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
+import { groupsOf } from '../core/grid.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
 import { isOutcome } from '../core/instruments/questions.js';
@@ -26,7 +27,10 @@ export function createHeadCard(server) {
     node: element('div', {}, card.role, removal.node, card.rest, next.node, muting),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.importance !== before.importance) drawCard(server.store, card, state);
+      if (moved || state.words !== before.words || importanceOf(state) !== importanceOf(before))
+        drawCard(server.store, card, state);
+      if (moved || differs(state, before, ['beside', 'opposite']))
+        differences.replaceChildren(...differingHeads(server.store, state));
       removal.draw(state, before);
       next.draw(state, before);
       if (moved || differs(state, before, ['mutes', 'muted', 'instead', 'shown']))
@@ -110,7 +114,7 @@ function measuresOfHeads(state, open) {
         ),
       ),
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
-      ...importanceOf(state, heads),
+      ...rankOf(state, heads),
     ),
     ...mostRead(state, heads),
   ];
@@ -263,7 +267,8 @@ function sampleText({ record, kind }, { sample }, heads) {
 }
 
 // Known only after the importance of the heads was computed.
-function importanceOf({ importance }, heads) {
+function rankOf(state, heads) {
+  const importance = importanceOf(state);
   if (!importance || heads.length > 1) return [];
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);

@@ -4,6 +4,7 @@
 // words are merged or special tokens are hidden.
 
 import { clamp } from '../math.js';
+import { importanceOf } from '../measures.js';
 import { focusOf, rowOffset, sameHead } from './queries.js';
 
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
@@ -52,7 +53,7 @@ export const EMPTY_VIEW = Object.freeze({
   mutes: NO_HEADS,
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ norm: null, rollout: null }),
-  importance: null,
+  importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,
   beams: null,
   scored: null, // the record of a translation that the person typed
@@ -136,7 +137,7 @@ function settle(state) {
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
     mode: state.mode === 'difference' && !state.reference ? 'weight' : state.mode,
-    sort: state.sort === 'importance' && !state.importance ? null : state.sort,
+    sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
   });
   const row = focusOf(settled)?.row ?? null;
   if (state.kind === 'encoder' || row === null) return settled;

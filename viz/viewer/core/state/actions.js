@@ -8,7 +8,7 @@ import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 // What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
+    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
   ),
   'caption',
   'lastHead',
@@ -106,7 +106,12 @@ export function changeView(state, view, changes) {
 }
 
 function createView(state, record) {
-  return { ...EMPTY_VIEW, record, mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS };
+  return {
+    ...EMPTY_VIEW,
+    record,
+    mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS,
+    gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
+  };
 }
 
 function choicesFor(state, record) {
@@ -127,6 +132,11 @@ export function headOf({ kind, layer, head }) {
 }
 
 // The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
+// Whether two records are of the same sentence and the same translation, so that links between their words agree.
+function sameWords(one, other) {
+  return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
+}
+
 // word of its own.
 function clearestHead(record) {
   if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };

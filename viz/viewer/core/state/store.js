@@ -39,7 +39,7 @@ export const CHOICES = Object.freeze({
   panel: 'head', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
-  gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
+  gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
   beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
@@ -51,6 +51,7 @@ export const CHOICES = Object.freeze({
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
+  gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ norm: null, rollout: null }),
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`

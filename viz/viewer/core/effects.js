@@ -87,7 +87,7 @@ async function followMode(server, state, before) {
 
 // The pinned cell is explained while the panel Cell is open.
 function followPin(server, state, before) {
-  const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin']);
+  const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'words']);
   if (!moved || state.panel !== 'cell' || !pinnedCell(state) || isExplained(state) || whyNot(server, 'cell')) return;
   if (!isRequested(server, 'cell', cellQuestion(state))) askCell(server);
 }

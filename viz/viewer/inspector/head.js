@@ -120,8 +120,8 @@ function measuresOfHeads(state, open) {
   ];
 }
 
-// The columns with the largest totals: what the heads read most, over all rows.
-function mostRead({ record, kind }, heads) {
+// The columns with the largest totals, of whole words while words are merged: what the heads read most, over all rows.
+function mostRead({ record, kind, words }, heads) {
   const { rows, columns, values } = combine(
     record.attention[kind],
     heads.map(([, layer, head]) => [layer, head]),
@@ -130,10 +130,11 @@ function mostRead({ record, kind }, heads) {
   values.forEach((value, cell) => {
     totals[cell % columns] += value;
   });
-  const names = axes(record, kind).columns;
-  const order = [...totals.keys()].sort((one, other) => totals[other] - totals[one]).slice(0, MOST_READ);
-  const lines = order.map((column) =>
-    element('li', {}, tokenText(names[column]), shareBar(totals[column] / rows), numberText(fixed(totals[column], 2))),
+  const groups = groupsOf(axes(record, kind).columns, words);
+  const read = groups.map(({ places, token }) => ({ token, total: sum(places.map((column) => totals[column])) }));
+  const most = read.sort((one, other) => other.total - one.total).slice(0, MOST_READ);
+  const lines = most.map(({ token, total }) =>
+    element('li', {}, tokenText(token), shareBar(total / rows), numberText(fixed(total, 2))),
   );
   return [
     section(

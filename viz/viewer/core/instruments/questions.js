@@ -5,7 +5,19 @@ import { aboutModel, pinnedCell, sourceView } from '../state/queries.js';
 import { say } from '../../locales/language.js';
 
 // The parts of the state that a question may be about, and which questions are open.
-export const SUBJECTS = ['questions', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other', 'gold'];
+export const SUBJECTS = [
+  'questions',
+  'record',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'pin',
+  'words',
+  'step',
+  'other',
+  'gold',
+];
 
 // By name, which is that of the request too: the panel that shows the answer (null: every panel); what is asked about a
 // state, null if the state has nothing that it could be about; what the status line says meanwhile; and whether only a
@@ -63,6 +75,10 @@ export function nameOfMute({ instead }) {
   return instead.baseline === 'zero' && instead.row === null ? 'mute' : 'baseline';
 }
 
+export function nameOfImportance({ instead }) {
+  return instead.baseline === 'zero' ? 'importance' : 'baseline';
+}
+
 function contributionsOf(state) {
   const { record, step } = state;
   const ids = targetIds(record);
@@ -73,10 +89,6 @@ function contributionsOf(state) {
 function ofCell(state) {
   const cell = pinnedCell(state);
   return cell && { ids: targetIds(state.record), ...cell };
-}
-
-export function nameOfImportance({ instead }) {
-  return instead.baseline === 'zero' ? 'importance' : 'baseline';
 }
 
 // Whether the outcome on screen is that of the muted heads and of what they give instead.

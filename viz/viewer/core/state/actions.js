@@ -84,8 +84,8 @@ export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
-  const mode = type === 'training' ? 'weight' : state.mode;
-  return { ...choicesFor(state, record), shown, caption: null, mode };
+  const onlyWeights = ['training', 'muted'].includes(type) && state.mode !== 'difference';
+  return { ...choicesFor(state, record), shown, caption: null, mode: onlyWeights ? 'weight' : state.mode };
 }
 
 // Goes back to the view from which this one was opened.

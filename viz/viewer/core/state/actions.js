@@ -16,8 +16,14 @@ const RESTORED = [
   'reference',
 ];
 
-export function togglePin(state, spot) {
-  return { pin: sameSpot(state.pin, spot) ? null : spot };
+// Pins a spot, or unpins what is pinned already. A row and a column that are pinned one after the other are a cell.
+export function togglePin({ pin }, spot) {
+  if (sameSpot(pin, spot)) return { pin: null };
+  const isLine = (spot.row === null) !== (spot.column === null);
+  if (!isLine || !pin || pin.token) return { pin: spot };
+  const toggle = (now, then) => (now === null ? then : now === then ? null : now);
+  const [row, column] = [toggle(spot.row, pin.row), toggle(spot.column, pin.column)];
+  return { pin: row === null && column === null ? null : { row, column } };
 }
 
 // The decoder and cross-attention have the same rows, so a pinned row stays; other pins are cleared.

@@ -132,19 +132,19 @@ function sameHeads(one, other) {
   return one?.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }
 
+// Whether two records are of the same sentence and the same translation, so that links between their words agree.
+function sameWords(one, other) {
+  return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
+}
+
 // A head { kind, layer, head } as a choice.
 export function headOf({ kind, layer, head }) {
   return { kind, layer, head, lastHead: head, selection: NO_HEADS };
 }
 
 // The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
-// Whether two records are of the same sentence and the same translation, so that links between their words agree.
-function sameWords(one, other) {
-  return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
-}
-
 // word of its own.
-function clearestHead(record) {
+export function clearestHead(record) {
   if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };
   const all = record.measures.cross.focus.flatMap((heads, layer) =>
     heads.map((value, head) => ({ kind: 'cross', layer, head, value })),

@@ -207,6 +207,7 @@ export async function showTrainingStep(server, step, sentence) {
   return true;
 }
 
+// What each head matters, alone and in all rows, if it gives what muted heads give.
 export async function askImportance(server) {
   const { store } = server;
   const before = store.get();

@@ -12,6 +12,7 @@ import { chooseKind, headOf, toggleMute } from '../core/state/actions.js';
 import { aboutModel, chosenHeads, differs, isMuted, sameHead, sourceView } from '../core/state/queries.js';
 import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
+import { differingHeads } from './rankings.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
 import { say, sayCount, tell } from '../locales/language.js';
@@ -19,12 +20,12 @@ import { say, sayCount, tell } from '../locales/language.js';
 const MOST_READ = 3; // columns that are listed
 
 export function createHeadCard(server) {
-  const card = { role: element('div'), rest: element('div') };
+  const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
   const removal = createRemoval(server);
   const next = createNextTokens(server);
   const muting = element('section', { class: 'hl-part' });
   return {
-    node: element('div', {}, card.role, removal.node, card.rest, next.node, muting),
+    node: element('div', {}, differences, card.role, removal.node, card.rest, next.node, muting),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
       if (moved || state.words !== before.words || importanceOf(state) !== importanceOf(before))

@@ -132,7 +132,7 @@ def test_the_heads_are_ranked_by_how_much_they_differ(page: Page) -> None:
     ranked.first.get_by_role("button").click()
     kind, layer, head = re.findall(r"^\w+|\d+", names[0])
     expect(first(page, "Matrix").locator("h2")).to_have_text(f"A − B · {kind} · layer {layer} · head {head}")
-    expect(first(page, "Matrix").locator(".hl-facts")).to_contain_text("dotted: B does not have this token")
+    expect(first(page, "Matrix").locator(".hl-facts")).to_contain_text("dotted: no counterpart in B")
     page.get_by_role("button", name="Close").click()
     expect(panel.get_by_text("Heads that differ most")).to_have_count(0)
 

@@ -97,7 +97,7 @@ function changeText({ instead, baseline }) {
       'Change of the log-probability of this translation, in nats, if one head gives what it gives for “{sentence}”, in all rows.',
       { sentence: readable(instead.sentence) },
     );
-  return say('Change of the log-probability of this translation, in nats, if one head is muted.');
+  return say('Change of the log-probability of this translation, in nats, if one head is muted in all rows.');
 }
 
 // Why the heads cannot be tried, in one sentence; null if they can.

@@ -39,7 +39,7 @@ export function describeView(state) {
   if (awaitsSecondHead(state)) facts.push(say('choose a second head to compare'));
   if (mode === 'difference') facts.push(say('minus {view}', { view: referenceOf(state).label }));
   if (status.includes(UNMATCHED))
-    facts.push(say('dotted: {view} does not have this token', { view: referenceOf(state).label }));
+    facts.push(say('dotted: no counterpart in {view}', { view: referenceOf(state).label }));
   const { length } = state.selection;
   if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
     facts.push(say('layer.head {heads}', { heads: listOf(state.selection) }));

@@ -73,6 +73,16 @@ def test_the_links_of_a_taught_head_say_how_they_were_found(page: Page):
     expect(page.locator(".hl-link")).to_have_count(len(found))
 
 
+def test_a_difference_to_heads_of_another_translation_names_it(page: Page):
+    choose(page, "Cross", 2, 3)
+    page.get_by_role("button", name="Compare").click()
+    choose(page, "Cross", 1, 1)
+    facts = page.locator(".hl-facts")
+    expect(facts).to_have_text("minus Cross · layer 2 · head 3")
+    draw(page, tiny().score(OTHER, "The door is hot."), "tiny")
+    expect(facts).to_contain_text("minus Cross · layer 2 · head 3 of “A small dog runs.”")
+
+
 # Muted heads
 
 

@@ -1,6 +1,7 @@
 // The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
+import { readable } from '../dom.js';
 import { matchInOrder, sum } from '../math.js';
 import { alignedOffset } from '../measures.js';
 import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
@@ -123,9 +124,14 @@ export function nameOfToken({ special, text }) {
   return `${special} ${text}`;
 }
 
-// The record that a difference subtracts: { label, record, heads }; without heads, the same heads.
+// The record that a difference subtracts: { label, record, heads }; without heads, the same heads. Heads that were kept of
+// another translation are called so.
 export function referenceOf(state) {
-  return isSubtracted(state) ? { label: 'B', record: oppositeOf(state) } : state.reference;
+  if (isSubtracted(state)) return { label: 'B', record: oppositeOf(state) };
+  const { reference, record } = state;
+  if (!reference?.heads || reference.record === record) return reference;
+  const values = { view: reference.label, text: readable(reference.record.text) };
+  return { ...reference, label: say('{view} of “{text}”', values) };
 }
 
 // The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison

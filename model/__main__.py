@@ -16,6 +16,7 @@ from model.decoding.search import SearchOptions
 from model.errors import UserError
 from model.exporting import Form, export
 from model.importing.importer import Bits, import_model
+from model.notices import find_notices
 from model.results import Hypothesis
 from model.storage.checkpoint import find_model, load
 from model.translator import Translator
@@ -131,7 +132,7 @@ def _to_json(translator: Translator, sentence: str, hypotheses: Sequence[Hypothe
         "target_tokens": [token.text for token in target],
         "log_probabilities": best.log_probabilities,
         "hypotheses": [asdict(hypothesis) for hypothesis in hypotheses],
-        "notices": translator.notices(source, best),
+        "notices": find_notices(translator.checkpoint, source, best),
     }
 
 

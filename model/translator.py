@@ -15,6 +15,7 @@ from torch import Tensor
 from model.analysis.ablation import changed_words, importance
 from model.analysis.attribution import NormWeights, norm_weights
 from model.analysis.cell import Cell, explain_cell
+from model.analysis.patching import HeadOutputs
 from model.decoding.beam_tree import BeamTree
 from model.decoding.inference import EncodedSource, Inference, greedy_start
 from model.decoding.kernels.compilation import COMPILATION
@@ -22,9 +23,9 @@ from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
 from model.exporting import Exported
-from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, language, source_ids, target_ids
+from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, source_ids, target_ids
 from model.network.transformer import HeadGates
-from model.pieces.multilingual import MultilingualTokenizer
+from model.notices import find_notices
 from model.results import (
     AblationResult,
     Alternative,
@@ -38,11 +39,6 @@ from model.results import (
 from model.storage.checkpoint import Checkpoint, load
 from model.storage.hub import OnHub
 from model.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
-
-# Mean log-probability per token below which a translation gets a notice. Of 200 development sentences
-# each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 % in English and 97 %
-# (Tatoeba) in French.
-UNSURE = -0.85
 
 
 class Translator(OnHub):
@@ -196,14 +192,17 @@ class Translator(OnHub):
         differences = tuple(after - before for after, before in pairs)
         return AblationResult(heads, original, ablated, *words, differences)
 
-    def importance(self, text: str, target: str | Sequence[int] | None = None) -> HeadValues:
+    def importance(
+        self, text: str, target: str | Sequence[int] | None = None, baseline: HeadOutputs | None = None
+    ) -> HeadValues:
         """Change of the target's log-probability, in nats, when each head alone is ablated.
 
-        The target is `target`, as `score` takes it, or else the model's own greedy translation.
+        The target is `target`, as `score` takes it, or else the model's own greedy translation. An ablated
+        head gives nothing, or the baseline's outputs.
         """
         result = self.translate(text) if target is None else self.score(text, target)
         ids = torch.tensor([result.ids], device=self.device)
-        return importance(self.inference.model, self._source(text), ids)
+        return importance(self.inference.model, self._source(text), ids, baseline)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
@@ -265,30 +264,6 @@ class Translator(OnHub):
                 for place, found in zip(places, batch, strict=True):
                     yield place, tuple(map(self._hypothesis, found))
 
-    def notices(self, source: Sequence[Token], hypothesis: Hypothesis) -> tuple[str, ...]:
-        """Warnings about a translation that the model chose: unknown characters, low probability, a cut."""
-        found = []
-        unknown = [t.text for t in source if t.special and t.word is not None]
-        if unknown:
-            listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
-            found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
-        codes = self.checkpoint.info.target_languages
-        many = isinstance(self.checkpoint.source_tokenizer, MultilingualTokenizer)
-        if codes and (self._token(hypothesis.ids[0]) if many else source[0]).piece not in codes:
-            found.append(
-                Sentence(
-                    "Begin the sentence with the code of a target language, such as {code}.", code=codes[0]
-                )
-            )
-        if hypothesis.log_probability / len(hypothesis.ids) < UNSURE:
-            reads = Sentence(language(self.checkpoint.info))
-            found.append(
-                Sentence("The model is unsure of this translation; it reads {language}.", language=reads)
-            )
-        if hypothesis.ids[-1] != EOS_ID:
-            found.append(Sentence("The translation was cut at the length limit."))
-        return tuple(found)
-
     def _given(self, text: str, target: str | Sequence[int]) -> list[int]:
         """A given target, or its beginning, after the tokens with which every translation begins."""
         ids = target_ids(self.checkpoint, target)
@@ -341,7 +316,8 @@ class Translator(OnHub):
         searched = time.perf_counter()
         target = candidates[0].ids if candidates else prefix
         steps = steps or self.inference.read(source, target, gates)
-        result = self._translation(text, source, target, n_prefix, steps, options.length_penalty)
+        muted = gates is not None
+        result = self._translation(text, source, target, n_prefix, steps, options.length_penalty, muted)
         hypotheses = tuple(map(self._hypothesis, candidates)) or result.hypotheses
         search, record = 1000 * (searched - started), 1000 * (time.perf_counter() - searched)
         timings = {"encode": source.milliseconds, "search": search, "record": record}
@@ -355,13 +331,15 @@ class Translator(OnHub):
         n_prefix: int,
         steps: Steps,
         alpha: float = 1.0,
+        muted: bool = False,
     ) -> Translation:
         """The Translation of a target whose steps are known."""
         record = self._record(text, source, target, steps.self_weights, steps.cross_weights)
         total = sum(steps.log_probabilities)
         score = total / length_penalty(len(target), alpha)
         own = self._hypothesis(Candidate(tuple(target), total, score, steps.log_probabilities))
-        notices = self.notices(record.source, own) if n_prefix < len(target) else ()
+        changed = muted or n_prefix > len(self.checkpoint.source_tokenizer.first_ids(text))
+        notices = find_notices(self.checkpoint, record.source, own, n_prefix, changed)
         if UNK_ID in target:
             notices += (Sentence("The given translation has characters that the model reads as <unk>."),)
         info = self.checkpoint.info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -12,13 +12,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.analysis.patching import HeadOutputs, Rows, intervention
 from model.config import ModelConfig
 from model.decoding.progress import report
 from model.errors import Sentence
 from model.network.attention import KeyValue
 from model.network.layers import DecoderLayer
 from model.network.masks import causal_mask
-from model.network.transformer import HeadGates, Transformer, eval_mode
+from model.network.transformer import HeadGates, Replacement, Transformer, eval_mode
 from model.results import Head, HeadValues, Word
 from model.tokenizer import BOS_ID
 
@@ -29,27 +30,41 @@ EXPLICIT = True  # torch's fused attention is slower for many short rows
 
 
 @torch.inference_mode()
-def importance(model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]) -> HeadValues:
-    """Change of the target's log-probability when one head is ablated, for each head.
+def importance(
+    model: Transformer,
+    source: Int[Tensor, "1 S"],
+    target: Int[Tensor, "1 T"],
+    baseline: HeadOutputs | None = None,
+) -> HeadValues:
+    """Change of the target's log-probability when one head is ablated in all rows, for each head.
 
-    In nats, summed over the target; negative if the head helps.
+    In nats, summed over the target; negative if the head helps. An ablated head gives zero or, with a
+    baseline, what `model.analysis.patching.intervention` puts in its place.
     """
     config, values = model.config, HeadValues(*map(torch.zeros_like, HeadGates.open(model.config)))
     heads = [Head("encoder", *place) for place in np.ndindex(config.n_encoder_layers, config.n_heads)]
     for layer in range(config.n_decoder_layers):
         heads += [Head(kind, layer, head) for kind in ("decoder", "cross") for head in range(config.n_heads)]
+    rows = Rows(source.shape[1], target.shape[1])
+    replacements = {} if baseline is None else intervention(config, heads, rows, baseline).replacements
     tokens = min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary)
     size = max(1, tokens // max(source.shape[1], target.shape[1]))
     for start in range(0, len(heads), size):
         report(Sentence("{done} of {count} heads", done=start, count=len(heads)))
         part = heads[start : start + size]
-        for (kind, layer, head), value in zip(part, _changes(model, source, target, part), strict=True):
+        for (kind, layer, head), value in zip(
+            part, _changes(model, source, target, part, replacements), strict=True
+        ):
             getattr(values, kind)[layer, head] = value
     return values
 
 
 def _changes(
-    model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"], heads: Sequence[Head]
+    model: Transformer,
+    source: Int[Tensor, "1 S"],
+    target: Int[Tensor, "1 T"],
+    heads: Sequence[Head],
+    replacements: Mapping[str, Replacement],
 ) -> list[float]:
     """Change of the target's log-probability without each of these heads, which are in the model's order.
 
@@ -58,14 +73,16 @@ def _changes(
     """
     x = model.source_embedding(source)
     for layer, module in enumerate(model.encoder):
-        x, gates = _begin_rows(x, model.config, [h for h in heads if h[:2] == ("encoder", layer)])
+        begun = [head for head in heads if head[:2] == ("encoder", layer)]
+        x, gates = _begin_rows(x, model.config, begun, replacements)
         x = module(x, None, gates.of_layer("encoder", layer), EXPLICIT).x
     memory = model.encoder_norm(x)
     read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
     causal = causal_mask(read.shape[1], read.shape[1], read.device)
     x = model.target_embedding(read).expand(len(memory), -1, -1)
     for layer, module in enumerate(model.decoder):
-        x, gates = _begin_rows(x, model.config, [h for h in heads if h.kind != "encoder" and h[1] == layer])
+        begun = [head for head in heads if head.kind != "encoder" and head.layer == layer]
+        x, gates = _begin_rows(x, model.config, begun, replacements)
         block = cast(DecoderLayer, module)
         key, value = block.cross_attention.keys_values(memory)
         cross_kv = KeyValue(_with_copies(key, len(x)), _with_copies(value, len(x)))
@@ -76,11 +93,15 @@ def _changes(
 
 
 def _begin_rows(
-    x: Float[Tensor, "R P D"], config: ModelConfig, heads: Sequence[Head]
+    x: Float[Tensor, "R P D"],
+    config: ModelConfig,
+    heads: Sequence[Head],
+    replacements: Mapping[str, Replacement],
 ) -> tuple[Float[Tensor, "Q P D"], HeadGates]:
     """Add a copy of row 0 for each of these heads, and the gates that close it in that row."""
     rows = len(x) + len(heads)
-    gates = HeadGates(*(gate.repeat(rows, 1, 1) for gate in HeadGates.open(config))).to(x.device)
+    open_gates = (gate.repeat(rows, 1, 1) for gate in HeadGates.open(config))
+    gates = HeadGates(*open_gates, replacements=replacements).to(x.device)
     for row, (kind, layer, head) in enumerate(heads, start=len(x)):
         getattr(gates, kind)[row, layer, head] = 0.0
     return _with_copies(x, rows), gates

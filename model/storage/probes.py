@@ -12,6 +12,7 @@ A weight is `code / 255`, within 1/255 of the model's weight; the codes of a row
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ VERSION = 1
 LEVELS = 255
 MAX_BYTES = 64 << 20  # 12 + 12 layers of 16 heads, three pairs of 20 tokens at 40 steps take 28 MB
 MAX_CHARACTERS = 1000  # of a text of an untrusted file
+TRAINED_BELOW = 0.5  # of the loss of a uniform guess, which is that of an untrained model
 
 
 class ProbePair(NamedTuple):
@@ -107,6 +109,18 @@ class Probes:
     def steps(self) -> tuple[int, ...]:
         """Training steps after which the model was probed, in order; 0 is before the first step."""
         return tuple(sorted(self.measured))
+
+    @property
+    def begin_trained(self) -> bool:
+        """Whether the run began with the weights of a trained model: its heads were formed before step 0.
+
+        Decided by the loss of the pairs at step 0. That of an untrained model is about log V nats a token,
+        with a vocabulary of V.
+        """
+        if 0 not in self.measured:
+            return False
+        loss = -torch.cat([probe.log_probabilities for probe in self.measured[0]]).mean()
+        return float(loss) < TRAINED_BELOW * math.log(len(self.target_tokenizer))
 
     def record(self, step: int, sentence: int) -> AttentionRecord:
         """Every weight of one pair at one step. Raises UserError if there is no such probe."""

@@ -60,7 +60,7 @@ class LongWork(FakeTranslator):
 
     cancelled = Event()
 
-    def importance(self, text: str, target: object = None) -> Any:
+    def importance(self, text: str, target: object = None, baseline: object = None) -> Any:
         for done in itertools.count():
             time.sleep(0.01)
             try:

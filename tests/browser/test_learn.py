@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+import torch
 from playwright.sync_api import Locator, Page, expect
 
+from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST, cell, choose, submit
 
@@ -168,6 +171,28 @@ def test_a_masked_cell_is_a_task_and_stays_done(page: Page):
     page.keyboard.press("Escape")
     page.reload()
     expect(task(page, 1)).to_contain_text("Done")
+
+
+def test_a_head_that_reads_the_previous_token_is_shown_by_a_pin(
+    visit: Visit, address: str, monkeypatch: pytest.MonkeyPatch
+):
+    own = TRANSLATORS["de-en"]._translation
+
+    def reading_the_previous_token(*given: Any) -> Translation:
+        found = own(*given)
+        steps = found.attention.decoder.shape[-1]
+        found.attention.decoder[0, 0] = torch.eye(steps).roll(-1, 1).tril() + torch.eye(steps)[0].diag()
+        return found
+
+    monkeypatch.setattr(TRANSLATORS["de-en"], "_translation", reading_the_previous_token)
+    view = visit(f"{address}#model=de-en&text={quote('Ein alter Hund')}&learn=3")
+    choose(view, "Decoder", 1, 1)  # as the task before asks
+    expect(view.get_by_role("tabpanel")).to_contain_text("Previous token")
+    view.mouse.click(*cell(view, 1, 3))
+    expect(task(view, 1)).to_contain_text("Done")
+    expect(task(view, 2)).not_to_contain_text("Done")
+    view.mouse.click(*cell(view, 2, 1))
+    expect(task(view, 2)).to_contain_text("Done")
 
 
 def test_forcing_a_word_is_a_task(page: Page):

@@ -79,6 +79,17 @@ def test_the_curves_are_those_of_the_run(page: Page, asked: list):
     assert [each["do"] for each in asked] == ["training"]
 
 
+@pytest.mark.parametrize("begins_trained", [True, False])
+def test_a_record_that_begins_with_a_trained_model_says_so(
+    page: Page, monkeypatch: pytest.MonkeyPatch, begins_trained: bool
+):
+    answer_with(monkeypatch, "training", lambda *_: training() | {"begins_trained": begins_trained})
+    panel = open_panel(page, "Training")
+    expect(panel.get_by_label("Saved step of the training")).to_be_visible()
+    said = panel.get_by_text("This is the record of the last of several runs.")
+    expect(said).to_be_visible() if begins_trained else expect(said).to_be_hidden()
+
+
 def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(page: Page, asked: list):
     choose(page, "Cross", 2, 3)
     panel = open_panel(page, "Training")

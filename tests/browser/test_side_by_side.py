@@ -107,6 +107,36 @@ def test_the_difference_is_that_of_the_weights(page: Page) -> None:
     expect(first(page, "Matrix").locator(".hl-readout")).to_contain_text("has no counterpart in B")
 
 
+def test_the_heads_are_ranked_by_how_much_they_differ(page: Page) -> None:
+    panel = open_panel(page, "Head")
+    ranked = panel.locator("section", has_text="Heads that differ most").locator("li")
+    expect(ranked).to_have_count(8)
+    names, values = [], []
+    for line in ranked.all():
+        *name, value = line.inner_text().split("\n")
+        names.append("".join(name))
+        values.append(float(value))
+    # Both sentences have all tokens but the fourth, in the same places.
+    shared = [0, 1, 2, 4, 5, 6]
+    differences = {
+        f"{kind.capitalize()}, layer {layer + 1}, head {head + 1}": float(
+            (ours[layer, head] - theirs[layer, head])[shared][:, columns].abs().sum() / 2 / len(shared)
+        )
+        for kind, columns in (("encoder", shared), ("decoder", [0, 1, 2, 3, 5, 6]), ("cross", shared))
+        for ours, theirs in ((getattr(RESULT.attention, kind), getattr(BESIDE.attention, kind)),)
+        for layer in range(4)
+        for head in range(8)
+    }
+    assert values == pytest.approx([differences[name] for name in names], abs=1e-4)
+    assert values == pytest.approx(sorted(differences.values(), reverse=True)[:8], abs=1e-4)
+    ranked.first.get_by_role("button").click()
+    kind, layer, head = re.findall(r"^\w+|\d+", names[0])
+    expect(first(page, "Matrix").locator("h2")).to_have_text(f"A − B · {kind} · layer {layer} · head {head}")
+    expect(first(page, "Matrix").locator(".hl-facts")).to_contain_text("dotted: no counterpart in B")
+    page.get_by_role("button", name="Close").click()
+    expect(panel.get_by_text("Heads that differ most")).to_have_count(0)
+
+
 def test_next_to_each_other_each_side_has_its_own_numbers(page: Page) -> None:
     page.get_by_role("button", name="Next to each other").click()
     for panel, title in ((first(page, "Matrix"), "A"), (second(page, "Matrix"), "B")):

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from model.decoding.search import Candidate, SearchOptions, search
 from model.inputs import MAX_TOKENS
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates, Transformer
+from model.results import Head, Translation
 from model.storage.checkpoint import save
 from model.tokenizer import BOS_ID, EOS_ID, pad
 from model.translator import BATCH_TOKENS
@@ -242,6 +243,23 @@ def test_unsure_translation_carries_a_notice_and_a_sure_one_none() -> None:
     unsure, sure = fixed({EOS_ID: 0.5}).translate("Hund"), fixed({EOS_ID: 20.0}).translate("Hund")
     assert unsure.notices == ("The model is unsure of this translation; it reads German.",)
     assert sure.notices == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda translator: translator.translate("Hund", prefix=[9]),
+        lambda translator: translator.mute("Hund", [Head("cross", 0, 0)]).ablated,
+    ],
+)
+def test_an_unsure_translation_after_a_change_says_nothing_about_the_language(
+    changed: Callable[[Translator], Translation],
+) -> None:
+    assert changed(fixed({EOS_ID: 0.5})).notices == (
+        "After your change, the model is unsure of this translation.",
+    )
+    # A forced word that is unlikely itself says nothing about what follows.
+    assert changed(fixed({EOS_ID: 20.0})).notices == ()
 
 
 # Batches

@@ -154,7 +154,7 @@ class FakeTranslator(Translator):
         differences = tuple(-0.5 * len(heads) for _ in original.ids)
         return AblationResult(heads, original, silent, before, after, differences)
 
-    def importance(self, text: str, target=None) -> HeadValues:
+    def importance(self, text: str, target=None, baseline=None) -> HeadValues:
         size = torch.arange(float(self.layers * self.heads)).view(self.layers, self.heads)
         return HeadValues(-size / 10, size / 20, -size / 40)
 

@@ -82,14 +82,26 @@ class Api:
         model: str = "de-en",
         beam_size: int = 1,
         length_penalty: float = 1.0,
+        prefix: list[int] | None = None,
+        baseline: str = "zero",
+        sample: list[str] | None = None,
+        other: str = "",
+        row: int | None = None,
     ) -> dict[str, Any]:
         """Translate with these heads muted, and compare with the original translation.
 
         A head is [kind, layer, head] with the kind encoder, decoder or cross, layers and heads counted
-        from 0. `words` and `original_words` mark the words that the other translation lacks; `differences`
-        are the changes of the original tokens' log-probabilities, in nats.
+        from 0. Both translations begin with the token ids of `prefix`. A muted head gives nothing, or with
+        the baseline "mean" its mean over the sentences of `sample`, or with "sentence" what it gives for
+        the sentence `other`; with a `row`, only in this row, counted from 0.
+
+        `words` and `original_words` mark the words that the other translation lacks; `differences` are the
+        changes of the original tokens' log-probabilities, in nats.
         """
-        muted = await self._ask("mute", text, model, beam_size, length_penalty, heads=heads)
+        given = {"baseline": baseline, "sample": sample or [], "other": other, "row": row}
+        muted = await self._ask(
+            "mute", text, model, beam_size, length_penalty, heads=heads, prefix=prefix or [], **given
+        )
         return _summary(muted.pop("payload")) | muted
 
     async def _ask(

@@ -20,8 +20,16 @@ def call_of(request: ExportRequest) -> tuple[str, dict[str, Any]]:
         "length_penalty": request.length_penalty,
     }
     if request.heads:
-        return "mute", {"text": request.text, "heads": [list(head) for head in request.heads], **options}
+        muted = {"text": request.text, "heads": [list(head) for head in request.heads], **options}
+        return "mute", muted | {"prefix": request.prefix} | _intervention(request)
     return "attention", {"text": request.text, **options, "prefix": request.prefix}
+
+
+def _intervention(request: ExportRequest) -> dict[str, Any]:
+    """What the muted heads give and where; empty for nothing in all rows, which the endpoint assumes."""
+    names = ("baseline", "sample", "other", "row")
+    is_usual = request.baseline == "zero" and request.row is None
+    return {} if is_usual else {name: getattr(request, name) for name in names}
 
 
 def python_call(address: str, endpoint: str, arguments: Arguments) -> str:

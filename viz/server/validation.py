@@ -117,21 +117,31 @@ class OptionalTargetRequest(Request):
         return self.ids if "ids" in self.model_fields_set else None
 
 
-class MuteRequest(OptionalTargetRequest):
-    """Asks what muting these heads changes; the translation without them begins with `prefix`.
+class BaselineRequest(Request):
+    """Says what muted heads give: nothing, their mean over `sample`, or what they give for `other`."""
 
-    Instead of nothing, the heads can give a `baseline`: their mean over `sample`, or what they give for the
-    sentence `other`. With a `row`, only this row changes.
-    """
-
-    heads: Heads
-    prefix: TokenIds = []
     baseline: Annotated[
         Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
     ] = "zero"
     sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []
     other: Text = ""
+
+
+class ImportanceRequest(OptionalTargetRequest, BaselineRequest):
+    """Asks what muting each head alone changes."""
+
+
+class MutedRowRequest(BaselineRequest):
+    """As BaselineRequest; with a `row`, only this row of the heads changes."""
+
     row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
+
+
+class MuteRequest(OptionalTargetRequest, MutedRowRequest):
+    """Asks what muting these heads changes; the translation without them begins with `prefix`."""
+
+    heads: Heads
+    prefix: TokenIds = []
 
 
 class ScoreRequest(Request):
@@ -184,10 +194,10 @@ class PortableRequest(Request):
     language: Language = "en"
 
 
-class ExportRequest(PrefixRequest):
-    """Asks for the files of a record.
+class ExportRequest(PrefixRequest, MutedRowRequest):
+    """Asks for the files of a record, and for the API calls that give it or what muting `heads` changes.
 
-    `address` is that of the page, for the API calls. `view` is that of the view on which the HTML file opens,
+    `address` is that of the page, for these calls. `view` is that of the view on which the HTML file opens,
     `language` the code of the language that the file speaks.
     """
 

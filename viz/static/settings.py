@@ -6,7 +6,7 @@ from typing import Any
 
 from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
-from model.translator import UNSURE
+from model.notices import UNSURE
 from viz.about import NO_CURVES
 from viz.payload import DEFINITIONS, MASKS, VERSION
 

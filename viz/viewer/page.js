@@ -5,6 +5,7 @@ import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
+import { interventionOf } from './core/instruments/questions.js';
 import { useStorage } from './core/storage.js';
 import { send } from './core/requests.js';
 import { reproducibleView } from './core/state/queries.js';
@@ -305,14 +306,16 @@ function update(properties) {
   return { __type__: 'update', ...properties };
 }
 
-// The request that gives the record on screen again: the forced tokens, then the tokens of the model. A step of the
+// The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
+// what they give instead. A step of the
 // training and a translation with muted heads cannot be computed again, so their source is used instead.
 function onScreen(state) {
   const { record, mutes } = reproducibleView(state);
   if (!record) return {};
-  const prefix = givenIds(record);
-  const address = location.origin + location.pathname;
-  return { ...taskOf(record), prefix, heads: mutes, address, view: toAddress(state), language: spokenLanguage() };
+  const given = mutes.length > 0 ? interventionOf(state) : null;
+  const muted = { heads: given ? mutes : [], ...given };
+  const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
+  return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
 }
 
 // The other models of the page, { name, title, to } each, those that read the same language first. `to` is the target

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from model import Translator, UserError
 from model.analysis.ablation import changed_words, gradient_importance, importance
+from model.analysis.patching import Rows, head_outputs, intervention, mean_outputs
 from model.decoding.progress import WorkCancelled, listening
 from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head, HeadValues
@@ -49,6 +50,21 @@ def test_importance_equals_ablating_one_head_after_another(
             expected = log_probability(model, source, target, gates) - whole
             assert float(value[layer, head]) == pytest.approx(expected, abs=EXACT)
             assert abs(expected) > 1e-4
+
+
+@torch.no_grad()
+def test_importance_with_a_baseline_equals_replacing_one_head_after_another() -> None:
+    model, source, target = random_model(), random_tokens(1, 6), random_tokens(1, 5, seed=1)
+    outputs = head_outputs(model, random_tokens(1, 4, seed=2)[0], random_tokens(1, 9, seed=3)[0])
+    whole = log_probability(model, source, target)
+    for baseline in (outputs, mean_outputs([outputs])):
+        values = importance(model, source, target, baseline)
+        for kind, gate, value in zip(KINDS, HeadGates.open(model.config), values, strict=True):
+            for layer, head in gate.nonzero().tolist():
+                rows = Rows(source.shape[1], target.shape[1])
+                gates = intervention(model.config, [Head(kind, layer, head)], rows, baseline)
+                expected = log_probability(model, source, target, gates) - whole
+                assert float(value[layer, head]) == pytest.approx(expected, abs=EXACT)
 
 
 def test_importance_says_how_many_heads_are_done(

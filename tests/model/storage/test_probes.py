@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tests.model.helpers import read_target, tiny_checkpoint
 from tests.numerics import UNIT, assert_float32, scores
 from training.run.probes import measure
 
+MODELS = Path(__file__).parents[3] / "assets" / "models"
 PAIRS = (
     ProbePair("Ein kleiner Hund läuft.", "A small dog runs."),
     ProbePair("Die Tür ist heiß", "The door is hot, very hot"),
@@ -53,6 +55,28 @@ def directory(joint: Translator, tmp_path: Path) -> Path:
     """A directory with probes."""
     probed(joint, tmp_path)
     return tmp_path
+
+
+@pytest.mark.parametrize(("share", "begins"), [(0.9, False), (0.51, False), (0.49, True), (0.1, True)])
+def test_a_run_that_begins_with_a_trained_model_is_known_by_its_first_loss(
+    joint: Translator, tmp_path: Path, share: float, begins: bool
+) -> None:
+    probes = probed(joint, tmp_path)
+    loss = share * math.log(len(joint.checkpoint.target_tokenizer))
+    for step, factor in ((0, 1.0), (3, 0.0)):
+        probes.measured[step] = tuple(
+            one._replace(log_probabilities=torch.full_like(one.log_probabilities, -factor * loss))
+            for one in probes.measured[step]
+        )
+    probes.save(tmp_path)
+    assert Probes.load(tmp_path).begin_trained is begins
+    del probes.measured[0]
+    assert not probes.begin_trained
+
+
+@pytest.mark.parametrize("name", ["en-it", "reverse"])
+def test_the_record_of_a_whole_training_begins_untrained(name: str) -> None:
+    assert not Probes.load(MODELS / name).begin_trained
 
 
 # What is stored is what the model computed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.errors import UserError
+from model.instruments import intervene, mean_baseline, sentence_baseline
 from model.results import Head
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
@@ -13,8 +14,11 @@ from viz.payload import decode
 from viz.server.api import Api
 from viz.server.backend import Backend
 from viz.server.scheduler import Scheduler, key_of
+from viz.server.snippets import call_of
+from viz.server.validation import ExportRequest
 
 TEXT = "Ein kleiner Hund läuft."
+OTHER = "Die Tür ist heiß."
 TRANSLATOR = Translator(tiny_checkpoint(seed=1), "tiny")
 
 
@@ -42,6 +46,27 @@ def test_scores_and_mutes(served):
     own = TRANSLATOR.mute(TEXT, [Head("cross", 3, 1)])
     assert muted["translation"] == own.ablated.text
     assert muted["differences"] == pytest.approx(own.differences, abs=1e-6)
+
+
+def test_a_call_of_the_export_menu_gives_what_is_on_screen(served):
+    prefix = list(TRANSLATOR.score(TEXT, "A small").ids[:2])
+    heads = [Head("cross", 3, 1), Head("cross", 0, 0)]
+    options = {"model": "tiny", "beam_size": 1, "length_penalty": 1.0, "address": "http://127.0.0.1/"}
+    for given, baseline, row in (
+        ({}, None, None),
+        ({"row": 1}, None, 1),
+        ({"baseline": "mean", "sample": [OTHER]}, mean_baseline(TRANSLATOR, [OTHER]), None),
+        ({"baseline": "sentence", "other": OTHER, "row": 2}, sentence_baseline(TRANSLATOR, OTHER), 2),
+    ):
+        request = ExportRequest(text=TEXT, prefix=prefix, heads=heads, **options, **given)
+        endpoint, arguments = call_of(request)
+        expected = intervene(TRANSLATOR, TEXT, heads, baseline, row, prefix=prefix)
+        for found in (
+            run(getattr(served, endpoint)(**arguments)),
+            run(getattr(served, endpoint)(*arguments.values())),
+        ):
+            assert found["translation"] == expected.ablated.text
+            assert found["differences"] == pytest.approx(expected.differences, abs=1e-6)
 
 
 @pytest.mark.parametrize("penalty", ["1", None, float("nan"), float("inf"), 10**30, 1e308])

@@ -110,6 +110,16 @@ def test_a_mean_says_over_how_many_sentences():
     assert set(answer["baseline"]["rows"].values()) == {1}
 
 
+def test_heads_are_tried_with_the_baseline_of_the_muted_heads():
+    mean, zero = ask("importance", baseline="mean", sample=[TEXT, OTHER]), ask("importance")
+    assert mean["baseline"]["sentences"] == 2
+    assert "baseline" not in zero
+    for kind, layer, head in (("encoder", 1, 2), ("cross", 3, 1)):
+        for answer, given in ((mean, {"baseline": "mean", "sample": [TEXT, OTHER]}), (zero, {})):
+            alone = ask("mute", heads=[[kind, layer, head]], **given)
+            assert answer[kind][layer][head] == pytest.approx(sum(alone["differences"]), abs=1e-5)
+
+
 def test_removal_begins_at_the_probability_of_the_record():
     answer, record = ask("removal"), TRANSLATOR.score(TEXT, IDS)
     names = [curve["name"] for curve in answer["curves"]]

@@ -61,7 +61,7 @@ def test_any_text_survives_in_both(text):
     endpoint, arguments = call_of(request(text, heads=(Head("cross", 0, 1),)))
     assert predicted(python_call(ADDRESS, endpoint, arguments))["text"] == text
     words = shlex.split(curl_call(ADDRESS, endpoint, arguments))
-    assert json.loads(words[words.index("-d") + 1]) == {"data": [text, [["cross", 0, 1]], "tiny", 2, 0.5]}
+    assert json.loads(words[words.index("-d") + 1]) == {"data": [text, [["cross", 0, 1]], "tiny", 2, 0.5, []]}
     assert words[:3] == ["curl", "-s", f"{ADDRESS}gradio_api/call/mute"]
 
 

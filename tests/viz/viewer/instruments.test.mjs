@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { drawLink, waysOf } from '../viewer/core/instruments/links.js';
+import { drawLink, wayOf, waysOf } from '../viewer/core/instruments/links.js';
 import {
   QUESTIONS,
   SERVER_ONLY,
@@ -132,20 +132,23 @@ test('an outcome belongs to its heads and to what they gave', () => {
   assert.equal(isOutcome(store.get()), false);
 });
 
-test('the links of a taught head are a way of their own', () => {
-  const method = (links) => ({
+test('the links of a taught head are a way of their own, unless it is the clearest head', () => {
+  const method = (links, place) => ({
     links,
     grown: links,
-    head: ['cross', 0, 0],
+    head: ['cross', 0, place],
     errors: null,
   });
-  const methods = [method([[0, 0]]), method([[1, 0]]), method([[1, 1]])];
-  const ways = waysOf({ methods, gold: null });
+  const methods = (taught) => [method([[0, 0]], 0), { ...method([[1, 0]]), head: null }, method([[1, 1]], taught)];
+  const ways = waysOf({ methods: methods(1), gold: null });
   assert.deepEqual(
     ways.map(({ name }) => name),
     ['best', 'joined', 'average', 'taught'],
   );
   assert.deepEqual(ways.at(-1).links, [[1, 1]]);
+  const same = { methods: methods(0), gold: null };
+  assert.equal(waysOf(same).length, 3);
+  assert.equal(wayOf(same, 'taught').name, 'joined');
 });
 
 test('a request asks about few enough sentences and characters, and about one at least', () => {

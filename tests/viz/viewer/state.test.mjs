@@ -11,6 +11,7 @@ import {
 } from '../viewer/core/state/permalink.js';
 import { movePin, shownGrid } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
+import { headsByDifference } from '../viewer/core/instruments/comparison.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
   chooseHead,
@@ -26,8 +27,16 @@ import {
   toggleMute,
   togglePin,
 } from '../viewer/core/state/actions.js';
-import { chosenHeads, placeOfRow, reproducibleView, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
+import {
+  chosenHeads,
+  pinnedCell,
+  placeOfRow,
+  reproducibleView,
+  sourceView,
+  spotOfToken,
+} from '../viewer/core/state/queries.js';
 import { CHOICES } from '../viewer/core/state/store.js';
+import { CHAPTERS } from '../viewer/learn/chapters.js';
 import { opened, record, recordOf, token, weights } from './record.mjs';
 
 test('moves stay inside the model', () => {
@@ -321,7 +330,115 @@ test('a sentence outside of the training gets one warning', () => {
 });
 
 test('the weight of a cell in every head', () => {
-  const all = cellOfAllHeads(record, 'cross', 1, 2);
+  const all = cellOfAllHeads(record, 'cross', { rows: [1], columns: [2] });
   assert.equal(all.length, 6);
   for (const { layer, head, value } of all) assert.ok(Math.abs(value - weights.cross[layer][head][1][2]) < 2e-5);
+});
+
+test('the weights of whole words in every head are those of its matrix', () => {
+  const words = [token('Ha', 0), token('us', 0), token('da', 1), token('</s>', null)];
+  const heads = [
+    [
+      [0, 0.2, 0.4, 0.4],
+      [0.6, 0.2, 0, 0.2],
+      [0.2, 0.4, 0.2, 0.2],
+    ],
+    [
+      [0.6, 0.2, 0.2, 0],
+      [0, 0.2, 0.2, 0.6],
+      [0.2, 0.4, 0.2, 0.2],
+    ],
+  ];
+  const small = recordOf(words, [token('ho', 0), token('use', 0), token('</s>', null)], heads);
+  for (const hideSpecials of [false, true]) {
+    const left = hideSpecials ? [3] : [];
+    const all = cellOfAllHeads(small, 'cross', { rows: [0, 1], columns: [0, 1] }, left);
+    for (const { head, value } of all) {
+      const state = { ...opened(small).get(), kind: 'cross', layer: 0, head, words: true, hideSpecials };
+      assert.ok(Math.abs(value - shownGrid(state).values[0]) < 1e-9);
+    }
+  }
+  const pin = { row: 0, column: 0 };
+  const state = { ...opened(small).get(), kind: 'cross', head: 1, pin };
+  assert.deepEqual(pinnedCell(state), { kind: 'cross', layer: 0, head: 1, row: 0, column: 0 });
+  assert.deepEqual(pinnedCell({ ...state, head: 0, words: true }), {
+    kind: 'cross',
+    layer: 0,
+    head: 0,
+    row: 1,
+    column: 0,
+  });
+});
+
+test('a row and a column that are pinned one after the other are a cell', () => {
+  const pinned = (...spots) => spots.reduce((pin, spot) => togglePin({ pin }, spot).pin, null);
+  const [row, column] = [
+    { row: 1, column: null },
+    { row: null, column: 2 },
+  ];
+  assert.deepEqual(pinned(row, column), { row: 1, column: 2 });
+  assert.deepEqual(pinned(column, row), { row: 1, column: 2 });
+  assert.deepEqual(pinned(row, column, row), column);
+  assert.deepEqual(pinned(row, column, { row: 0, column: null }), { row: 0, column: 2 });
+  assert.deepEqual(pinned(row, row), null);
+  assert.deepEqual(pinned({ row: 1, column: 1, token: true }, row), row);
+});
+
+test('own word links end with the translation that they are about', () => {
+  const store = opened();
+  store.change({ gold: '0-0' });
+  store.change(openView(store.get(), { ...record, text: 'forced' }, { type: 'forced', label: 'forced' }));
+  assert.equal(store.get().gold, '');
+  store.change({ gold: '1-1' });
+  store.change(closeView(store.get()));
+  assert.equal(store.get().gold, '0-0');
+  store.change(showRecord(store.get(), { ...record })); // the same words, as with another beam
+  assert.equal(store.get().gold, '0-0');
+  store.change(showRecord(store.get(), { ...record, source_text: 'another', text: record.text }));
+  assert.equal(store.get().gold, '');
+});
+
+test('a chapter begins with nothing but its sentence, its clearest head and its tab', () => {
+  const chosen = fromAddress('#learn=1&panel=step', record);
+  const { kind, layer, head } = chosen;
+  for (const name of Object.keys(CHOICES).filter((one) => !['kind', 'layer', 'head', 'panel', 'learn'].includes(one)))
+    assert.equal(chosen[name], CHOICES[name], name);
+  assert.deepEqual([chosen.panel, chosen.learn], ['step', 1]);
+  const { focus } = record.measures.cross;
+  assert.equal(kind, 'cross');
+  assert.equal(focus[layer][head], Math.max(...focus.flat()));
+});
+
+test('heads are ranked by their difference over the tokens that both sides have', () => {
+  const source = [token('ein', 0), token('Hund', 1), token('</s>', null)];
+  const others = [token('ein', 0), token('Hund', 1), token('hier', 2), token('</s>', null)];
+  const target = [token('a', 0), token('dog', 1)];
+  const same = [
+    [0.5, 0.25, 0.25],
+    [0.25, 0.5, 0.25],
+  ];
+  const moved = [
+    [1, 0, 0],
+    [0, 0, 1],
+  ];
+  const before = [0, 1].map(() => same);
+  const after = [same, moved].map((rows) => rows.map(([one, two, end]) => [one, two, 0, end]));
+  const ranked = headsByDifference(recordOf(source, target, before), recordOf(others, target, after));
+  const values = new Map(ranked.map(({ head, value }) => [head.join('.'), value]));
+  assert.deepEqual(
+    ranked.map(({ value }) => value),
+    [...values.values()].sort((one, two) => two - one),
+  );
+  assert.ok(values.get('cross.0.0') < 1e-4);
+  const moves = [0.5 + 0.25 + 0.25, 0.25 + 0.5 + 0.75]; // of both rows, without their signs
+  assert.ok(Math.abs(values.get('cross.0.1') - (moves[0] + moves[1]) / 4) < 1e-4);
+});
+
+test('switching positions off is done by the person, not by the button for a second training', () => {
+  const task = CHAPTERS.at(-1).tasks.at(-1);
+  const trained = (...positions) => positions.map((one) => ({ settings: { positions: one }, steps: 300, share: 0 }));
+  assert.equal(task.isDone({ played: trained(false) }), true);
+  assert.equal(task.isDone({ played: trained(false, true) }), true);
+  assert.equal(task.isDone({ played: trained(true, false) }), false);
+  assert.equal(task.isDone({ played: null }), false);
 });

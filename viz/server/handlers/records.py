@@ -21,10 +21,11 @@ from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server.handlers.registry import handler
 from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import (
+    BaselineRequest,
     CellRequest,
     ExportRequest,
+    ImportanceRequest,
     MuteRequest,
-    OptionalTargetRequest,
     PrefixRequest,
     Request,
     ScoreRequest,
@@ -79,21 +80,17 @@ def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
         target=request.target,
         prefix=request.prefix,
     )
-    answer = {
+    return {
         "text": result.ablated.text,
         "words": result.ablated_words,
         "original_words": result.original_words,
         "differences": [round(value, 6) for value in result.differences],
         "payload": payload_of(translator, request, result.ablated),
+        **_about_baseline(baseline),
     }
-    if baseline.outputs is None:
-        return answer
-    about = {"name": baseline.name, "sentences": baseline.sentences, "translation": baseline.translation}
-    rows = {kind: each.shape[2] for kind, each in baseline.outputs._asdict().items()}
-    return answer | {"baseline": about | {"rows": rows}}
 
 
-def _baseline(translator: Translator, request: MuteRequest) -> Baseline:
+def _baseline(translator: Translator, request: BaselineRequest) -> Baseline:
     if request.baseline == "mean":
         return mean_baseline(translator, request.sample)
     if request.baseline == "sentence":
@@ -101,11 +98,20 @@ def _baseline(translator: Translator, request: MuteRequest) -> Baseline:
     return Baseline()
 
 
-@handler("importance", OptionalTargetRequest, cost=4.0)
-def importance(translator: Translator, request: OptionalTargetRequest) -> dict[str, Any]:
-    """Change of the log-probability of `ids`, in nats, with each head alone muted."""
-    values = translator.importance(request.text, request.target)
-    return {kind: _rounded(getattr(values, kind)) for kind in KINDS}
+def _about_baseline(baseline: Baseline) -> dict[str, Any]:
+    if baseline.outputs is None:
+        return {}
+    about = {"name": baseline.name, "sentences": baseline.sentences, "translation": baseline.translation}
+    rows = {kind: each.shape[2] for kind, each in baseline.outputs._asdict().items()}
+    return {"baseline": about | {"rows": rows}}
+
+
+@handler("importance", ImportanceRequest, cost=4.0)
+def importance(translator: Translator, request: ImportanceRequest) -> dict[str, Any]:
+    """Change of the log-probability of `ids`, in nats, with each head alone muted; see `mute`."""
+    baseline = _baseline(translator, request)
+    values = translator.importance(request.text, request.target, baseline.outputs)
+    return {kind: _rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
 
 
 @handler("values", ValuesRequest, cost=2.0)

@@ -33,12 +33,13 @@ logger = logging.getLogger("headlight")
 def training(translator: Translator, _: Request) -> dict[str, Any]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
 
-    `goes_on` says that a process trains now.
+    `goes_on` says that a process trains now, `begins_trained` that the run began with a trained model.
     """
     try:
         directory, probes = _probes(translator)
     except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
-        nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": [], "goes_on": False}
+        nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": []}
+        nothing |= {"goes_on": False, "begins_trained": False}
         return nothing | {"notice": str(error), "said": said(error)}
     curves, notice = _curves(directory, _changed_at(directory / METRICS))
     return {
@@ -46,6 +47,7 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
         "steps": list(probes.steps),
         "sentences": [pair._asdict() for pair in probes.sentences],
         "goes_on": goes_on(directory),
+        "begins_trained": probes.begin_trained,
         "notice": notice,
         "said": said(notice),
     }

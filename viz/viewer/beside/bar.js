@@ -158,5 +158,6 @@ function remarkOf([server, { store: second }], state) {
     return say('A shows no training step any more. Choose a step again, or something else.');
   const record = oppositeOf(state);
   if (record === null || record !== second.get().record) return '';
-  return whyApart(state, record) || lackOf('A', second.get(), state.record);
+  const remark = whyApart(state, record) || lackOf('A', second.get(), state.record);
+  return remark || say('The tab Head ranks the heads by how much they differ.');
 }

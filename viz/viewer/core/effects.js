@@ -7,9 +7,11 @@ import { SERVER_MODES } from './state/modes.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
 import {
   SUBJECTS,
+  baselineGiven,
   isAnswered,
   isOutcome,
   muteQuestion,
+  nameOfImportance,
   nameOfMute,
   openQuestions,
   questionOf,
@@ -85,7 +87,7 @@ async function followMode(server, state, before) {
 
 // The pinned cell is explained while the panel Cell is open.
 function followPin(server, state, before) {
-  const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin']);
+  const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'words']);
   if (!moved || state.panel !== 'cell' || !pinnedCell(state) || isExplained(state) || whyNot(server, 'cell')) return;
   if (!isRequested(server, 'cell', cellQuestion(state))) askCell(server);
 }
@@ -205,10 +207,18 @@ export async function showTrainingStep(server, step, sentence) {
   return true;
 }
 
+// What each head matters, alone and in all rows, if it gives what muted heads give.
 export async function askImportance(server) {
   const { store } = server;
-  const ids = targetIds(sourceView(store.get()).record);
-  const importance = await request(server, 'importance', { do: 'importance', ids });
+  const before = store.get();
+  const given = baselineGiven(before);
+  if (!given) return;
+  const refusal = whyNot(server, nameOfImportance(before));
+  if (refusal) return store.change({ error: refusal });
+  const { instead } = before;
+  const read = ({ baseline, ...changes }) => ({ changes, baseline, instead });
+  const ids = targetIds(sourceView(before).record);
+  const importance = await request(server, 'importance', { do: 'importance', ids, ...given }, read);
   const state = store.get();
   if (importance) store.change(changeView(state, sourceView(state), { importance }));
 }

@@ -126,7 +126,7 @@ function scaleRow(values, row, columns, factor) {
 
 // Groups of neighbouring tokens: those of one word if `words` is true, otherwise single tokens. In a group
 // { places, token }, `token` has the text of the whole word.
-function groupsOf(tokens, words) {
+export function groupsOf(tokens, words) {
   const groups = [];
   tokens.forEach((token, place) => {
     const previous = groups.at(-1);

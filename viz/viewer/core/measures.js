@@ -22,9 +22,18 @@ export function sortsOf(record) {
   return [...measuresOf(record), importanceMeasure()];
 }
 
+// How log p changes without each head, [layer][head] by kind; null unless it was measured with what muted heads give now.
+export function importanceOf({ importance, instead }) {
+  if (!importance) return null;
+  const { baseline, sentence } = importance.instead;
+  return baseline === instead.baseline && sentence === instead.sentence ? importance.changes : null;
+}
+
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.
-export function measureOf({ record, kind, importance }, name, layer, head) {
+export function measureOf(state, name, layer, head) {
+  const { record, kind } = state;
   if (name !== 'importance') return record.measures[kind][name][layer][head];
+  const importance = importanceOf(state);
   return importance && -importance[kind][layer][head]; // a head is important if the log-probability falls without it
 }
 
@@ -42,8 +51,9 @@ export function sortedHeads(state) {
 }
 
 // The importance of a head from 0 to 1: its change as a share of the largest change by any head.
-export function importanceShare({ kind, importance }, layer, head) {
-  return Math.abs(importance[kind][layer][head]) / largest(Object.values(importance).flat(2));
+export function importanceShare(state, layer, head) {
+  const importance = importanceOf(state);
+  return Math.abs(importance[state.kind][layer][head]) / largest(Object.values(importance).flat(2));
 }
 
 export function roleDefinition(record, role) {

@@ -67,14 +67,35 @@ export function combine({ heads, rows, columns, codes, scale }, chosen, reduce =
   return { rows, columns, values };
 }
 
-// The weight of one cell in every head of a kind: { layer, head, value } each.
-export function cellOfAllHeads(record, kind, row, column) {
-  const { layers, heads, rows, columns, codes, scale } = record.attention[kind];
-  return Array.from({ length: layers * heads }, (_, one) => ({
-    layer: Math.floor(one / heads),
-    head: one % heads,
-    value: (codes[(one * rows + row) * columns + column] / SCALE) * scale,
-  }));
+// The code of one weight; a larger code is a larger weight.
+export function codeAt(record, kind, [layer, head, row, column]) {
+  const { heads, rows, columns, codes } = record.attention[kind];
+  return codes[((layer * heads + head) * rows + row) * columns + column];
+}
+
+// What every head of a kind gives to some columns in the mean over some rows, { layer, head, value } each. `left` are columns
+// that are left out: the others are scaled up.
+export function cellOfAllHeads(record, kind, places, left = []) {
+  const { layers, heads, rows, columns, codes } = record.attention[kind];
+  const massOn = (one, chosen) => {
+    const codesOf = places.rows.flatMap((row) => chosen.map((column) => codes[(one * rows + row) * columns + column]));
+    return codesOf.reduce((sum, code) => sum + code, 0) / SCALE / places.rows.length;
+  };
+  return Array.from({ length: layers * heads }, (_, one) => {
+    const rest = 1 - massOn(one, left);
+    const value = rest > 0 ? massOn(one, places.columns) / rest : 0;
+    return { layer: Math.floor(one / heads), head: one % heads, value };
+  });
+}
+
+// The places of the word that a token belongs to: the token and its neighbours of the same word.
+export function placesOfWord(tokens, place) {
+  const { word } = tokens[place];
+  const isOther = (token) => word === null || token.word !== word;
+  const first = tokens.slice(0, place).findLastIndex(isOther) + 1;
+  const next = tokens.slice(place + 1).findIndex(isOther);
+  const last = next < 0 ? tokens.length - 1 : place + next;
+  return Array.from({ length: last - first + 1 }, (_, each) => first + each);
 }
 
 // What every request about a record says: its model, sentence and options. The code of the target language is left out

@@ -3,7 +3,7 @@
 // answer is then ignored.
 
 import { needsServer } from './server_only.js';
-import { doingOf, sameQuestion } from './instruments/questions.js';
+import { QUESTIONS, doingOf, sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './state/queries.js';
 import { say, tell } from '../locales/language.js';
@@ -15,7 +15,7 @@ const DOING = {
   cell: () => say('Explaining the cell'),
   examples: () => say('Reading sentences'),
   force: () => say('Translating from the forced word'),
-  importance: () => say('Muting each head in turn'),
+  importance: () => say('Trying each head in turn'),
   mute: () => say('Translating with heads muted'),
   score: () => say('Scoring your translation'),
   target: () => say('Reading this hypothesis'),
@@ -27,6 +27,7 @@ const DOING = {
   values: () => say('Computing these values'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
+const WITHOUT_MUTING = ['cell', 'values', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 export function startWorker(code, name) {
@@ -76,6 +77,8 @@ export function createServer(store, ask) {
 export function whyNot({ store, ask }, name) {
   if (!ask) return say('This file has no model. The line at its top says how to do this in Headlight.');
   if (ask.refuses?.includes(name)) return tell(needsServer().said);
+  if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
+    return say('Not available with heads muted. Go back to the view without muting.');
   if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;
   return say(
     'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.',

@@ -5,7 +5,7 @@ import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from 
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { lens } from './lens.js';
 import { normalise } from './text/tokenizer.js';
-import { createTraining, trainingHeads, trainingStep } from './training.js';
+import { beginsTrained, createTraining, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 
 const HANDLERS = {
@@ -73,7 +73,8 @@ function targetOf(translator, { text, ids, ...options }) {
 }
 
 // Change of the log-probability of `ids`, in nats, with each head alone muted.
-async function headImportance({ translator }, { text, ids }, pause) {
+async function headImportance({ translator }, { text, ids, baseline }, pause) {
+  if (baseline) throw needsServer();
   const target = ids ? targetIds(translator, ids) : targetOf(translator, { text, beam_size: 1, length_penalty: 1 }).ids;
   const found = await importance(translator, text, target, pause);
   return kindsOf((kind) => found[kind].map((heads) => heads.map(short)));
@@ -127,10 +128,13 @@ function beams({ translator }, asked) {
 async function training(loaded) {
   if (!loaded.files.has('probes.safetensors')) {
     const notice = loaded.identity.no_training;
-    return { curves: [], steps: [], sentences: [], goes_on: false, notice, said: [notice, {}] };
+    const nothing = { curves: [], steps: [], sentences: [], goes_on: false, begins_trained: false };
+    return { ...nothing, notice, said: [notice, {}] };
   }
-  const { curves, steps, sentences: pairs, notice, said } = await trainingOf(loaded);
-  return { curves, steps, sentences: pairs, goes_on: false, notice, said };
+  const found = await trainingOf(loaded);
+  const { curves, steps, sentences: pairs, notice, said } = found;
+  const begins = beginsTrained(found, loaded.translator.tokenizers);
+  return { curves, steps, sentences: pairs, goes_on: false, begins_trained: begins, notice, said };
 }
 
 // Read once; a failed attempt is repeated.

@@ -1,6 +1,7 @@
 // The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
 // in the form that model/storage/probes.py describes.
 
+import { sum } from '../core/math.js';
 import { measureHeads } from './measures.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';
@@ -8,12 +9,30 @@ import { kindsOf } from './payload.js';
 import { fault, inEnglish, message } from '../locales/language.js';
 
 const LEVELS = 255; // codes of the weights
+const TRAINED_BELOW = 0.5; // of the loss of a uniform guess, as in model/storage/probes.py
 
 // `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
 export function createTraining(probes, log, sentences) {
   const { tensors, metadata } = readTensors(probes);
   const header = JSON.parse(metadata.probes);
   return { tensors, ...header, ...curvesOf(log, sentences) };
+}
+
+// Whether the run began with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py decides.
+export function beginsTrained({ tensors, steps, sentences }, { target }) {
+  const at = steps.indexOf(0);
+  if (at < 0) return false;
+  const values = sentences.flatMap((_, sentence) => {
+    const { shape } = tensors.get(`${sentence}.log_probabilities`);
+    return chancesAt(tensors, sentence, at, shape[1]);
+  });
+  return -sum(values) / values.length < TRAINED_BELOW * Math.log(target.size);
+}
+
+// The log-probabilities of a sentence's tokens at one of the steps.
+function chancesAt(tensors, sentence, at, count) {
+  const { bytes } = tensors.get(`${sentence}.log_probabilities`);
+  return Array.from(toFloat32({ type: 'F32', bytes: bytes.subarray(at * 4 * count, (at + 1) * 4 * count) }));
 }
 
 // The valid rows of the log, and a notice about the others.
@@ -66,7 +85,6 @@ export function trainingStep({ tensors, steps, sentences }, { source, target }, 
   const pair = pairOf(sentences, sentence);
   const ids = [...target.encode(pair.target), EOS_ID];
   const part = (name, size) => tensors.get(name).bytes.subarray(at * size, (at + 1) * size);
-  const chances = `${sentence}.log_probabilities`;
   return {
     sourceText: pair.source,
     text: pair.target,
@@ -80,7 +98,7 @@ export function trainingStep({ tensors, steps, sentences }, { source, target }, 
       const codes = part(`${sentence}.${kind}`, layers * heads * rows * columns);
       return { layers, heads, rows, columns, weights: Float32Array.from(codes, (code) => code / LEVELS) };
     }),
-    logProbabilities: Array.from(toFloat32({ type: 'F32', bytes: part(chances, 4 * ids.length) })),
+    logProbabilities: chancesAt(tensors, sentence, at, ids.length),
     alternatives: ids.map(() => []), // only the attention was saved
     hypotheses: [],
     notices: [],

@@ -87,7 +87,8 @@ export function translate(translator, text, options) {
     winner && trace
       ? { trace: shortTrace(trace, target.length), steps: winner.steps }
       : pass(translator, source, target, gates);
-  const result = resultOf(translator, source, target, { prefixLength: given.length, alpha }, passed);
+  const about = { prefixLength: given.length, alpha, isMuted: gates !== null };
+  const result = resultOf(translator, source, target, about, passed);
   const timings = { encode: encoded - started, search: searched - encoded, record: performance.now() - searched };
   const { target: tokenizer } = translator.tokenizers;
   if (winner) result.hypotheses = results.found.map((one) => ({ ...one, text: tokenizer.decode(one.ids) }));
@@ -132,7 +133,7 @@ export function pass({ model }, source, target, gates) {
   return { trace, steps: predict(model, hidden) };
 }
 
-function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { trace, steps }) {
+function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted = false }, { trace, steps }) {
   const { tokenizers, limits } = translator;
   const logProbabilities = steps.map(({ logits, norm }, step) => logits[target[step]] - norm);
   const total = logProbabilities.reduce((sum, value) => sum + value, 0);
@@ -148,7 +149,9 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
       logProbability: logits[id] - norm,
     }));
   const own = { ids: target, text, logProbability: total, score: total / lengthPenalty(target.length, alpha) };
-  const notices = prefixLength < target.length ? noticesOf(translator, tokens.source, own) : [];
+  const chosen = logProbabilities.slice(prefixLength);
+  const isChanged = isMuted || prefixLength > 0;
+  const notices = chosen.length > 0 ? noticesOf(translator, tokens.source, own, { chosen, isChanged }) : [];
   if (target.includes(UNK_ID))
     notices.push(message('The given translation has characters that the model reads as <unk>.'));
   return {
@@ -165,8 +168,9 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
   };
 }
 
-// Warnings about a translation that the model chose.
-function noticesOf({ limits, language, codes }, source, { ids, logProbability }) {
+// Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
+// were forced or heads muted.
+function noticesOf({ limits, language, codes }, source, { ids }, { chosen, isChanged }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
@@ -175,9 +179,11 @@ function noticesOf({ limits, language, codes }, source, { ids, logProbability })
   }
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
-  if (logProbability / ids.length < limits.unsure)
+  if (chosen.reduce((sum, value) => sum + value, 0) / chosen.length < limits.unsure)
     notices.push(
-      message('The model is unsure of this translation; it reads {language}.', { language: [language, {}] }),
+      isChanged
+        ? message('After your change, the model is unsure of this translation.')
+        : message('The model is unsure of this translation; it reads {language}.', { language: [language, {}] }),
     );
   if (ids.at(-1) !== EOS_ID) notices.push(message('The translation was cut at the length limit.'));
   return notices;

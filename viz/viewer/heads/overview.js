@@ -5,10 +5,11 @@ import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { sideOf } from '../core/instruments/comparison.js';
 import { chooseHead, chooseKind, extendSelection } from '../core/state/actions.js';
-import { chosenHeads, differs, focusOf, isMuted, sameHead, headsOfKind, sameSpot } from '../core/state/queries.js';
+import { chosenHeads, differs, focusOf, headsOfKind, isMuted, sameHead, sameSpot } from '../core/state/queries.js';
 import { fixed, headName, kindName } from '../core/labels.js';
 import {
   canSort,
+  importanceOf,
   importanceShare,
   isTaught,
   measureOf,
@@ -72,11 +73,11 @@ function renderOverview(parts, state, before) {
   if (differs(state, before, ['record', 'beside', 'opposite']))
     parts.title.textContent = `${say('Heads')} ${sideOf(state)}`.trim();
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
+  const isWeighed = importanceOf(state) !== importanceOf(before);
   const redrawn =
-    differs(state, before, ['record', 'kind', 'theme', 'sort']) ||
-    (state.sort === 'importance' && state.importance !== before.importance);
+    differs(state, before, ['record', 'kind', 'theme', 'sort']) || (state.sort === 'importance' && isWeighed);
   if (redrawn) drawHeads(parts, state);
-  if (redrawn || state.importance !== before.importance) {
+  if (redrawn || isWeighed) {
     for (const option of parts.sort.options) option.disabled = option.value !== '' && !canSort(state, option.value);
     tintHeads(parts, state);
   }
@@ -235,11 +236,12 @@ function measured(state, layer, head) {
 
 // The importance of each head for this sentence, as the colour of its mark.
 function tintHeads({ cells, tint }, state) {
-  tint.hidden = !state.importance;
-  if (state.importance) tint.textContent = say('Colour of a mark: how much log p changes if the head is muted.');
+  const importance = importanceOf(state);
+  tint.hidden = !importance;
+  if (importance) tint.textContent = say('Colour of a mark: how much log p changes if the head is muted.');
   const { css, ink } = palette(state.theme);
   for (const { layer, head, mark } of cells) {
-    const step = state.importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
+    const step = importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
     mark.style.background = step === null ? '' : css[step];
     mark.style.color = step === null ? '' : ink[step];
   }

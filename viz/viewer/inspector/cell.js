@@ -2,7 +2,8 @@
 
 import { element, readUnderPointer, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
-import { differs, isCell, isExplained, pinnedCell } from '../core/state/queries.js';
+import { gridFocus, shownGrid } from '../core/grid.js';
+import { differs, isCell, isExplained, pinnedCell, placesOfPin } from '../core/state/queries.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
@@ -21,7 +22,7 @@ import {
 } from '../core/widgets.js';
 import { createScoreSplit } from './instruments/score_split.js';
 import { createWriting } from './instruments/writing.js';
-import { readersOf } from './readers.js';
+import { readersOf } from './rankings.js';
 import { say, sayCount, sayParts } from '../locales/language.js';
 
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
@@ -33,7 +34,7 @@ export function createCell(server) {
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
-      const shown = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy'];
+      const shown = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy', 'words', 'hideSpecials'];
       if (differs(state, before, shown)) drawCell(server, parts, state);
       asked.replaceChildren(...(pinnedCell(state) ? questions.map(({ node }) => node) : []));
       for (const question of questions) question.draw(state, before);
@@ -65,7 +66,7 @@ function drawCell(server, { title, rest }, state) {
 function readersOfPin(store, state) {
   const { record, kind, pin } = state;
   if (!isCell(pin) || !isAllowed(record, kind, pin.row, pin.column)) return [];
-  return [readersOf(store, record, { kind, ...pin }, state)];
+  return [readersOf(store, state)];
 }
 
 // Why there is no cell to explain, in one sentence; null if there is one.
@@ -89,7 +90,24 @@ function titleOfCell(state) {
   const { row, column } = namesOf(state);
   const link = element('span', {}, tokenText(row), ' ← ', tokenText(column));
   const weight = numberText(fixed(cell.weights[cell.column]));
-  return [element('p', { class: 'hl-fact hl-role' }, link, weight), note(titleOf(state))];
+  return [element('p', { class: 'hl-fact hl-role' }, link, weight), note(titleOf(state)), ...remarkOf(state)];
+}
+
+// How this weight differs from the number in the matrix, which can show whole words and leave out special tokens.
+function remarkOf(state) {
+  const { rows, columns } = placesOfPin(state);
+  const grid = shownGrid(state);
+  const { row, column } = gridFocus(state, state.pin);
+  const isHidden = row === null || column === null;
+  const remarks = [
+    rows.length * columns.length > 1 &&
+      say('The matrix shows whole words; explained here is the strongest pair of pieces of these two.'),
+    state.hideSpecials && say('The matrix leaves out special tokens and scales up the others.'),
+  ].filter(Boolean);
+  if (remarks.length === 0) return [];
+  if (grid.mode === 'weight' && !isHidden)
+    remarks.push(say('There, this cell has {value}.', { value: fixed(grid.values[row * grid.columns + column]) }));
+  return [note(remarks.join(' '))];
 }
 
 function namesOf({ cell, record, kind, layer, head }) {

@@ -2,7 +2,8 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { changedHeads, fixed } from '../core/labels.js';
-import { isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
+import { importanceOf, isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
+import { groupsOf } from '../core/grid.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
 import { isOutcome } from '../core/instruments/questions.js';
@@ -11,6 +12,7 @@ import { chooseKind, headOf, toggleMute } from '../core/state/actions.js';
 import { aboutModel, chosenHeads, differs, isMuted, sameHead, sourceView } from '../core/state/queries.js';
 import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
+import { differingHeads } from './rankings.js';
 import { changeOf, wordsOf } from './mute_result.js';
 import { createNextTokens } from './next_tokens.js';
 import { say, sayCount, tell } from '../locales/language.js';
@@ -18,15 +20,18 @@ import { say, sayCount, tell } from '../locales/language.js';
 const MOST_READ = 3; // columns that are listed
 
 export function createHeadCard(server) {
-  const card = { role: element('div'), rest: element('div') };
+  const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
   const removal = createRemoval(server);
   const next = createNextTokens(server);
   const muting = element('section', { class: 'hl-part' });
   return {
-    node: element('div', {}, card.role, removal.node, card.rest, next.node, muting),
+    node: element('div', {}, differences, card.role, removal.node, card.rest, next.node, muting),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.importance !== before.importance) drawCard(server.store, card, state);
+      if (moved || state.words !== before.words || importanceOf(state) !== importanceOf(before))
+        drawCard(server.store, card, state);
+      if (moved || differs(state, before, ['beside', 'opposite']))
+        differences.replaceChildren(...differingHeads(server.store, state));
       removal.draw(state, before);
       next.draw(state, before);
       if (moved || differs(state, before, ['mutes', 'muted', 'instead', 'shown']))
@@ -110,14 +115,14 @@ function measuresOfHeads(state, open) {
         ),
       ),
       ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
-      ...importanceOf(state, heads),
+      ...rankOf(state, heads),
     ),
     ...mostRead(state, heads),
   ];
 }
 
-// The columns with the largest totals: what the heads read most, over all rows.
-function mostRead({ record, kind }, heads) {
+// The columns with the largest totals, of whole words while words are merged: what the heads read most, over all rows.
+function mostRead({ record, kind, words }, heads) {
   const { rows, columns, values } = combine(
     record.attention[kind],
     heads.map(([, layer, head]) => [layer, head]),
@@ -126,10 +131,11 @@ function mostRead({ record, kind }, heads) {
   values.forEach((value, cell) => {
     totals[cell % columns] += value;
   });
-  const names = axes(record, kind).columns;
-  const order = [...totals.keys()].sort((one, other) => totals[other] - totals[one]).slice(0, MOST_READ);
-  const lines = order.map((column) =>
-    element('li', {}, tokenText(names[column]), shareBar(totals[column] / rows), numberText(fixed(totals[column], 2))),
+  const groups = groupsOf(axes(record, kind).columns, words);
+  const read = groups.map(({ places, token }) => ({ token, total: sum(places.map((column) => totals[column])) }));
+  const most = read.sort((one, other) => other.total - one.total).slice(0, MOST_READ);
+  const lines = most.map(({ token, total }) =>
+    element('li', {}, tokenText(token), shareBar(total / rows), numberText(fixed(total, 2))),
   );
   return [
     section(
@@ -263,7 +269,8 @@ function sampleText({ record, kind }, { sample }, heads) {
 }
 
 // Known only after the importance of the heads was computed.
-function importanceOf({ importance }, heads) {
+function rankOf(state, heads) {
+  const importance = importanceOf(state);
   if (!importance || heads.length > 1) return [];
   const [[kind, layer, head]] = heads;
   const all = Object.values(importance).flat(2);

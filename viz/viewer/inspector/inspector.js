@@ -123,9 +123,9 @@ function drawStatus(store, status, state) {
 
 // What the panels are about. Heads that are still muted for the next view change nothing in this one.
 function viewOf(state) {
-  const muted = state.mutes.length > 0;
-  const own = muted ? say('the model’s own translation, without muting') : say('the model’s own translation');
-  const view = state.shown?.label ?? own;
+  const shown = state.shown?.label ?? say('the model’s own translation');
+  const isUnmuted = state.mutes.length > 0 && state.shown?.type !== 'muted';
+  const view = isUnmuted ? say('{view}, without muting', { view: shown }) : shown;
   return oppositeOf(state) ? say('About A: {view}', { view }) : view;
 }
 

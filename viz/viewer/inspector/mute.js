@@ -1,14 +1,15 @@
 // The panel What if: which heads are muted or give something else, what that changes in the translation, and which of
 // all heads matter.
 
-import { element } from '../core/dom.js';
+import { element, readable } from '../core/dom.js';
 import { askImportance, showMuted } from '../core/effects.js';
 import { changedHeads, kindName, listOf, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { givenIds } from '../core/payload.js';
-import { isOutcome } from '../core/instruments/questions.js';
+import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
 import { closeView, toggleMute, withoutRow } from '../core/state/actions.js';
+import { importanceOf } from '../core/measures.js';
 import { chosenHeads, differs, isMuted, sourceView } from '../core/state/queries.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
@@ -37,7 +38,7 @@ export function createMute(server) {
       baseline.draw(state, before);
       const changed = state.instead !== before.instead || differs(source, former, ['muted', 'mutes']);
       if (moved || changed) drawOutcome(server, outcome, state);
-      if (moved || source.importance !== former.importance) drawImportance(server, map, state);
+      if (moved || changed || source.importance !== former.importance) drawImportance(server, map, state);
     },
   };
 }
@@ -83,6 +84,28 @@ function drawChoices(server, node, state) {
   if (reason) node.append(note(reason));
 }
 
+// What was measured of each head alone.
+function changeText({ instead, baseline }) {
+  if (instead.baseline === 'mean')
+    return sayCount(
+      baseline.sentences,
+      'Change of the log-probability of this translation, in nats, if one head gives its mean over {count} sentence, in all rows.',
+      'Change of the log-probability of this translation, in nats, if one head gives its mean over {count} sentences, in all rows.',
+    );
+  if (instead.baseline === 'sentence')
+    return say(
+      'Change of the log-probability of this translation, in nats, if one head gives what it gives for “{sentence}”, in all rows.',
+      { sentence: readable(instead.sentence) },
+    );
+  return say('Change of the log-probability of this translation, in nats, if one head is muted in all rows.');
+}
+
+// Why the heads cannot be tried, in one sentence; null if they can.
+function whyNoImportance(server, state) {
+  if (baselineGiven(state) === null) return say('Type another sentence above.');
+  return whyNot(server, nameOfImportance(state));
+}
+
 function drawOutcome(server, node, state) {
   const { muted, mutes, record } = sourceView(state);
   const { baseline, sentence } = state.instead;
@@ -124,18 +147,25 @@ function showButton(server, state, muted) {
 
 function drawImportance(server, node, state) {
   const { importance, record } = sourceView(state);
-  const reason = whyNot(server, 'importance');
-  if (importance)
+  const changes = importanceOf({ ...state, importance });
+  if (changes)
     return node.replaceChildren(
-      note(say('Change of the log-probability of this translation, in nats, if one head is muted.')),
-      ...headMap(server.store, state, importance),
+      note(changeText(importance)),
+      ...headMap(server.store, state, changes),
       element('h4', {}, say('The most important heads for this translation')),
-      headList(server.store, importance),
+      headList(server.store, changes),
     );
+  const reason = whyNoImportance(server, state);
   const count = sum(Object.values(record.attention).map(({ layers, heads }) => layers * heads));
   const attributes = { disabled: reason !== null };
+  const isUsual = nameOfMute(state) === 'mute';
+  const invitation = isUsual
+    ? say('Mute each head alone to see how the log-probability of this translation changes.')
+    : say(
+        'Let each head alone give what is chosen above, in all rows, to see how the log-probability of this translation changes.',
+      );
   node.replaceChildren(
-    note(reason ?? say('Mute each head alone to see how the log-probability of this translation changes.')),
+    note(reason ?? invitation),
     actions(
       actionButton(
         sayCount(count, 'Try all {count} head', 'Try all {count} heads'),

@@ -2,8 +2,9 @@
 
 import { createButton, element, tokenText, visible } from '../core/dom.js';
 import { differs, stepToRow } from '../core/state/queries.js';
-import { forceToken } from '../core/effects.js';
-import { fixed, forPointer } from '../core/labels.js';
+import { forceToken, showMuted } from '../core/effects.js';
+import { isOutcome } from '../core/instruments/questions.js';
+import { changedHeads, fixed, forPointer } from '../core/labels.js';
 import { whyNot } from '../core/requests.js';
 import { actionButton, note, numberText, shareBar } from '../core/widgets.js';
 import { say, sayParts } from '../locales/language.js';
@@ -19,7 +20,8 @@ export function createNextTokens(server) {
   return {
     node,
     draw(state, before) {
-      if (differs(state, before, ['record', 'step'])) drawNextTokens(server, node, state);
+      if (differs(state, before, ['record', 'step', 'mutes', 'muted', 'instead', 'shown']))
+        drawNextTokens(server, node, state);
     },
   };
 }
@@ -41,6 +43,7 @@ function drawNextTokens(server, node, state) {
       element('span', { class: 'hl-steps' }, to(step - 1), to(step + 1)),
     ),
     note(stepText(record, step)),
+    ...mutingNote(server, state),
     element(
       'ol',
       { class: 'hl-next' },
@@ -55,6 +58,31 @@ function stepText({ n_prefix: forced = 0, tokens }, step) {
   return step < forced
     ? say('step {step} of {count}, its token was given', place)
     : say('step {step} of {count}', place);
+}
+
+// While heads are muted, the numbers of a translation without muting say so, and what muting makes of the word of the step.
+function mutingNote(server, state) {
+  const { record, step, muted, mutes, shown } = state;
+  if (mutes.length === 0 || shown?.type === 'muted') return [];
+  if (!muted || !isOutcome(state)) return [note(say('These numbers are those without muting.'))];
+  const before = record.log_probabilities[step];
+  const values = {
+    changed: changedHeads(muted.heads, muted.instead),
+    word: visible(record.tokens.predicted[step]),
+    before: fixed(Math.exp(before)),
+    after: fixed(Math.exp(before + muted.differences[step])),
+  };
+  const text = say(
+    'These numbers are those without muting. With {changed}, “{word}” has {after} instead of {before}.',
+    values,
+  );
+  return [
+    note(
+      text,
+      ' ',
+      actionButton(say('Show it with muting'), () => showMuted(server, muted)),
+    ),
+  ];
 }
 
 // Decoder and cross-attention have a row for each step, so the row is pinned too.

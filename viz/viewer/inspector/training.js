@@ -93,14 +93,20 @@ function createControls(server) {
       'Attention was saved during the training for these sentences only. Move the slider to see one of them at that step.',
     ),
   );
-  const node = element('section', { class: 'hl-part' }, label, hint, choice, slider, actions(player.node));
+  const beginning = note(
+    say(
+      'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
+    ),
+  );
+  const node = element('section', { class: 'hl-part' }, label, beginning, hint, choice, slider, actions(player.node));
   return {
     node,
     draw(state, before) {
       const training = trainingOf(state);
       const isNew = training !== trainingOf(before);
       if (!isNew && state.shown === before.shown) return; // the person may move the slider
-      const { steps, sentences } = training;
+      const { steps, sentences, begins_trained: beginsTrained = false } = training;
+      beginning.hidden = !beginsTrained;
       const shown = stepShown(state);
       if (isNew)
         choice.replaceChildren(

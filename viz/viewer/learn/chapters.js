@@ -1,6 +1,7 @@
 // The chapters of Learn: what each one explains, where it begins, and two things to do that the page can check.
 
 import { isAllowed, matrixOf } from '../core/payload.js';
+import { headName } from '../core/labels.js';
 import { nearestRole } from '../core/measures.js';
 import { isMuted, pinnedCell } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
@@ -12,7 +13,7 @@ const CLEAR = 0.5; // of a row: more than all other cells of the row together
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
-// A task is done when `isDone(state)` is true once.
+// A task is done when `isDone(state)` is true once. `text(record)` is about the model on screen.
 export const CHAPTERS = [
   {
     title: () => say('What attention is'),
@@ -87,10 +88,9 @@ export const CHAPTERS = [
       {
         text: () =>
           say(
-            'Find a head of the encoder or the decoder that is nearest to the role “previous token”. The tab Head says it.',
+            'Find a head of the encoder or the decoder that is nearest to the role “previous token”: the tab Head says it. Pin a cell above 0.5 in which it reads the previous token.',
           ),
-        isDone: ({ record, kind, layer, head }) =>
-          kind !== 'cross' && head !== null && nearestRole(record, [kind, layer, head])?.role === 'previous token',
+        isDone: isPreviousTokenPinned,
       },
     ],
   },
@@ -123,11 +123,16 @@ export const CHAPTERS = [
     title: () => say('What heads do, and what they do not'),
     begin: TRANSLATION,
     view: { kind: 'cross', panel: 'mute' },
-    text: () => [
+    text: (record) => [
       say(
         'A head with a clear picture looks important. To know whether it is, silence it and see what the model writes without it. Often nothing changes, because another head does the same.',
       ),
       say('So a picture of attention is not yet a reason. It says where a head looked, not what the model made of it.'),
+      ...taughtHead(record, (head) =>
+        say('One head of this model was taught in training which words belong together: {head}. No other head was.', {
+          head,
+        }),
+      ),
     ],
     tasks: [
       {
@@ -147,9 +152,15 @@ export const CHAPTERS = [
   {
     title: () => say('How heads form'),
     begin: { address: '#playground=reverse' },
-    text: () => [
+    text: (record) => [
       say(
-        'At the start of its training a model knows nothing, and its heads look everywhere alike. The training does not say what a head should do. Each head finds its part while the model learns.',
+        'At the start of its training a model knows nothing, and its heads look everywhere alike. Here the training does not say what a head should do. Each head finds its part while the model learns.',
+      ),
+      ...taughtHead(record, (head) =>
+        say('The training of “{model}” was different: it taught one head which words belong together, {head}.', {
+          model: record.model.name,
+          head,
+        }),
       ),
       say(
         'Here a small model trains in your browser. Press Start and watch its cross-attention: noise at first, then stripes, a band, and in the end a line from the lower left to the upper right.',
@@ -166,12 +177,23 @@ export const CHAPTERS = [
       },
       {
         text: () => say('Switch positions off and train for 300 steps. How far does the model come?'),
-        isDone: ({ played }) =>
-          played !== null && played.some(({ settings, steps }) => !settings.positions && steps >= 300),
+        isDone: ({ played }) => played !== null && !played[0].settings.positions && played[0].steps >= 300, // a second one is without them anyway
       },
     ],
   },
 ];
+
+// In a head of self-attention with this role; the pin shows that the person has found it.
+function isPreviousTokenPinned(state) {
+  const { record, kind, pin } = state;
+  if (kind === 'cross' || !(weightOfPin(state) > CLEAR) || pin.column !== pin.row - 1) return false;
+  return nearestRole(record, [kind, state.layer, state.head])?.role === 'previous token';
+}
+
+// What a chapter says of the head that was taught to align; nothing if the model has none.
+function taughtHead({ taught }, sentence) {
+  return taught ? [sentence(headName(...taught))] : [];
+}
 
 function isWhole(pin) {
   return pin !== null && pin.row !== null && pin.column !== null;

@@ -18,7 +18,8 @@ export function createLearn(store) {
   store.subscribe((state, before) => {
     if (!state.record) return;
     if (state.learn > CHAPTERS.length) return store.change({ learn: null }); // a link can name any number
-    if (state.learn !== before.learn || !before.record) drawChapter(learn, state);
+    const isOther = state.record.model.name !== before.record?.model.name;
+    if (state.learn !== before.learn || isOther) drawChapter(learn, state);
     if (state.learn === null) return;
     check(learn, state);
     if (learn.picture.open) learn.network.draw(state);
@@ -79,7 +80,7 @@ function close({ store, former }) {
 
 // Drawing
 
-function drawChapter(learn, { learn: number }) {
+function drawChapter(learn, { learn: number, record }) {
   const { panel } = learn;
   panel.hidden = number === null;
   document.body.classList.toggle('hl-learning', number !== null);
@@ -96,7 +97,7 @@ function drawChapter(learn, { learn: number }) {
       createButton('hl-tab', () => close(learn), {}, say('Close')),
     ),
     element('h2', {}, title()),
-    ...text().map((paragraph) => element('p', {}, paragraph)),
+    ...text(record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
     learn.picture,

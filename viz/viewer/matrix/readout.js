@@ -34,10 +34,12 @@ function hintOf(state, { mode }) {
 
 // Facts about the whole matrix: its heads, what it is compared with, and how much is hidden.
 export function describeView(state) {
-  const { hidden, mode } = shownGrid(state);
+  const { hidden, mode, status } = shownGrid(state);
   const facts = [];
   if (awaitsSecondHead(state)) facts.push(say('choose a second head to compare'));
   if (mode === 'difference') facts.push(say('minus {view}', { view: referenceOf(state).label }));
+  if (status.includes(UNMATCHED))
+    facts.push(say('dotted: no counterpart in {view}', { view: referenceOf(state).label }));
   const { length } = state.selection;
   if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
     facts.push(say('layer.head {heads}', { heads: listOf(state.selection) }));

@@ -1,10 +1,12 @@
 // The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
-import { matchInOrder } from '../math.js';
-import { axes, taskOf } from '../payload.js';
+import { readable } from '../dom.js';
+import { matchInOrder, sum } from '../math.js';
+import { alignedOffset } from '../measures.js';
+import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
 import { sameQuestion } from './questions.js';
-import { chosenHeads, sameHead, trainingStep } from '../state/queries.js';
+import { chosenHeads, headsOfKind, sameHead, trainingStep } from '../state/queries.js';
 import { say } from '../../locales/language.js';
 
 // `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
@@ -52,12 +54,42 @@ export function whyApart(state, other) {
   const lack = lackOf('B', state, other);
   if (lack !== '') return lack;
   if (state.mode !== 'weight') return say('Next to each other: a difference of A and B is for weights.');
-  const [own, others] = [axes(state.record, state.kind), axes(other, state.kind)];
-  const isShared = ['rows', 'columns'].every((side) => {
+  if (sharesTokens(state.record, other, state.kind)) return '';
+  return say('Next to each other: A and B share too few tokens for a difference.');
+}
+
+function sharesTokens(record, other, kind) {
+  const [own, others] = [axes(record, kind), axes(other, kind)];
+  return ['rows', 'columns'].every((side) => {
     const places = counterparts(own[side], others[side]).filter((_, place) => own[side][place].word !== null);
     return places.length > 0 && places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
   });
-  return isShared ? '' : say('Next to each other: A and B share too few tokens for a difference.');
+}
+
+// All heads that both records have, { head, value } each, those that differ most first; of the kinds of which the records
+// share enough tokens. The value is half the sum of the differences in a row, without their signs, in the mean over the rows
+// that both have; over the columns that both have. It is 0 if both read the same, and at most 1.
+export function headsByDifference(record, other) {
+  const kinds = KINDS.filter((kind) => sharesTokens(record, other, kind));
+  const heads = kinds.flatMap((kind) => headsOfKind({ record, kind })).filter((head) => hasHead(other, head));
+  const found = heads.map((head) => ({ head, value: differenceOf(record, other, head) }));
+  return found.sort((one, two) => two.value - one.value);
+}
+
+function differenceOf(record, other, head) {
+  const [kind] = head;
+  const [own, others] = [record, other].map((each) => matrixOf(each, ...head));
+  const [names, otherNames] = [record, other].map((each) => axes(each, kind, alignedOffset(record, head)));
+  const pairsOf = (side) => [...counterparts(names[side], otherNames[side]).entries()].filter(([, to]) => to !== null);
+  const [rows, columns] = [pairsOf('rows'), pairsOf('columns')];
+  const sums = rows.map(([row, otherRow]) =>
+    sum(
+      columns.map(([column, otherColumn]) =>
+        Math.abs(own.values[row * own.columns + column] - others.values[otherRow * others.columns + otherColumn]),
+      ),
+    ),
+  );
+  return sums.length === 0 ? 0 : sum(sums) / 2 / sums.length;
 }
 
 // Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.
@@ -92,9 +124,14 @@ export function nameOfToken({ special, text }) {
   return `${special} ${text}`;
 }
 
-// The record that a difference subtracts: { label, record, heads }; without heads, the same heads.
+// The record that a difference subtracts: { label, record, heads }; without heads, the same heads. Heads that were kept of
+// another translation are called so.
 export function referenceOf(state) {
-  return isSubtracted(state) ? { label: 'B', record: oppositeOf(state) } : state.reference;
+  if (isSubtracted(state)) return { label: 'B', record: oppositeOf(state) };
+  const { reference, record } = state;
+  if (!reference?.heads || reference.record === record) return reference;
+  const values = { view: reference.label, text: readable(reference.record.text) };
+  return { ...reference, label: say('{view} of “{text}”', values) };
 }
 
 // The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison

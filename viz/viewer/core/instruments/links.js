@@ -1,9 +1,11 @@
 // Word links of a sentence: pairs [source word, word of the translation], both counted from 0, in several ways.
 
 import { isAnswered, questionOf } from './questions.js';
+import { sameHead } from '../state/queries.js';
 import { say } from '../../locales/language.js';
 
-// The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links.
+// The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links. Of a
+// taught head, the links are those of both directions, joined; it has no line of its own if it is the clearest one.
 export function waysOf({ methods, gold }) {
   const [best, average, taught] = methods;
   const way = (name, label, method, kind) => ({
@@ -12,14 +14,27 @@ export function waysOf({ methods, gold }) {
     links: method[kind],
     error: method.errors?.[kind] ?? null,
   });
-  const head = best.head && `${best.head[1] + 1}.${best.head[2] + 1}`;
+  const isBest = isSameHead(best, taught);
+  const clearest = isBest
+    ? say('Clearest head of Cross, head {head}, which was taught to align', { head: nameOf(best) })
+    : say('Clearest head of Cross, head {head}', { head: nameOf(best) });
+  const taughtLabel = () =>
+    say('Head {head}, which was taught to align, both directions joined', { head: nameOf(taught) });
   return [
-    way('best', say('Clearest head of Cross, head {head}', { head }), best, 'links'),
+    way('best', clearest, best, 'links'),
     way('joined', say('The same head, both directions joined'), best, 'grown'),
     way('average', say('Average of all heads of Cross'), average, 'links'),
-    ...(taught ? [way('taught', say('The head that was taught to align'), taught, 'grown')] : []),
+    ...(taught && !isBest ? [way('taught', taughtLabel(), taught, 'grown')] : []),
     ...(gold ? [{ name: 'own', label: say('Your links'), links: gold, error: 0 }] : []),
   ];
+}
+
+function isSameHead(best, taught) {
+  return Boolean(taught && best.head) && sameHead(best.head, taught.head);
+}
+
+function nameOf({ head }) {
+  return head && `${head[1] + 1}.${head[2] + 1}`;
 }
 
 // The links that the strip shows in place of the arcs, with the way and the person's own links; null while the question
@@ -54,8 +69,10 @@ export function isDrawing({ drawing, questions }) {
 }
 
 // The chosen way, or the first one where there is no such way.
-export function wayOf(answer, name) {
+export function wayOf(answer, wanted) {
   const ways = waysOf(answer);
+  const [best, , taught] = answer.methods;
+  const name = wanted === 'taught' && isSameHead(best, taught) ? 'joined' : wanted;
   return ways.find((way) => way.name === name) ?? ways[0];
 }
 

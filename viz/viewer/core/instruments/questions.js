@@ -5,7 +5,19 @@ import { aboutModel, pinnedCell, sourceView } from '../state/queries.js';
 import { say } from '../../locales/language.js';
 
 // The parts of the state that a question may be about, and which questions are open.
-export const SUBJECTS = ['questions', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'step', 'other', 'gold'];
+export const SUBJECTS = [
+  'questions',
+  'record',
+  'kind',
+  'layer',
+  'head',
+  'selection',
+  'pin',
+  'words',
+  'step',
+  'other',
+  'gold',
+];
 
 // By name, which is that of the request too: the panel that shows the answer (null: every panel); what is asked about a
 // state, null if the state has nothing that it could be about; what the status line says meanwhile; and whether only a
@@ -36,17 +48,35 @@ export function doingOf(name) {
   return ASKED[name].doing();
 }
 
-// What muting heads asks of the model; null while what they give instead is not chosen yet.
-export function muteQuestion(state) {
-  const { baseline, sentence, row } = state.instead;
+// What muted heads give, as a request says it: {} for nothing; null while the other sentence is not chosen yet.
+export function baselineGiven(state) {
+  const { baseline, sentence } = state.instead;
   if (baseline === 'sentence' && sentence === '') return null;
   const given = { mean: { sample: aboutModel(state).everyday }, sentence: { other: sentence } }[baseline];
-  return { do: 'mute', ...(given && { baseline, ...given }), ...(row !== null && { row }) };
+  return given ? { baseline, ...given } : {};
 }
 
-// The name under which a page without a server knows what is asked of muted heads: it has no baseline but nothing.
+// The same with the row, if the heads give it in one row alone.
+export function interventionOf(state) {
+  const given = baselineGiven(state);
+  const { row } = state.instead;
+  return given && { ...given, ...(row !== null && { row }) };
+}
+
+// What muting heads asks of the model; null while what they give instead is not chosen yet.
+export function muteQuestion(state) {
+  const given = interventionOf(state);
+  return given && { do: 'mute', ...given };
+}
+
+// The names under which a page without a server knows what is asked of muted heads, and of each head muted alone in all
+// rows: it has no baseline but nothing.
 export function nameOfMute({ instead }) {
   return instead.baseline === 'zero' && instead.row === null ? 'mute' : 'baseline';
+}
+
+export function nameOfImportance({ instead }) {
+  return instead.baseline === 'zero' ? 'importance' : 'baseline';
 }
 
 function contributionsOf(state) {

@@ -8,7 +8,7 @@ import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 // What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
+    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
   ),
   'caption',
   'lastHead',
@@ -16,8 +16,14 @@ const RESTORED = [
   'reference',
 ];
 
-export function togglePin(state, spot) {
-  return { pin: sameSpot(state.pin, spot) ? null : spot };
+// Pins a spot, or unpins what is pinned already. A row and a column that are pinned one after the other are a cell.
+export function togglePin({ pin }, spot) {
+  if (sameSpot(pin, spot)) return { pin: null };
+  const isLine = (spot.row === null) !== (spot.column === null);
+  if (!isLine || !pin || pin.token) return { pin: spot };
+  const toggle = (now, then) => (now === null ? then : now === then ? null : now);
+  const [row, column] = [toggle(spot.row, pin.row), toggle(spot.column, pin.column)];
+  return { pin: row === null && column === null ? null : { row, column } };
 }
 
 // The decoder and cross-attention have the same rows, so a pinned row stays; other pins are cleared.
@@ -84,8 +90,8 @@ export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
-  const mode = type === 'training' ? 'weight' : state.mode;
-  return { ...choicesFor(state, record), shown, caption: null, mode };
+  const onlyWeights = ['training', 'muted'].includes(type) && state.mode !== 'difference';
+  return { ...choicesFor(state, record), shown, caption: null, mode: onlyWeights ? 'weight' : state.mode };
 }
 
 // Goes back to the view from which this one was opened.
@@ -106,7 +112,12 @@ export function changeView(state, view, changes) {
 }
 
 function createView(state, record) {
-  return { ...EMPTY_VIEW, record, mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS };
+  return {
+    ...EMPTY_VIEW,
+    record,
+    mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS,
+    gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
+  };
 }
 
 function choicesFor(state, record) {
@@ -121,6 +132,11 @@ function sameHeads(one, other) {
   return one?.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }
 
+// Whether two records are of the same sentence and the same translation, so that links between their words agree.
+function sameWords(one, other) {
+  return one?.model.name === other.model.name && one.source_text === other.source_text && one.text === other.text;
+}
+
 // A head { kind, layer, head } as a choice.
 export function headOf({ kind, layer, head }) {
   return { kind, layer, head, lastHead: head, selection: NO_HEADS };
@@ -128,7 +144,7 @@ export function headOf({ kind, layer, head }) {
 
 // The head that was taught to align; without one, the head with the largest source focus: each of its rows reads a source
 // word of its own.
-function clearestHead(record) {
+export function clearestHead(record) {
   if (record.taught) return { kind: 'cross', layer: record.taught[0], head: record.taught[1] };
   const all = record.measures.cross.focus.flatMap((heads, layer) =>
     heads.map((value, head) => ({ kind: 'cross', layer, head, value })),

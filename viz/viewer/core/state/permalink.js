@@ -7,6 +7,7 @@ import { KINDS, givenIds, targetIds } from '../payload.js';
 import { sortsOf } from '../measures.js';
 import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
 import { QUESTIONS } from '../instruments/questions.js';
+import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
 import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
 import { chosenLanguage } from '../../locales/language.js';
@@ -155,7 +156,7 @@ export function chapterAddress(address) {
 export function fromAddress(address, record) {
   const parameters = parse(address);
   const learn = chapterOf(parameters);
-  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : chapterChoices(parameters, learn);
+  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : chapterChoices(parameters, learn, record);
   const kind = parameters.get('kind');
   const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
@@ -183,11 +184,10 @@ export function fromAddress(address, record) {
   return choices;
 }
 
-// A chapter begins with nothing but its sentence and its tab.
-function chapterChoices(parameters, learn) {
-  const { questions, instead, beside, mode } = CHOICES;
+// A chapter begins with nothing but its sentence, the head that shows its word pairs best, and its tab.
+function chapterChoices(parameters, learn, record) {
   const panel = TABS.find((name) => name === parameters.get('panel')) ?? CHOICES.panel;
-  return { questions, instead, beside, mode, panel, learn };
+  return { ...CHOICES, ...headOf(clearestHead(record)), panel, learn };
 }
 
 // What an address asks to open in place of the model's own translation; null for what it does not ask for.

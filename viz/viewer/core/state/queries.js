@@ -1,7 +1,7 @@
 // Questions about a state, and which token of the strip and spot of the matrix belong together.
 
 import { alignedOffset } from '../measures.js';
-import { isAllowed } from '../payload.js';
+import { axes, codeAt, isAllowed, placesOfWord } from '../payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
 export function focusOf(state) {
@@ -12,10 +12,24 @@ export function isCell(spot) {
   return Boolean(spot) && !spot.token && spot.row !== null && spot.column !== null;
 }
 
-// The pinned cell of a single head, if the mask allows it: { kind, layer, head, row, column }, otherwise null.
-export function pinnedCell({ record, kind, layer, head, selection, pin }) {
+// The rows and the columns of the pinned cell: those of its two words while words are merged.
+export function placesOfPin(state) {
+  const { record, kind, pin, words } = state;
+  if (!words) return { rows: [pin.row], columns: [pin.column] };
+  const names = axes(record, kind, rowOffset(state));
+  return { rows: placesOfWord(names.rows, pin.row), columns: placesOfWord(names.columns, pin.column) };
+}
+
+// The pinned cell of a single head, if the mask allows it: { kind, layer, head, row, column }, otherwise null. Of two words
+// it is the cell of their pieces with the largest weight.
+export function pinnedCell(state) {
+  const { record, kind, layer, head, selection, pin } = state;
   if (!record || head === null || selection.length > 0 || !isCell(pin)) return null;
-  return isAllowed(record, kind, pin.row, pin.column) ? { kind, layer, head, row: pin.row, column: pin.column } : null;
+  const { rows, columns } = placesOfPin(state);
+  const cells = rows.flatMap((row) => columns.map((column) => ({ kind, layer, head, row, column })));
+  const allowed = cells.filter(({ row, column }) => isAllowed(record, kind, row, column));
+  const codeOf = ({ row, column }) => codeAt(record, kind, [layer, head, row, column]);
+  return allowed.reduce((best, one) => (best && codeOf(best) >= codeOf(one) ? best : one), null);
 }
 
 // Whether the server's answer about a cell is about the pinned one.

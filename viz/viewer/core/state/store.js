@@ -4,6 +4,7 @@
 // words are merged or special tokens are hidden.
 
 import { clamp } from '../math.js';
+import { importanceOf } from '../measures.js';
 import { focusOf, rowOffset, sameHead } from './queries.js';
 
 export const MODES = ['weight', 'norm', 'rollout', 'difference'];
@@ -38,7 +39,7 @@ export const CHOICES = Object.freeze({
   panel: 'head', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
-  gold: '', // the person's own word links in Pharaoh form, such as 0-0 2-1
+  gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
   beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
@@ -50,9 +51,10 @@ export const CHOICES = Object.freeze({
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
+  gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ norm: null, rollout: null }),
-  importance: null,
+  importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,
   beams: null,
   scored: null, // the record of a translation that the person typed
@@ -136,7 +138,7 @@ function settle(state) {
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
     mode: state.mode === 'difference' && !state.reference ? 'weight' : state.mode,
-    sort: state.sort === 'importance' && !state.importance ? null : state.sort,
+    sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
   });
   const row = focusOf(settled)?.row ?? null;
   if (state.kind === 'encoder' || row === null) return settled;

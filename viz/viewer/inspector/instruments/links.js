@@ -45,6 +45,11 @@ export function createLinks(server) {
             : say('In this sentence; the strip shows the links. Words are counted from 0.'),
         ),
         element('ol', { class: 'hl-ways' }, ...waysOf(answer).map((way) => lineOf(store, way, chosen))),
+        note(
+          say(
+            'Without “both directions joined”, each word of the translation chooses one source word. Joined, source words choose too, so that the links and their error differ.',
+          ),
+        ),
         element('h4', {}, say('Source words: how much all heads of Cross read each, in all rows')),
         coverageOf(answer, chosen),
         note(unlinkedText(answer, chosen)),

@@ -1,0 +1,77 @@
+// Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
+
+import { createButton, element } from '../core/dom.js';
+import { fixed, headName, kindName } from '../core/labels.js';
+import { headsByDifference, oppositeOf } from '../core/instruments/comparison.js';
+import { axes, cellOfAllHeads } from '../core/payload.js';
+import { chooseKind, headOf } from '../core/state/actions.js';
+import { placesOfPin } from '../core/state/queries.js';
+import { note, numberText, section, shareBar } from '../core/widgets.js';
+import { say, sayCount } from '../locales/language.js';
+
+const LISTED = 8;
+
+// The section about the pinned cell, with the weights that the matrix of each head shows; a line opens the head.
+export function readersOf(store, shown) {
+  const { record, kind, words, hideSpecials } = shown;
+  const { columns } = axes(record, kind);
+  const left = hideSpecials ? [...columns.keys()].filter((column) => columns[column].word === null) : [];
+  const weights = cellOfAllHeads(record, kind, placesOfPin(shown), left);
+  const ranked = weights.sort((one, other) => other.value - one.value);
+  const lines = ranked.slice(0, LISTED).map((one) => lineOf(store, kind, one, shown));
+  const place = ranked.findIndex((one) => isShown(one, shown));
+  return section(
+    say('Heads that read this cell most'),
+    element('ol', { class: 'hl-readers' }, ...lines),
+    note(
+      sayCount(
+        ranked.length,
+        'Of all {count} head of {kind}, in this sentence; other kinds have other cells.',
+        'Of all {count} heads of {kind}, in this sentence; other kinds have other cells.',
+        { kind: kindName(kind) },
+      ),
+      place < 0 ? '' : ` ${say('The head on screen is number {number}.', { number: place + 1 })}`,
+      words ? ` ${say('The weights are those of whole words.')}` : '',
+    ),
+  );
+}
+
+function isShown({ layer, head }, shown) {
+  return shown.layer === layer && shown.head === head && shown.selection.length === 0;
+}
+
+function lineOf(store, kind, one, shown) {
+  const { layer, head, value } = one;
+  const open = () => store.change(headOf({ kind, layer, head }));
+  return rankedLine(open, headName(layer, head), value, isShown(one, shown));
+}
+
+function rankedLine(open, name, value, isPressed) {
+  const pieces = [element('span', {}, name), shareBar(value), numberText(fixed(value))];
+  return element('li', {}, createButton('hl-choice', open, { 'aria-pressed': String(isPressed) }, ...pieces));
+}
+
+// The heads that differ most between A and B, of all kinds; nothing without a B, or if both share too few tokens.
+export function differingHeads(store, state) {
+  const other = oppositeOf(state);
+  const ranked = other ? headsByDifference(state.record, other) : [];
+  if (ranked.length === 0) return [];
+  const lines = ranked.slice(0, LISTED).map(({ head: [kind, layer, head], value }) => {
+    const open = () => store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
+    const isPressed = kind === state.kind && isShown({ layer, head }, state);
+    return rankedLine(open, `${kindName(kind)}, ${headName(layer, head)}`, value, isPressed);
+  });
+  return [
+    section(
+      say('Heads that differ most between A and B'),
+      element('ol', { class: 'hl-readers' }, ...lines),
+      note(
+        sayCount(
+          ranked.length,
+          'Of {count} head: half the sum of the differences in a row, in the mean over the rows that both have. 0: both read the same; 1: they read nothing alike.',
+          'Of {count} heads: half the sum of the differences in a row, in the mean over the rows that both have. 0: both read the same; 1: they read nothing alike.',
+        ),
+      ),
+    ),
+  ];
+}

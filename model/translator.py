@@ -272,6 +272,8 @@ class Translator(OnHub):
         if unknown:
             listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
             found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
+            if any(text != text.lower() for text in unknown) and self._knows_no_capitals():
+                found.append(Sentence("The model knows lower-case letters only."))
         codes = self.checkpoint.info.target_languages
         many = isinstance(self.checkpoint.source_tokenizer, MultilingualTokenizer)
         if codes and (self._token(hypothesis.ids[0]) if many else source[0]).piece not in codes:
@@ -288,6 +290,10 @@ class Translator(OnHub):
         if hypothesis.ids[-1] != EOS_ID:
             found.append(Sentence("The translation was cut at the length limit."))
         return tuple(found)
+
+    def _knows_no_capitals(self) -> bool:
+        tokenizer = self.checkpoint.source_tokenizer
+        return all(piece == piece.lower() for piece in tokenizer.pieces(range(len(tokenizer))))
 
     def _given(self, text: str, target: str | Sequence[int]) -> list[int]:
         """A given target, or its beginning, after the tokens with which every translation begins."""

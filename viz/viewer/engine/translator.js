@@ -166,12 +166,14 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1 }, { tra
 }
 
 // Warnings about a translation that the model chose.
-function noticesOf({ limits, language, codes }, source, { ids, logProbability }) {
+function noticesOf({ tokenizers, limits, language, codes }, source, { ids, logProbability }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
     const listed = [...new Set(unknown)].map((text) => `“${text}”`).join(', ');
     notices.push(message('The model does not know {words} and reads it as <unk>.', { words: listed }));
+    if (unknown.some((text) => text !== text.toLowerCase()) && knowsNoCapitals(tokenizers.source))
+      notices.push(message('The model knows lower-case letters only.'));
   }
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
@@ -181,4 +183,9 @@ function noticesOf({ limits, language, codes }, source, { ids, logProbability })
     );
   if (ids.at(-1) !== EOS_ID) notices.push(message('The translation was cut at the length limit.'));
   return notices;
+}
+
+function knowsNoCapitals(tokenizer) {
+  const pieces = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
+  return pieces.every((piece) => piece === piece.toLowerCase());
 }

@@ -10,9 +10,10 @@ import json
 import logging
 import os
 import sys
+import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from model import Translator  # isort: skip  # before gradio: model/tempdir.py says why
 from viz.server import port as port_setting  # isort: skip  # before gradio: it says why
@@ -39,7 +40,7 @@ from viz.viewer import style
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
-STYLES = ("viewer.css", "panels.css", "playground.css", "page.css")
+STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
 CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
@@ -273,6 +274,7 @@ def main(
     allow_origin: tuple[str, ...] = (),
     allow_host: tuple[str, ...] = (),
     trusted_proxy: tuple[str, ...] = (),
+    open_page: Annotated[bool, tyro.conf.arg(name="open")] = False,
 ) -> None:
     """Serve Headlight's page.
 
@@ -285,6 +287,7 @@ def main(
         allow_host: further names, as in school.example, under which browsers open the page.
         trusted_proxy: addresses or networks of reverse proxies, as in 127.0.0.1, whose X-Forwarded headers
             are believed.
+        open_page: open the page in the browser once the server answers.
     """
     configure_logging()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
@@ -300,10 +303,19 @@ def main(
         logger.warning(problem)
     service = create(translators, problems, access)
     service.install_signal_handlers()
-    service.launch(listener)
+    address = service.launch(listener)
     COMPILATION.begin()  # not before: to load the kernels would slow the launch
     print(f"Headlight: http://{host}:{port}", flush=True)
+    if open_page:
+        open_in_browser(address)
     service.run()
+
+
+def open_in_browser(address: str) -> None:
+    """Open the page on this machine; a server on all addresses is at the local one too."""
+    local = address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
+    if not webbrowser.open(local):
+        logger.warning("There is no browser to open; open %s yourself.", local)
 
 
 if __name__ == "__main__":

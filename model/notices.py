@@ -37,6 +37,8 @@ def find_notices(
     if unknown:
         listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
         found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
+        if any(text != text.lower() for text in unknown) and _knows_no_capitals(checkpoint):
+            found.append(Sentence("The model knows lower-case letters only."))
     if (code := _missing_code(checkpoint, source, hypothesis)) is not None:
         found.append(
             Sentence("Begin the sentence with the code of a target language, such as {code}.", code=code)
@@ -51,6 +53,11 @@ def find_notices(
     if hypothesis.ids[-1] != EOS_ID:
         found.append(Sentence("The translation was cut at the length limit."))
     return tuple(found)
+
+
+def _knows_no_capitals(checkpoint: Checkpoint) -> bool:
+    tokenizer = checkpoint.source_tokenizer
+    return all(piece == piece.lower() for piece in tokenizer.pieces(range(len(tokenizer))))
 
 
 def _missing_code(checkpoint: Checkpoint, source: Sequence[Token], hypothesis: Hypothesis) -> str | None:

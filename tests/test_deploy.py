@@ -123,7 +123,11 @@ def test_a_static_space_gets_the_page_without_a_server(
     assert {name for name in listed if not name.startswith("models/reverse/")} == {
         "README.md",
         "engine.js",
+        "icon-192.png",
+        "icon-512.png",
+        "icon-maskable-512.png",
         "index.html",
+        "manifest.webmanifest",
         "offline.js",
         "playground.deflate",
         "viewer.deflate",

@@ -135,7 +135,7 @@ def script_imports() -> dict[str, set[str]]:
             )
         }
         for path in FILES
-        if path.suffix == ".js"
+        if path.suffix == ".js" and path.is_relative_to(SCRIPTS)
     }
 
 

@@ -30,9 +30,15 @@ MEGABYTES = 1200
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Server]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the browser of `shared` writes the address that it opens."""
+    return tmp_path_factory.mktemp("browser") / "opened"
+
+
+@pytest.fixture(scope="module")
+def shared(opened: Path) -> Iterator[Server]:
     """One server for the tests that do not stop it. Its start takes seconds."""
-    with serving() as running:
+    with serving(after=["--open"], BROWSER=f"sh -c 'echo %s >{opened}'") as running:
         yield running
         assert running.end() == 0
     assert SECRET not in running.errors
@@ -47,6 +53,25 @@ def ask(visitor: Visitor, **request: object) -> dict[str, object]:
 
 
 # Starting
+
+
+def test_the_browser_opens_once_the_server_answers(shared: Server, opened: Path):
+    deadline = time.monotonic() + 60
+    while not (opened.exists() and opened.read_text()):
+        assert time.monotonic() < deadline, "no browser opens"
+        time.sleep(0.1)
+    assert opened.read_text() == f"http://127.0.0.1:{shared.visitor.port}/\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [("http://0.0.0.0:7860/", "http://127.0.0.1:7860/"), ("http://[::]:7860/", "http://[::1]:7860/")],
+)
+def test_a_server_on_all_addresses_opens_at_the_local_one(monkeypatch, address: str, local: str):
+    asked: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: asked.append(url) or True)
+    app.open_in_browser(address)
+    assert asked == [local]
 
 
 def failed_start(*arguments: str, **settings: str) -> str:

@@ -25,7 +25,7 @@ from model.storage.training_log import MAX_BYTES as MAX_LOG_BYTES
 from model.storage.training_log import METRICS
 from model.tokenizer import Tokenizer
 
-CARD = "README.md"
+CARD, WEAKNESSES = "README.md", "weaknesses.json"
 Choices = list[tuple[str, str]]  # (value, text) each
 NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
 # The most bytes of each file of a model that the page without a server needs.
@@ -37,6 +37,7 @@ NOT_TRAINED_HERE = Sentence(
 NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MOST_ROWS, LONGEST_CELL = 20, 1000
+MOST_WEAKNESSES = 5
 PERCENT = 99.9  # of the training sentences are within the range
 
 
@@ -133,9 +134,10 @@ def no_training(translator: Translator) -> Sentence:
 def about_models(translators: Mapping[str, Translator], assets: Path | None) -> dict[str, dict[str, Any]]:
     """Return what is known of each model by its name, as far as it exists.
 
-    `study`, `trained`, `card`, `everyday` (sentences of the project for means and examples), and the `origin`
-    of an imported model. All but card and origin are read from the folder `assets`, if there is one. An
-    imported model may have the name of a shipped one, so it gets neither its range nor its study.
+    `study`, `trained`, `card`, `weaknesses`, `everyday` (sentences of the project for means and examples),
+    and the `origin` of an imported model. Study, range and sentences are read from the folder `assets`, if
+    there is one. An imported model may have the name of a shipped one, so it gets neither its range nor its
+    study.
     """
     ranges, everyday = (
         _read_table(assets / name) if assets else {} for name in ("trained.json", "everyday.json")
@@ -148,6 +150,7 @@ def about_models(translators: Mapping[str, Translator], assets: Path | None) -> 
             "study": _findings(assets / "study" / f"{name}.json", info.title) if assets else None,
             "trained": None if info.origin else ranges.get(name),
             "card": read_card(translator.directory),
+            "weaknesses": read_weaknesses(translator.directory),
             "everyday": sentences[name][:MAX_SAMPLE],
             "origin": info.origin,
         }
@@ -208,6 +211,21 @@ def read_card(directory: Path | None) -> list[tuple[str, str]]:
         return []
     head = text.split("\n## ")[0]
     return [(name, value[:LONGEST_CELL]) for name, value in _ROW.findall(head)[:MOST_ROWS] if name.strip()]
+
+
+def read_weaknesses(directory: Path | None) -> dict[str, list[str]]:
+    """Return where a model fails: sentences by the code of their language. Most models do not say it."""
+    if directory is None:
+        return {}
+    try:
+        table = read_json(directory / WEAKNESSES)
+        return {
+            str(code): [str(line)[:LONGEST_CELL] for line in lines[:MOST_WEAKNESSES]]
+            for code, lines in dict(table).items()
+            if isinstance(lines, list)
+        }
+    except (UserError, TypeError, ValueError):
+        return {}
 
 
 def _findings(path: Path, title: str) -> dict[str, Any] | None:

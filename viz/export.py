@@ -61,7 +61,7 @@ POLICY = (
 
 # How to get from the file, which has no model, to a page that has one.
 OPEN_PAGE = "Open this in Headlight"
-START_PAGE = "This file has no model. To try more, run “make app” and translate the sentence there."
+START_PAGE = "This file has no model. To try more, translate the sentence in Headlight."
 LONGEST_SLUG = 40  # characters of a sentence in the name of its file
 
 
@@ -79,7 +79,7 @@ def document(
     the file speaks; it holds no other. An unknown one becomes English.
     """
     texts = catalogues().get(language, {})
-    look, code = style("viewer.css", "panels.css"), script()
+    look, code = style("viewer.css", "panels.css", "media.css"), script()
     start = START.format(
         address="true" if address else "false",
         view=to_json(view or None),

@@ -105,7 +105,7 @@ class Tabs:
             page.on("request", lambda one: self.trouble.append(one.url) if is_outside(one.url) else None)
         page.unroute_all(behavior="ignoreErrors")
         page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=scheme, reduced_motion="no-preference")
+        page.emulate_media(color_scheme=scheme, reduced_motion="no-preference", forced_colors="none")
         page.set_default_timeout(10_000)
         page.mouse.move(0, 0)
         page.goto(urljoin(url, "healthz") if url.startswith("http") else EMPTY.as_uri())
@@ -187,7 +187,7 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
         about: Mapping[str, Any] | None = None,
     ) -> Page:
         known = json.dumps(about or {}).replace("<", "\\u003c")
-        text = BARE.replace("<body", head("viewer.css", "panels.css") + "<body", 1)
+        text = BARE.replace("<body", head("viewer.css", "panels.css", "media.css") + "<body", 1)
         number = next(numbers)
         file = tmp_path / f"viewer-{number}.html"
         file.write_text(text.replace("ABOUT", known), "utf-8")

@@ -83,15 +83,16 @@ STATES = {
 }
 # A colour in transition is neither that of the state before nor that of the state after.
 STILL = "*, ::before, ::after { transition: none !important }"
-LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844)}
+LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844), "contrast": (1440, 900)}
 
 
 @pytest.mark.parametrize(
-    "look", ["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone"))]
+    "look", ["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone", "contrast"))]
 )
 def test_no_serious_violation_in_any_state(visit: Visit, address: str, look: str):
     found = []
     page = visit(address, *LOOKS[look], "dark" if look == "dark" else "light")
+    page.emulate_media(forced_colors="active" if look == "contrast" else "none")
     page.add_style_tag(content=STILL)
     for name, reach in STATES.items():
         reach(page)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 import app
 from model.instruments import survey
 from tests.browser.conftest import Show, Visit
-from tests.browser.inspector import HOLD, RELEASE, TEXT, number, open_panel, tiny
+from tests.browser.inspector import HOLD, RELEASE, TEXT, number, open_panel, status, tiny
 from tests.browser.screen import choose
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
@@ -47,13 +47,25 @@ def test_parts_of_the_sentences_add_up_to_all_of_them(page: Page, asked: list):
     expect(page.locator(".hl-centre h2")).to_have_text(f"Cross · layer {layer + 1} · head {other + 1}")
 
 
-def test_cancel_keeps_what_was_read(page: Page):
+# The server says that it has read five sentences of each request.
+REPORT = """() => {
+  const { ask } = viewer.server;
+  viewer.server.ask = (request, showPosition, signal) => {
+    showPosition(['{done} of {count} sentences', { done: 5, count: request.sentences.length }]);
+    return ask(request, showPosition, signal);
+  };
+}"""
+
+
+def test_cancel_keeps_what_was_read_and_all_sentences_are_counted(page: Page):
     page.evaluate(HOLD)
+    page.evaluate(REPORT)
     page.get_by_role("button", name="Read them").click()
     page.wait_for_function("window.held.length === 1")
     page.evaluate(RELEASE)
     expect(page.get_by_role("tabpanel")).to_contain_text("20 of 45 sentences read.")
     page.wait_for_function("window.held.length === 1")
+    expect(status(page)).to_contain_text("25 of 45 sentences")
     page.get_by_role("button", name="Cancel").click()
     page.evaluate(RELEASE)
     expect(page.get_by_role("tabpanel")).to_contain_text("20 of 45 sentences read.")

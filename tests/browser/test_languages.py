@@ -17,10 +17,10 @@ from viz.viewer import catalogues
 
 pytestmark = pytest.mark.browser
 GERMAN = catalogues()["de"]
-SIZES = [(1440, 900), (1280, 720), (390, 844)]
+SIZES = [(1440, 900), (1280, 720), (960, 600), (390, 844)]  # the third is the first at 150 %
 WHOLE_TEXTS = r"""() => {
   const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
-    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], [lang=en], h2:has(~ .hl-about), '
+    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], [lang=en], h2:has(~ div .hl-about), '
     + '.hl-version, footer:not(.hl-keys)';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
@@ -101,7 +101,7 @@ def open_beside(page: Page) -> None:
 def open_about(page: Page) -> None:
     page.keyboard.press("Escape")
     page.locator("#hl-about").click()
-    page.locator(".hl-about").wait_for()
+    page.locator(".hl-about").first.wait_for()
 
 
 def mute_a_head(page: Page) -> None:
@@ -117,7 +117,7 @@ def open_learn(page: Page) -> None:
 
 
 def show_an_error(page: Page) -> None:
-    page.locator(".hl-learn header button").click()
+    page.locator(".hl-learn header button:last-child").click()
     page.locator(".hl-learn").wait_for(state="hidden")  # after the sentence from before is translated again
     box = page.locator("#hl-sentence :is(input, textarea)")
     box.fill("")
@@ -256,6 +256,21 @@ def test_a_sentence_that_is_not_translated_yet_survives_the_choice_of_a_language
     expect(page.get_by_label("Phrase", exact=True)).to_have_value("Eben erst getippt.")
 
 
+def test_a_refused_sentence_keeps_the_panels_when_the_language_changes(visit: Visit, address: str):
+    page = visit(address)
+    before = page.locator(".hl-translation").inner_text()
+    page.keyboard.press("1")
+    long = " ".join(["lang"] * 2000)
+    page.get_by_label("Sentence", exact=True).fill(long)
+    page.get_by_label("Sentence", exact=True).press("Enter")
+    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(1)
+    page.get_by_label("Language", exact=True).select_option("Français")
+    expect(page.get_by_label("Phrase", exact=True)).to_have_value(long)
+    expect(page.get_by_role("alert").filter(visible=True)).to_have_count(1)
+    expect(page.locator(".hl-translation")).to_have_text(before)
+    expect(page.locator(".hl-centre h2")).to_contain_text("Encodeur")
+
+
 def test_a_link_in_german_opens_in_german(visit: Visit, address: str):
     page = visit(f"{address}#lang=de")
     expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
@@ -288,6 +303,25 @@ ANIMATED = """() => [...document.querySelectorAll('button')].filter((node) => {
   const { transitionProperty: property, transitionDuration: duration } = getComputedStyle(node);
   return /all|width|flex/.test(property) && parseFloat(duration) > 0;
 }).map((node) => node.id || node.className)"""
+
+
+# Hints that are not whole in the line of keys, and what lies over something else in the panel of heads.
+HIDDEN_OR_OVER = """() => {
+  const boxOf = (node) => node.getBoundingClientRect();
+  const [line, below] = ['.hl-hints', '.hl-overview'].map((one) => boxOf(document.querySelector(one)));
+  const hidden = [...document.querySelectorAll('.hl-hint')].filter((one) => boxOf(one).bottom > line.bottom);
+  const bar = [...document.querySelectorAll('.hl-heads > .hl-bar > *')];
+  const over = bar.filter((one) => boxOf(one).bottom > below.top + 4);
+  return [...hidden, ...over].map((one) => one.textContent);
+}"""
+
+
+def test_with_learn_open_in_french_every_key_and_menu_has_its_place(visit: Visit, address: str):
+    page = visit(address, locale="fr-FR")
+    assert page.evaluate(HIDDEN_OR_OVER) == []
+    page.get_by_role("button", name="Apprendre", exact=True).click()
+    page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
+    assert page.evaluate(HIDDEN_OR_OVER) == []
 
 
 @pytest.mark.parametrize("locale", ["de-DE", pytest.param("fr-FR", marks=pytest.mark.slow)])

@@ -113,6 +113,32 @@ def test_closing_keeps_a_sentence_of_ones_own(page: Page):
     expect(page.locator(".hl-translation")).to_have_text(own)
 
 
+def test_the_list_of_chapters_says_what_is_done(page: Page):
+    page.evaluate("localStorage.setItem('headlight.learned', '1.1,1.2,2.1')")
+    page.reload()
+    open_chapter(page, 2)
+    entries = page.get_by_role("list", name="Chapters").get_by_role("listitem")
+    texts = [entries.nth(place).locator(".hl-number").inner_text() for place in range(3)]
+    assert texts == ["✓ Done", "1 of 2", ""]
+
+
+def test_on_a_phone_a_chapter_folds_and_leaves_the_page_in_sight(visit: Visit, address: str):
+    page = visit(f"{address}#learn=1", 390, 844)
+    whole = learn(page).bounding_box()
+    learn(page).get_by_role("button", name="Fold").click()
+    folded = learn(page).bounding_box()
+    assert whole is not None
+    assert folded is not None
+    assert folded["height"] < whole["height"] / 4
+    expect(learn(page).get_by_role("heading")).to_have_count(0)
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    last = page.get_by_role("button", name="How to read this").bounding_box()
+    assert last is not None
+    assert last["y"] + last["height"] <= folded["y"], "the end of the page is not below the chapter"
+    learn(page).get_by_role("button", name="Unfold").click()
+    assert learn(page).bounding_box() == whole
+
+
 def test_the_list_and_the_buttons_lead_to_every_chapter(page: Page):
     open_chapter(page, 1)
     for number, title in enumerate(TITLES[1:], 2):

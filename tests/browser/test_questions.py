@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import mean
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -17,6 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
 RESULT = tiny().translate(TEXT)
 STEP = 1
+HALF_A_DIGIT = 0.005  # of a number with two decimals
 LENS, WHY = "What would it say after each layer?", "Why this word?"
 
 
@@ -59,14 +61,32 @@ def test_the_parts_of_a_word_sum_to_its_logit(page: Page):
     expect(why.locator(".hl-total .hl-number")).to_have_text(signed(found["logit"], 2))
     parts = [
         float(text.replace("−", "-"))
-        for text in why.locator(".hl-shares li:not(.hl-total) .hl-number").all_inner_texts()
+        for text in why.locator(".hl-shares").first.locator("li:not(.hl-total) .hl-number").all_inner_texts()
     ]
     assert sum(parts) == pytest.approx(found["logit"], abs=0.04)
+    expect_largest(why, found["decoder"])
     expect_map(why, found["decoder"]["heads"] | {"encoder": found["encoder"]["heads"]["encoder"]})
     why.get_by_role("button", name="Through all layers").click()
     expect_map(why, found["gradient"])
     why.get_by_role("grid", name="Decoder heads").get_by_role("gridcell").nth(4).click()
     expect(page.locator(".hl-centre h2")).to_have_text("Decoder · layer 2 · head 2")
+
+
+def expect_largest(why: Locator, found: dict[str, Any]) -> None:
+    """The ten largest parts of the word by their size, with the layer of each feed-forward network."""
+    parts = {f"feed-forward, layer {number}": value for number, value in enumerate(found["feed_forward"], 1)}
+    for kind in ("decoder", "cross"):
+        for layer, row in enumerate(found["heads"][kind], 1):
+            parts |= {f"{kind.capitalize()} {layer}.{head}": value for head, value in enumerate(row, 1)}
+    listed = why.get_by_role("list", name="The largest parts").get_by_role("listitem")
+    expect(listed).to_have_count(10)
+    shown = [each.locator("span").all_inner_texts() for each in listed.all()]
+    values = [float(texts[-1].replace("−", "-")) for texts in shown]
+    assert [abs(value) for value in values] == sorted(map(abs, values), reverse=True)
+    named = [texts[0] for texts in shown if texts[0] in parts]
+    assert [texts[-1] for texts in shown if texts[0] in parts] == [signed(parts[name], 2) for name in named]
+    missing = [abs(value) for name, value in parts.items() if name not in named]
+    assert max(missing, default=0) <= abs(values[-1]) + HALF_A_DIGIT
 
 
 def expect_map(why: Locator, values: dict[str, list[list[float]]]) -> None:
@@ -93,7 +113,7 @@ def test_a_link_opens_the_question(show: Show, asked: list):
         RESULT, "tiny", "v=2&model=tiny&kind=cross&layer=1&head=1&row=2&panel=step&ask=lens,contributions"
     )
     expect(page.locator(".hl-question[open]")).to_have_count(2)
-    expect(page.locator(".hl-shares")).to_be_visible()
+    expect(page.locator(".hl-shares").first).to_be_visible()
     assert sorted(one["do"] for one in asked) == ["contributions", "lens"]
     assert next(one for one in asked if one["do"] == "contributions")["step"] == STEP
 
@@ -103,9 +123,9 @@ def test_a_question_follows_the_step_but_not_the_pointer(page: Page, asked: list
     page.locator(".hl-row-label").nth(2).hover()
     page.locator(".hl-row-label").nth(1).hover()
     page.mouse.move(0, 0)
-    expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares")).to_be_visible()
+    expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares").first).to_be_visible()
     page.get_by_role("button", name="step after").click()
-    expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares")).to_be_visible()
+    expect(page.locator(".hl-answer:not(.hl-stale) .hl-shares").first).to_be_visible()
     assert [one["step"] for one in asked] == [0, 1, 2]
 
 
@@ -169,7 +189,7 @@ def test_an_encoder_row_must_be_chosen(page: Page, asked: list):
     choose(page, "Encoder", 1, 1)
     question = open_panel(page, "Head").locator("[data-question=removal]")
     question.locator("summary").click()
-    expect(question).to_contain_text("Click a source token")
+    expect(question).to_contain_text("Choose a source token")
     assert asked == []
 
 
@@ -193,5 +213,5 @@ def test_a_page_whose_model_cannot_answer_says_so(page: Page, asked: list):
     page.evaluate("window.refuse(['lens'])")
     panel = open_panel(page, "Step")
     panel.locator("[data-question=lens] summary").click()
-    expect(panel.locator("[data-question=lens]")).to_contain_text("This needs the page with a server")
+    expect(panel.locator("[data-question=lens]")).to_contain_text("Only a Headlight page with a server")
     assert asked == []

@@ -97,6 +97,7 @@ def test_nothing_is_there_until_it_is_asked_for(show: Show, asked: list) -> None
 def test_the_difference_is_that_of_the_weights(page: Page) -> None:
     expect(first(page, "Matrix").locator("h2")).to_have_text("A − B · Cross · layer 2 · head 3")
     expect(second(page, "Matrix")).to_have_count(0)
+    expect(first(page, "Matrix").locator(".hl-facts")).to_have_text("each value: A minus B")
     for row, column in ((0, 0), (1, 2), (4, 1)):
         difference = value(RESULT, (2, 3), row, column) - value(BESIDE, (2, 3), row, column)
         point(first(page, "Matrix"), row, column)
@@ -225,7 +226,7 @@ def test_an_invalid_part_of_a_link_is_ignored(show: Show, parameters: dict[str, 
 def test_a_picture_holds_both_sides(page: Page, tmp_path: Path) -> None:
     texts = picture(page, tmp_path / "one.svg")
     assert "A − B · Cross · layer 2 · head 3" in texts
-    assert any(text.startswith("minus B: ") and BESIDE.source_text in text for text in texts)
+    assert any(text.startswith("B: ") and BESIDE.source_text in text for text in texts)
     page.get_by_role("button", name="Next to each other").click()
     texts = picture(page, tmp_path / "two.svg")
     assert {"A · Cross · layer 2 · head 3", "B · Cross · layer 2 · head 3"} <= set(texts)

@@ -121,7 +121,7 @@ def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):
     assert max(overlaps) <= 0
 
 
-def test_on_a_phone_the_help_lists_the_keys(show: Show):
+def test_the_help_lists_the_keys_also_on_a_phone(show: Show):
     page = show(RESULT, width=380)
     expect(page.locator(".hl-hint").first).to_be_hidden()
     page.get_by_role("button", name="How to read this").click()
@@ -129,7 +129,7 @@ def test_on_a_phone_the_help_lists_the_keys(show: Show):
     page.get_by_role("button", name="Close").click()
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("button", name="How to read this").click()
-    expect(page.get_by_role("list", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("list", name="Keys").get_by_role("listitem")).to_have_count(12)
 
 
 def test_reduced_motion_turns_animations_off(show: Show):
@@ -140,3 +140,11 @@ def test_reduced_motion_turns_animations_off(show: Show):
              .map(({ transitionDuration, animationName }) => transitionDuration + animationName)"""
     )
     assert set(durations) == {"0snone"}
+
+
+def test_the_table_of_the_matrix_opens_with_a_click(show: Show):
+    page = show(RESULT)
+    page.get_by_text("Read this matrix as a table").click()
+    expect(page.get_by_role("region", name="Table of values").get_by_role("row")).to_have_count(
+        len(RESULT.attention.predicted) + 2
+    )

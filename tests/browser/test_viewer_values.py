@@ -80,7 +80,7 @@ def test_compare_shows_the_difference_between_two_heads(show: Show):
     point(page, 4, 3)
     difference = (RECORD.cross[3, 0, 4, 3] - RECORD.cross[1, 2, 4, 3]).item()
     assert value(page) == f"{difference:+.4f}".replace("-", "−")
-    expect(page.locator(".hl-facts")).to_have_text("minus Cross · layer 2 · head 3")
+    expect(page.locator(".hl-facts")).to_have_text("each value: this view minus Cross · layer 2 · head 3")
     mode(page, "Compare")
     point(page, 4, 3)
     assert value(page) == f"{RECORD.cross[3, 0, 4, 3].item():.4f}"

@@ -87,7 +87,7 @@ def test_links_can_be_drawn_in_the_strip(page: Page, asked: list):
     box = page.get_by_label("Your own word links")
     draw_link(page, "source", 0)
     expect(page.locator(".hl-chip.hl-lit")).to_have_text(word_of(page, "source", 0))
-    expect(page.locator(".hl-question [role=status]")).to_contain_text("Click the word of the translation")
+    expect(page.locator(".hl-question [role=status]")).to_contain_text("Choose the word of the translation")
     draw_link(page, "target", 1)
     expect(box).to_have_value("0-1")
     found = link_values(tiny(), TEXT, RESULT.ids, gold="0-1")

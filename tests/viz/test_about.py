@@ -11,7 +11,11 @@ import pytest
 from model.errors import UserError
 from model.storage.checkpoint import ModelInfo
 from tests.viz.questions import TRANSLATOR
-from viz.about import about_models, measure_range, model_files, write_range
+from viz.about import about_models, measure_range, model_files, read_weaknesses, write_range
+from viz.viewer import ENGLISH, catalogues
+
+MODELS = Path(__file__).parents[2] / "assets" / "models"
+LANGUAGES = (ENGLISH, *catalogues())
 
 
 def model_in(directory: Path | None, **info: Any) -> Any:
@@ -54,3 +58,18 @@ def test_a_link_to_another_folder_is_not_published(tmp_path):
         (directory / name).symlink_to(tmp_path / "secret")
     assert about_models({"x": model_in(directory)}, tmp_path) == {"x": {}}
     assert [path.name for path in model_files(model_in(directory))] == ["config.json"]
+
+
+def test_a_model_says_where_it_fails_in_every_language_of_the_page():
+    shipped = {path.name: model_in(path) for path in MODELS.iterdir() if path.is_dir()}
+    for name, about in about_models(shipped, None).items():
+        assert {code: len(lines) for code, lines in about["weaknesses"].items()} == dict.fromkeys(
+            LANGUAGES, 3
+        ), name
+
+
+@pytest.mark.parametrize("content", ["", "[]", "3", '{"en": "one"}', '{"en": {"a": 1}}', None])
+def test_a_model_without_such_lines_has_none(tmp_path, content):
+    if content is not None:
+        (tmp_path / "weaknesses.json").write_text(content)
+    assert read_weaknesses(tmp_path) == {}

@@ -36,7 +36,7 @@ def test_every_module_is_in_a_script():
     scripts = (viz.viewer.SITE, viz.viewer.ENGINE, viz.viewer.PLAYGROUND)
     found = {name for entries in scripts for name in viz.viewer.modules(entries)}
     written = {path.relative_to(viz.viewer.HERE).as_posix() for path in viz.viewer.HERE.rglob("*.js")}
-    assert found == written - {"offline.js"}  # a service worker is a file of its own
+    assert found == written
 
 
 @SCRIPTS

@@ -11,6 +11,8 @@ from viz.export import GENERATOR, element_hash
 from viz.payload import to_json
 from viz.viewer import ENGINE, SITE, playground, script, style
 
+MANIFEST = "manifest.webmanifest"
+INSTALLABLE = f'<link rel="icon" href="icon-192.png">\n<link rel="manifest" href="{MANIFEST}">'
 DOCUMENT = """<!doctype html>
 <html lang="en">
 <head>
@@ -19,7 +21,7 @@ DOCUMENT = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 {generator}
 <title>Headlight</title>
-<link rel="icon" href="data:,">
+{icons}
 <style>{look}</style>
 </head>
 <body class="headlight-site">
@@ -32,7 +34,7 @@ DOCUMENT = """<!doctype html>
 <button type="button" id="hl-export" class="hl-quiet" aria-expanded="false" disabled>Export</button>
 <div id="hl-export-menu">
 <div id="hl-export-view"><div class="headlight hl-entries"></div></div>
-<p>Files of the whole record and API calls: open this link in the page with a server (make app).</p>
+<p>Only a page with a server offers files of the whole record and API calls.</p>
 </div>
 </div>
 <button type="button" id="hl-theme" class="hl-quiet">Light or dark</button>
@@ -66,14 +68,14 @@ DOCUMENT = """<!doctype html>
 START = """
 const content = (id) => document.getElementById(id)?.textContent ?? null;
 const site = JSON.parse(content('site'));
-const fetched = new Map(); // the checksums of the parts that this visit needed, by address
-const part = async (name) => {
-  const integrity = site.parts[name];
+// Each release of a part has its own address.
+const addressed = ([name, integrity]) => {
   const path = name.split('/').map(encodeURIComponent).join('/');
-  const address = `${path}?${encodeURIComponent(integrity)}`; // each release of a part has its own address
-  const response = await fetch(address, { integrity });
-  fetched.set(address, integrity);
-  return response;
+  return [`${path}?${encodeURIComponent(integrity)}`, integrity];
+};
+const part = (name) => {
+  const [address, integrity] = addressed([name, site.parts[name]]);
+  return fetch(address, { integrity });
 };
 const inflated = async (name) => {
   const inflating = (await part(name)).body.pipeThrough(new DecompressionStream('deflate'));
@@ -84,7 +86,7 @@ const showViewer = (code) => document.head.append(
 const keepForLater = async () => {
   if (!site.parts || !navigator.serviceWorker) return;
   await navigator.serviceWorker.register('offline.js');
-  (await navigator.serviceWorker.ready).active.postMessage([...fetched]);
+  (await navigator.serviceWorker.ready).active.postMessage(Object.entries(site.parts).map(addressed));
 };
 const start = () => Headlight.startSite(site, {
   engine: async () => content('engine') ?? (await part('engine.js')).text(),
@@ -103,10 +105,10 @@ else document.querySelector('[role=alert]').textContent =
   'A part of this page did not arrive; check the connection and load the page again.';
 """
 # The page's own scripts and style, by their hashes; the Worker, which is made from text in the page;
-# WebAssembly; and files from where the page comes from. img-src is for the icon and the PNG download.
+# WebAssembly; and files from where the page comes from. img-src is for the icons and the PNG download.
 POLICY = (
-    "default-src 'none'; script-src {scripts} 'wasm-unsafe-eval'; style-src {style}; img-src data:; "
-    "connect-src {connect}; worker-src {worker}; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src {scripts} 'wasm-unsafe-eval'; style-src {style}; img-src {images}; "
+    "manifest-src {own}; connect-src {own}; worker-src {worker}; base-uri 'none'; form-action 'none'"
 )
 
 
@@ -117,11 +119,13 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     fetch otherwise, by the id of their element. A `single` page has the viewer and the engine inside and may
     fetch nothing; another fetches the viewer compressed, because few hosts compress what they send.
     """
-    look, code = style("viewer.css", "panels.css", "playground.css", "page.css", "site.css"), viewer()
+    styles = ("viewer.css", "panels.css", "playground.css", "page.css", "site.css", "media.css")
+    look, code = style(*styles), viewer()
     policy = POLICY.format(
         scripts=f"{element_hash(code)} {element_hash(START)} {element_hash(playground())}",
         style=element_hash(look),
-        connect="'none'" if single else "'self'",
+        images="data:" if single else "data: 'self'",
+        own="'none'" if single else "'self'",
         worker="blob:" if single else "blob: 'self'",
     )
     elements = [_data("site", to_json(site)), *(_data(name, to_json(each)) for name, each in data.items())]
@@ -130,6 +134,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     return DOCUMENT.format(
         policy=policy,
         generator=GENERATOR,
+        icons='<link rel="icon" href="data:,">' if single else INSTALLABLE,
         look=look,
         models="".join(_group(*group) for group in site["groups"]),
         code=f"<script>{code}</script>\n<script>{playground()}</script>\n" if single else "",

@@ -31,12 +31,18 @@ from viz.about import (
 )
 from viz.export import checksum
 from viz.payload import encode, to_json
-from viz.static.document import document, engine, viewer
+from viz.static.document import MANIFEST, document, engine, viewer
+from viz.static.icons import icon
 from viz.static.settings import settings
 from viz.viewer import ENGLISH, catalogues, playground
-from viz.viewer import HERE as VIEWER
 
+HERE = Path(__file__).parent
 INDEX, SINGLE = "index.html", "headlight.html"  # the document of a page of many files, and of one
+ICONS = {  # name: (pixels, whether the system cuts it to a shape)
+    "icon-192.png": (192, False),
+    "icon-512.png": (512, False),
+    "icon-maskable-512.png": (512, True),
+}
 _SITE = re.compile(
     r'<body class="headlight-site">.*<script type="application/json" id="site">(.*?)</script>', re.DOTALL
 )
@@ -150,8 +156,37 @@ def _parts() -> dict[str, bytes]:
 
 
 def _for_the_host() -> dict[str, bytes]:
-    """The service worker, and the card of a Space."""
-    return {"offline.js": (VIEWER / "offline.js").read_bytes(), "README.md": CARD.encode()}
+    """The service worker, the card of a Space, and what a browser needs to install the page as an app."""
+    icons = {name: icon(size, maskable=maskable) for name, (size, maskable) in ICONS.items()}
+    return {
+        "offline.js": (HERE / "offline.js").read_bytes(),
+        "README.md": CARD.encode(),
+        MANIFEST: to_json(_manifest()).encode(),
+        **icons,
+    }
+
+
+def _manifest() -> dict[str, Any]:
+    """The web app manifest (W3C)."""
+    return {
+        "name": "Headlight",
+        "description": "Every attention head of a Transformer while it translates",
+        "start_url": "./",
+        "id": "./",
+        "scope": "./",
+        "display": "standalone",
+        "background_color": "#fbfaf8",
+        "theme_color": "#fbfaf8",
+        "icons": [
+            {
+                "src": name,
+                "sizes": f"{size}x{size}",
+                "type": "image/png",
+                "purpose": "maskable" if maskable else "any",
+            }
+            for name, (size, maskable) in ICONS.items()
+        ],
+    }
 
 
 def _deflated(text: str) -> bytes:

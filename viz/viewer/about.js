@@ -1,30 +1,30 @@
-// The dialog about the model on screen: what its card says of its size and its training, and what was measured. Of an
+// The dialog about the model on screen: where it fails, its size, what was measured, and the card that came with it. Of an
 // imported model it says first that it was not trained here.
 
 import { element, nameInvisible } from './core/dom.js';
+import { KINDS } from './core/payload.js';
 import { aboutModel } from './core/state/queries.js';
-import { note, openDialog } from './core/widgets.js';
+import { note, openDialog, section } from './core/widgets.js';
 import { localNumber, say, spokenLanguage, tell } from './locales/language.js';
 
 // Returns { dialog, open }.
 export function createAbout(store) {
-  const body = element('dl', { class: 'hl-about' });
-  const origin = element('div');
+  const body = element('div');
   const title = element('h2');
   const close = element('button', { type: 'submit', class: 'hl-button' }, say('Close'));
   const form = element('form', { method: 'dialog' }, close);
-  const dialog = element('dialog', { class: 'hl-help', 'aria-label': say('About') }, title, origin, body, form);
+  const dialog = element('dialog', { class: 'hl-help', 'aria-label': say('About') }, title, body, form);
   const open = () => {
     const state = store.get();
     if (!state.record) return;
     title.textContent = state.record.model.title;
     const about = aboutModel(state);
-    const lines = linesOf(about);
-    origin.replaceChildren(
+    body.replaceChildren(
       ...(about.origin ? [note(importedFrom(about.origin))] : []),
-      ...(about.card && spokenLanguage() !== 'en' ? [note(say('The card of the model is in English.'))] : []),
+      ...weaknessesOf(about),
+      listOf([[say('heads'), shapeOf(state.record)], ...measuredOf(about)]),
+      cardOf(about),
     );
-    body.replaceChildren(...(lines.length > 0 ? lines : [element('dd', {}, say('This model came without a card.'))]));
     openDialog(dialog);
   };
   return { dialog, open };
@@ -36,8 +36,27 @@ function importedFrom(origin) {
   });
 }
 
-function linesOf({ card = [], trained, study }) {
-  const lines = card.map(([name, value]) => [tell(name), value, 'en']);
+// In the page's language, or else in English.
+function weaknessesOf({ weaknesses = {} }) {
+  const lines = weaknesses[spokenLanguage()] ?? weaknesses.en ?? [];
+  if (lines.length === 0) return [];
+  const items = lines.map((line) => element('li', {}, nameInvisible(line)));
+  return [section(say('Where it fails'), element('ul', { class: 'hl-weaknesses' }, ...items))];
+}
+
+function shapeOf({ attention }) {
+  const [encoder, decoder] = [attention.encoder, attention.decoder];
+  const count = KINDS.reduce((sum, kind) => sum + attention[kind].layers * attention[kind].heads, 0);
+  return say('{encoder} encoder and {decoder} decoder layers with {heads} heads each, {count} heads in all', {
+    encoder: encoder.layers,
+    decoder: decoder.layers,
+    heads: encoder.heads,
+    count,
+  });
+}
+
+function measuredOf({ trained, study }) {
+  const lines = [];
   if (trained)
     lines.push([
       say('training sentences'),
@@ -48,8 +67,22 @@ function linesOf({ card = [], trained, study }) {
     ]);
   if (study)
     lines.push([say('study of the heads'), say('measured over {count} sentences', { count: study.sentences })]);
-  return lines.flatMap(([name, value, lang = null]) => [
-    element('dt', {}, nameInvisible(name)),
-    element('dd', { lang }, nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'))),
-  ]);
+  return lines;
+}
+
+function cardOf({ card = [] }) {
+  if (card.length === 0) return note(say('This model came without a card.'));
+  const title = spokenLanguage() === 'en' ? say('The card of the model') : say('The card of the model, in English');
+  const lines = card.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
+  return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
+}
+
+// The value of a card without the marks of Markdown.
+function withoutMarks(value) {
+  return nameInvisible(value.replaceAll(/[*`]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
+}
+
+function listOf(lines, lang = null) {
+  const pairs = lines.flatMap(([name, value]) => [element('dt', {}, name), element('dd', { lang }, value)]);
+  return element('dl', { class: 'hl-about' }, ...pairs);
 }

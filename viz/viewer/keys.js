@@ -16,19 +16,22 @@ const SLIDER = 'input[type=range]';
 const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
 
-const hintsOf = () => [
+// The keys that the line below the viewer names; it has room for these in every language.
+const mainHints = () => [
   [['←', '→', '↑', '↓'], say('head, layer')],
   [['1', '2', '3'], say('kind')],
-  [['A'], say('average')],
   [['M'], say('mute')],
+  [[say('Enter')], say('pin')],
+  [[say('Esc')], say('clear')],
+];
+const otherHints = () => [
+  [['A'], say('average')],
   [['N'], say('value')],
   [['S'], say('specials')],
   [['W'], say('words')],
   [['F'], say('fit')],
   [['E'], say('export')],
   [[say('Shift'), say('+ arrows')], say('cell')],
-  [[say('Enter')], say('pin')],
-  [[say('Esc')], say('clear')],
 ];
 const readingOf = () => [
   say(
@@ -123,12 +126,12 @@ function clear({ drawing, pin, selection }) {
 }
 
 export function createKeyHints(openHelp, ...entries) {
-  const hints = hintsOf().map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
+  const hints = mainHints().map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
   const button = createButton('hl-tab', openHelp, {}, say('How to read this'), ' ', element('kbd', {}, '?'));
   return element(
     'footer',
     { class: 'hl-keys hl-soft' },
-    ...hints,
+    element('div', { class: 'hl-hints' }, ...hints),
     element('span', { class: 'hl-keys-more' }, ...entries, button),
   );
 }
@@ -146,8 +149,8 @@ export function createHelp() {
     element('ul', {}, ...readingOf().map((line) => element('li', {}, line))),
     element(
       'ul',
-      { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') }, // on small screens, which have no key hints
-      ...hintsOf().map((hint) => element('li', {}, ...hintOf(hint))),
+      { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') },
+      ...[...mainHints(), ...otherHints()].map((hint) => element('li', {}, ...hintOf(hint))),
     ),
     element('form', { method: 'dialog' }, close),
     element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),

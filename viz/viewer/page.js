@@ -7,6 +7,7 @@ import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './cor
 import { oppositeOf } from './core/instruments/comparison.js';
 import { interventionOf } from './core/instruments/questions.js';
 import { useStorage } from './core/storage.js';
+import { closeFromOutside } from './core/widgets.js';
 import { send } from './core/requests.js';
 import { reproducibleView } from './core/state/queries.js';
 import { createStore } from './core/state/store.js';
@@ -128,9 +129,23 @@ export async function showTranslation(text, model, beam, penalty) {
   offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
   const { server, show } = await viewer;
   const { answer, error } = (await send(server, 'translate', question)) ?? {};
-  if (answer === undefined) return error === undefined ? {} : { error };
-  show(answer, { caption: captionOf(model, text), view });
-  return { notice };
+  if (answer !== undefined) show(answer, { caption: captionOf(model, text), view });
+  else if (error !== undefined) await fillPanels(question);
+  else return {};
+  return error === undefined ? { notice } : { error };
+}
+
+// A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.
+async function fillPanels(question) {
+  const { model, text: refused } = question;
+  const { server, show } = await viewer;
+  if (store.get().record) return;
+  const { opened } = ofPage();
+  const { text: ofLink } = taskOfAddress(opened);
+  const text = [ofLink, ...examplesOf(model)].find((one) => one && one !== refused);
+  if (text === undefined) return;
+  const { answer } = (await send(server, 'translate', { ...question, text })) ?? {};
+  if (answer !== undefined) show(answer, { caption: captionOf(model, text), view: text === ofLink ? opened : null });
 }
 
 function captionOf(model, text) {
@@ -158,9 +173,10 @@ export function readAddress(site) {
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;
+  const opened = location.hash;
   const typed = takeTyped(task.text);
   const code = targetOfAddress(location.hash);
-  change({ site, model, linked: location.hash });
+  change({ site, model, opened, linked: location.hash });
   chooseTarget(code);
   change({ refused: refusalOf(task.model, isLoaded, code) });
   const options = [task.beam ?? site.beam, task.alpha ?? 1];
@@ -367,23 +383,10 @@ export function toggleDisclosure(button, menu) {
   document.getElementById(button).setAttribute('aria-expanded', open);
 }
 
-// A menu over the page. It closes on Escape and on a click outside.
+// A menu over the page.
 function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
   const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
   const isOpen = () => sheet.classList.contains('hl-open');
-  if (!isOpen()) return;
-  const listening = new AbortController();
-  const close = () => {
-    listening.abort();
-    if (isOpen()) toggleDisclosure(button, menu);
-  };
-  const outside = ({ target }) => !sheet.contains(target) && !opener.contains(target) && close();
-  const escape = ({ key }) => {
-    if (key !== 'Escape') return;
-    if (sheet.contains(document.activeElement)) opener.focus();
-    close();
-  };
-  document.addEventListener('pointerdown', outside, { signal: listening.signal });
-  document.addEventListener('keydown', escape, { signal: listening.signal });
+  if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
 }

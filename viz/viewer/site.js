@@ -19,6 +19,7 @@ import {
   toggleTheme,
   wantedLanguage,
 } from './page.js';
+import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
 import { say, speak } from './locales/language.js';
@@ -43,7 +44,14 @@ export async function startSite(site, sources) {
   provide(viewer);
   listen(widgets);
   widgets.sentence.readOnly = false; // until now the first sentence would have replaced what a person typed
-  return translateAddress(widgets, site);
+  await translateAddress(widgets, site);
+  if (site.parts && Object.hasOwn(site.models, BACKWARDS.model)) keepForLearn(ask);
+}
+
+// Learn begins with a model of its own, which a later visit without a connection needs too.
+function keepForLearn(ask) {
+  if (navigator.connection?.saveData) return;
+  ask({ do: 'keep', model: BACKWARDS.model }).catch(() => {}); // the next visit tries again
 }
 
 // A page whose catalogue does not arrive speaks English.

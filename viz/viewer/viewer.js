@@ -47,7 +47,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   const menu = page ? null : createExportMenu(entries);
   const heading = createHeading(store, menu);
   const matrix = createMatrix(store, heading, createToolbar(server), createTable(store));
-  strips.append(createStrip(store));
+  strips.append(createStrip(server));
   columns.append(createOverview(store), matrix, createInspector(server));
   root.classList.add('hl-empty');
   root.tabIndex = -1; // a click anywhere inside moves the focus into the viewer, so that it gets the keys
@@ -62,6 +62,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     ...(learn ? [learn.panel] : []),
   );
   watchTheme(() => store.change({ theme: currentTheme() }));
+  followPrinting(store);
   store.change({ theme: currentTheme() });
   listenToKeys(server, {
     openHelp: () => openDialog(help),
@@ -99,6 +100,23 @@ function createLoader(root, store, problem, bar) {
       throw error;
     }
   };
+}
+
+// A handout is printed in light colours, whatever the screen shows; `hl-printing` lays the page out for paper.
+function followPrinting(store) {
+  const { classList } = document.body;
+  let isDark = false;
+  window.addEventListener('beforeprint', () => {
+    isDark = classList.contains('dark');
+    classList.remove('dark');
+    classList.add('hl-printing');
+    store.change({ theme: 'light', isPrinting: true });
+  });
+  window.addEventListener('afterprint', () => {
+    classList.toggle('dark', isDark);
+    classList.remove('hl-printing');
+    store.change({ theme: currentTheme(), isPrinting: false });
+  });
 }
 
 // Announces the chosen heads and the pinned cell to screen readers, but not what the pointer passes over.

@@ -28,7 +28,7 @@ SERVER_ONLY = {
     "score_split",
     "writing",
 }
-NEEDS_SERVER = "This needs the page with a server: run “make app” and open the same link there."
+NEEDS_SERVER = "Only a Headlight page with a server can do this; this page works without one."
 OPTIONS = [{"beam_size": 1, "length_penalty": 1.0}, {"beam_size": 4, "length_penalty": 0.6}]
 
 

@@ -83,12 +83,14 @@ def test_the_policy_allows_what_the_engine_needs_and_nothing_else(translator, as
     assert scripts == ([viewer(), playground()] if single else [])
     if not single:
         assert zlib.decompress((tmp_path / "dist" / "viewer.deflate").read_bytes()).decode() == viewer()
+    own = [] if single else ["'self'"]
     assert rules == {
         "default-src": ["'none'"],
         "script-src": [*map(element_hash, (viewer(), start, playground())), "'wasm-unsafe-eval'"],
         "style-src": [element_hash(each) for each in elements.found["style"]],
-        "img-src": ["data:"],
-        "connect-src": ["'none'" if single else "'self'"],
+        "img-src": ["data:", *own],
+        "manifest-src": own or ["'none'"],
+        "connect-src": own or ["'none'"],
         "worker-src": ["blob:"] if single else ["blob:", "'self'"],
         "base-uri": ["'none'"],
         "form-action": ["'none'"],

@@ -24,7 +24,7 @@ export function createBeside(server, places, otherModels) {
   let side = null; // made when it is first asked for, so that a page without it stays as light as it was
   first.subscribe((state) => {
     const isShown = oppositeOf(state) !== null;
-    if (isShown) side ??= createSide(second);
+    if (isShown) side ??= createSide(own);
     place(bar, state.beside !== null, () => places.strips.before(bar));
     if (side) arrange(side, state, isShown, places);
     places.root.classList.toggle('hl-has-bar', state.beside !== null);
@@ -35,10 +35,11 @@ export function createBeside(server, places, otherModels) {
   return second;
 }
 
-function createSide(store) {
+function createSide(server) {
+  const { store } = server;
   const toolbar = element('div', { class: 'hl-toolbar' }); // the one of A is for both; this keeps the matrices level
   return {
-    strip: createStrip(store),
+    strip: createStrip(server),
     matrix: createMatrix(store, createHeading(store, null), toolbar, createTable(store)),
     overview: createOverview(store),
   };

@@ -141,10 +141,12 @@ export async function askExamples(server, sentences) {
   const { name } = store.get().record.model;
   let survey = { sentences, done: 0, found: null };
   const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
+  // The server counts the sentences of a part.
+  const ofAll = ([text, counts]) => [text, { done: survey.done + counts.done, count: sentences.length }];
   keep();
   while (survey.done < sentences.length) {
     const part = partOf(sentences, survey.done);
-    const answer = await request(server, 'examples', { do: 'examples', sentences: part });
+    const answer = await request(server, 'examples', { do: 'examples', sentences: part }, undefined, ofAll);
     if (!answer) return;
     survey = { sentences, done: survey.done + part.length, found: addSurvey(survey.found, answer, survey.done) };
     keep();

@@ -73,10 +73,15 @@ export function createServer(store, ask) {
   return server;
 }
 
+// Whether this page can never answer a request.
+export function isRefused({ ask }, name) {
+  return !ask || Boolean(ask.refuses?.includes(name));
+}
+
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
   if (!ask) return say('This file has no model. The line at its top says how to do this in Headlight.');
-  if (ask.refuses?.includes(name)) return tell(needsServer().said);
+  if (isRefused({ ask }, name)) return tell(needsServer().said);
   if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
     return say('Not available with heads muted. Go back to the view without muting.');
   if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;
@@ -87,21 +92,22 @@ export function whyNot({ store, ask }, name) {
 
 // Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
 // request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
-export async function request(server, name, question, read) {
+// `count` changes the progress, [text, values], before it is shown.
+export async function request(server, name, question, read, count) {
   const { store } = server;
   const refusal = whyNot(server, name);
   if (refusal) store.change({ error: refusal });
   if (refusal) return null;
-  const found = await send(server, name, question, { task: taskOf(store.get().record), read });
+  const found = await send(server, name, question, { task: taskOf(store.get().record), read, count });
   if (found?.error !== undefined) store.change({ error: found.error });
   return found && (found.answer ?? null);
 }
 
 // Sends a question about a task. Returns { answer }, { error } with the sentence to show, or {} when it was cancelled;
 // undefined when a newer one of the same name has replaced it.
-export async function send(server, name, question, { task = {}, read = (answer) => answer } = {}) {
+export async function send(server, name, question, { task = {}, read = same, count = same } = {}) {
   const { ask, requests } = server;
-  const mine = openRequest(server, name, question);
+  const mine = openRequest(server, name, question, count);
   let found = null;
   try {
     found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
@@ -114,10 +120,14 @@ export async function send(server, name, question, { task = {}, read = (answer) 
   return found;
 }
 
+function same(value) {
+  return value;
+}
+
 // The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
-function waitingText(position) {
+function waitingText(position, count) {
   if (typeof position === 'number') return say('number {position} in the queue', { position });
-  return position ? tell(position) : '';
+  return position ? tell(count(position)) : '';
 }
 
 // Whether this is being asked now.
@@ -126,7 +136,7 @@ export function isRequested({ requests }, name, question) {
   return Boolean(open?.isOpen) && sameQuestion(open.question, question);
 }
 
-function openRequest({ store, requests }, name, question) {
+function openRequest({ store, requests }, name, question, count) {
   const aborting = new AbortController();
   const place = name === 'translate' ? 'translating' : 'busy'; // in the state
   const mine = {
@@ -143,7 +153,7 @@ function openRequest({ store, requests }, name, question) {
       store.change({ [place]: open.at(-1) ?? null });
     },
     showPosition(position) {
-      if (mine.isOpen) store.change({ [place]: { ...mine, waiting: waitingText(position) } });
+      if (mine.isOpen) store.change({ [place]: { ...mine, waiting: waitingText(position, count) } });
     },
   };
   const replaced = requests.get(name);

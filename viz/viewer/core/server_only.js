@@ -3,5 +3,5 @@
 import { fault } from '../locales/language.js';
 
 export function needsServer() {
-  return fault('This needs the page with a server: run “make app” and open the same link there.');
+  return fault('Only a Headlight page with a server can do this; this page works without one.');
 }

@@ -110,3 +110,20 @@ export function openDialog(dialog) {
   dialog.showModal();
   dialog.scrollTo(0, 0);
 }
+
+// Calls `close` once: on Escape, and on a click outside the sheet and its opener.
+export function closeFromOutside(opener, sheet, close) {
+  const listening = new AbortController();
+  const end = () => {
+    listening.abort();
+    close();
+  };
+  const outside = ({ target }) => !sheet.contains(target) && !opener.contains(target) && end();
+  const escape = ({ key }) => {
+    if (key !== 'Escape') return;
+    if (sheet.contains(document.activeElement)) opener.focus();
+    end();
+  };
+  document.addEventListener('pointerdown', outside, { signal: listening.signal });
+  document.addEventListener('keydown', escape, { signal: listening.signal });
+}

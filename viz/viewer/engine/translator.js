@@ -170,12 +170,14 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
 
 // Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
 // were forced or heads muted.
-function noticesOf({ limits, language, codes }, source, { ids }, { chosen, isChanged }) {
+function noticesOf({ tokenizers, limits, language, codes }, source, { ids }, { chosen, isChanged }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
     const listed = [...new Set(unknown)].map((text) => `“${text}”`).join(', ');
     notices.push(message('The model does not know {words} and reads it as <unk>.', { words: listed }));
+    if (unknown.some((text) => text !== text.toLowerCase()) && knowsNoCapitals(tokenizers.source))
+      notices.push(message('The model knows lower-case letters only.'));
   }
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
@@ -187,4 +189,9 @@ function noticesOf({ limits, language, codes }, source, { ids }, { chosen, isCha
     );
   if (ids.at(-1) !== EOS_ID) notices.push(message('The translation was cut at the length limit.'));
   return notices;
+}
+
+function knowsNoCapitals(tokenizer) {
+  const pieces = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
+  return pieces.every((piece) => piece === piece.toLowerCase());
 }

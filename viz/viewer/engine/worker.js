@@ -36,7 +36,8 @@ async function reply(engine, { id, request }, cancelled) {
     if (cancelled.has(id)) throw fault('Cancelled.');
   };
   try {
-    post({ answer: await answer(await load(engine, request.model), request, pause) });
+    if (request.do === 'keep') post({ answer: await keepFiles(engine, request.model) });
+    else post({ answer: await answer(await load(engine, request.model), request, pause) });
   } catch (error) {
     const { message, said } = faultOf(error);
     post({ error: message, said });
@@ -69,6 +70,13 @@ function load(engine, name) {
     loading.catch(() => engine.loaded.delete(name));
   }
   return engine.loaded.get(name);
+}
+
+// Fetches the files of a model for a later visit, without a bar.
+async function keepFiles({ models, address }, name) {
+  const files = createFiles({ listed: models[name].files, embedded: null, address: `${address}${name}/` });
+  for (const file of Object.keys(models[name].files)) await files.bytes(file);
+  return true;
 }
 
 async function openModel({ scope, models, settings, embedded, address }, name) {

@@ -2,10 +2,12 @@
 
 import { element, readable } from '../core/dom.js';
 import { askTraining, readTrainingAgain, showTrainingStep } from '../core/effects.js';
-import { fixed } from '../core/labels.js';
+import { fixed, headName, kindName } from '../core/labels.js';
+import { matrixOf } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
+import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
 import { drawChart } from './line_chart.js';
 import { say, tell } from '../locales/language.js';
@@ -25,7 +27,8 @@ const SCORES = [
 export function createTraining(server) {
   const node = element('div');
   const charts = element('section', { class: 'hl-part' });
-  const controls = createControls(server);
+  const picture = element('canvas', { class: 'hl-step-picture', role: 'img' });
+  const controls = createControls(server, picture);
   const curve = element('section', { class: 'hl-part' });
   setInterval(() => {
     const state = server.store.get();
@@ -34,11 +37,12 @@ export function createTraining(server) {
   return {
     node,
     draw(state, before) {
-      if (!differs(state, before, ['record', 'trainings', 'shown', 'busy', ...HEAD])) return;
+      if (!differs(state, before, ['record', 'trainings', 'shown', 'busy', 'theme', ...HEAD])) return;
       const training = trainingOf(state);
       if (!training?.steps.length) return drawNothing(server, node, state);
       if (controls.node.parentNode !== node) node.replaceChildren(controls.node, charts, curve);
       controls.draw(state, before);
+      drawPicture(picture, state);
       if (differs(state, before, ['record', 'trainings', 'shown', ...HEAD]))
         drawHeadCurve(server, curve, state, training);
       if (training !== trainingOf(before) || stepShown(state) !== stepShown(before)) drawCharts(charts, state);
@@ -75,7 +79,14 @@ function sentenceShown(state) {
   return trainingStep(state)?.sentence ?? 0;
 }
 
-function createControls(server) {
+// The head on screen, for small screens, on which the matrix and the slider are never in sight together.
+function drawPicture(canvas, { record, kind, layer, head, theme }) {
+  const shown = head ?? 0;
+  drawThumbnail(canvas, record, kind, matrixOf(record, kind, layer, shown), theme);
+  canvas.setAttribute('aria-label', `${kindName(kind)}, ${headName(layer, shown)}`);
+}
+
+function createControls(server, picture) {
   const { store } = server;
   const label = element('p', { class: 'hl-role' });
   const choice = element('select', { class: 'hl-box', 'aria-label': say('Sentence') });
@@ -98,7 +109,17 @@ function createControls(server) {
       'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
     ),
   );
-  const node = element('section', { class: 'hl-part' }, label, beginning, hint, choice, slider, actions(player.node));
+  const node = element(
+    'section',
+    { class: 'hl-part' },
+    label,
+    beginning,
+    hint,
+    choice,
+    slider,
+    picture,
+    actions(player.node),
+  );
   return {
     node,
     draw(state, before) {

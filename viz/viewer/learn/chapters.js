@@ -109,7 +109,9 @@ export const CHAPTERS = [
     tasks: [
       {
         text: () =>
-          say('In the tab Step, force another word: click one of the likeliest next words. See how the rest changes.'),
+          say(
+            'In the tab Step, force another word: choose one of the likeliest next words. Watch how the rest changes.',
+          ),
         isDone: ({ shown }) => shown?.type === 'forced',
       },
       {

@@ -4,7 +4,7 @@
 import { createButton, element } from '../core/dom.js';
 import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
 import { useStorage } from '../core/storage.js';
-import { actionButton, actions } from '../core/widgets.js';
+import { actionButton, actions, note } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createNetwork } from './network.js';
 import { say } from '../locales/language.js';
@@ -37,10 +37,26 @@ function stored() {
   return text.split(',').filter((name) => /^\d\.\d$/.test(name));
 }
 
+// The numbers of the chapters whose sentence this page can show: a chapter may need a model that is not here.
+function openable({ about, home }) {
+  return CHAPTERS.flatMap(({ begin }, place) =>
+    begin.address || keepsSentence(home, begin) || Object.hasOwn(about, begin.model) ? [place + 1] : [],
+  );
+}
+
+// Whether a chapter keeps the sentence on screen.
+function keepsSentence({ record }, { own }) {
+  return own && record.model.name !== BACKWARDS.model;
+}
+
 // The first chapter with a task that is not done; the first one when all are.
-function nextChapter({ done }) {
-  const open = CHAPTERS.findIndex(({ tasks }, place) => tasks.some((_, task) => !done.has(nameOf(place + 1, task))));
-  return Math.max(0, open) + 1;
+function nextChapter({ done, store }) {
+  const numbers = openable(store.get());
+  return numbers.find((number) => countDone(done, number) < CHAPTERS[number - 1].tasks.length) ?? numbers[0];
+}
+
+function countDone(done, number) {
+  return CHAPTERS[number - 1].tasks.filter((_, task) => done.has(nameOf(number, task))).length;
 }
 
 function nameOf(number, task) {
@@ -50,18 +66,14 @@ function nameOf(number, task) {
 // The address changes, and the page follows it as it follows every link.
 function openChapter(learn, number) {
   const { store } = learn;
-  const { about, home, kind, layer, learn: current } = store.get();
+  const { home, kind, layer, learn: current } = store.get();
   const { begin, view } = CHAPTERS[number - 1];
   if (current === null) learn.former = toAddress(store.get());
   if (begin.address) {
     location.hash = `${begin.address}&learn=${number}`;
     return;
   }
-  const keeps = begin.own && home.record.model.name !== BACKWARDS.model;
-  if (!keeps && !Object.hasOwn(about, begin.model)) {
-    store.change({ error: say('This chapter needs the model “{model}”, which is not here.', { model: begin.model }) });
-    return;
-  }
+  const keeps = keepsSentence(home, begin);
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
   scrollTo(0, 0);
   const choices = keeps ? { kind, layer: layer + 1, ...view } : view?.panel && { panel: view.panel };
@@ -89,11 +101,14 @@ function drawChapter(learn, { learn: number, record }) {
   learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
   learn.picture = pictureOf(learn, hasPicture);
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
+  const numbers = openable(learn.store.get());
+  const [back, next] = [numbers.findLast((one) => one < number), numbers.find((one) => one > number)];
   panel.replaceChildren(
     element(
       'header',
       {},
       element('span', { class: 'hl-soft' }, say('Learn · {number} of {count}', { number, count: CHAPTERS.length })),
+      createFold(panel),
       createButton('hl-tab', () => close(learn), {}, say('Close')),
     ),
     element('h2', {}, title()),
@@ -101,11 +116,11 @@ function drawChapter(learn, { learn: number, record }) {
     element('h3', {}, say('Try it')),
     learn.tasks,
     learn.picture,
-    actions(
-      go(say('Back'), number - 1, { disabled: number === 1 }),
-      go(say('Next'), number + 1, { disabled: number === CHAPTERS.length, class: 'hl-button' }),
-    ),
-    chapterList(learn, number),
+    actions(go(say('Back'), back, { disabled: !back }), go(say('Next'), next, { disabled: !next, class: 'hl-button' })),
+    chapterList(learn, number, numbers),
+    ...(numbers.length < CHAPTERS.length
+      ? [note(say('The grey chapters need a model that this page does not have.'))]
+      : []),
   );
   panel.scrollTo(0, 0);
   markTasks(learn, number);
@@ -121,13 +136,27 @@ function pictureOf(learn, open) {
   return picture;
 }
 
-function chapterList(learn, number) {
+function chapterList(learn, number, numbers) {
+  learn.progress = CHAPTERS.map(() => element('span', { class: 'hl-soft hl-number' }));
   const entries = CHAPTERS.map(({ title }, place) => {
-    const current = place + 1 === number ? 'step' : null;
-    const button = createButton('hl-choice', () => openChapter(learn, place + 1), { 'aria-current': current }, title());
-    return element('li', {}, button);
+    const one = place + 1;
+    const attributes = { 'aria-current': one === number ? 'step' : null, disabled: !numbers.includes(one) };
+    const open = () => openChapter(learn, one);
+    return element('li', {}, createButton('hl-choice', open, attributes, title(), learn.progress[place]));
   });
   return element('ol', { class: 'hl-chapters', 'aria-label': say('Chapters') }, ...entries);
+}
+
+// On a small screen a chapter covers the lower part of the page; folded, it leaves the page in sight.
+function createFold(panel) {
+  const button = createButton('hl-tab hl-learn-fold', () => fold(!panel.classList.contains('hl-folded')), {});
+  const fold = (isFolded) => {
+    panel.classList.toggle('hl-folded', isFolded);
+    button.textContent = isFolded ? say('Unfold') : say('Fold');
+    button.setAttribute('aria-expanded', !isFolded);
+  };
+  fold(false);
+  return button;
 }
 
 // Tasks
@@ -143,11 +172,17 @@ function check(learn, state) {
   markTasks(learn, number);
 }
 
-function markTasks({ tasks, done }, number) {
+function markTasks({ tasks, done, progress }, number) {
   [...tasks.children].forEach((item, place) => {
     const isDone = done.has(nameOf(number, place));
     item.classList.toggle('hl-done', isDone);
     if (isDone && !item.querySelector('.hl-done-mark'))
       item.append(element('strong', { class: 'hl-done-mark', role: 'status' }, ` ✓ ${say('Done')}`));
   });
+  progress.forEach((mark, place) => (mark.textContent = progressOf(countDone(done, place + 1), CHAPTERS[place])));
+}
+
+function progressOf(count, { tasks }) {
+  if (count === 0) return '';
+  return count === tasks.length ? `✓ ${say('Done')}` : say('{count} of {total}', { count, total: tasks.length });
 }

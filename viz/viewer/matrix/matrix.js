@@ -87,7 +87,7 @@ function renderMatrix(parts, state, before) {
     if (differs(state, before, NAMED_BY) || rowOffset(state) !== parts.offset) drawLabels(parts, state);
     writeHidden(parts);
   }
-  if (redrawn || differs(state, before, ['theme', 'scale', 'fit'])) {
+  if (redrawn || differs(state, before, ['theme', 'scale', 'fit', 'isPrinting'])) {
     if (!layOut(parts, state)) drawCells(parts, state);
     writeScale(parts.scale, state);
   }

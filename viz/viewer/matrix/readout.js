@@ -3,7 +3,7 @@
 import { element, tokenText } from '../core/dom.js';
 import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf, headsOfKind } from '../core/state/queries.js';
-import { awaitsSecondHead, referenceOf } from '../core/instruments/comparison.js';
+import { awaitsSecondHead, isSubtracted, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
 import { fixed, forPointer, listOf, modeName, valueText } from '../core/labels.js';
 import { say, sayParts } from '../locales/language.js';
@@ -37,7 +37,7 @@ export function describeView(state) {
   const { hidden, mode, status } = shownGrid(state);
   const facts = [];
   if (awaitsSecondHead(state)) facts.push(say('choose a second head to compare'));
-  if (mode === 'difference') facts.push(say('minus {view}', { view: referenceOf(state).label }));
+  if (mode === 'difference') facts.push(describeDifference(state));
   if (status.includes(UNMATCHED))
     facts.push(say('dotted: no counterpart in {view}', { view: referenceOf(state).label }));
   const { length } = state.selection;
@@ -52,6 +52,11 @@ export function describeView(state) {
     );
   }
   return facts.join(' · ');
+}
+
+function describeDifference(state) {
+  const own = isSubtracted(state) ? 'A' : say('this view');
+  return say('each value: {own} minus {view}', { own, view: referenceOf(state).label });
 }
 
 export function plain(pieces) {

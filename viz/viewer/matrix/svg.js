@@ -149,7 +149,7 @@ function captions(state, y, inks) {
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
     `${side === '' ? '' : `${side}: `}${sentenceOf(record)}`,
-    other ? `minus B: ${sentenceOf(other)} · ${other.model.title}` : '',
+    other ? `B: ${sentenceOf(other)} · ${other.model.title}` : '',
     `${record.model.title} · Headlight`,
   ];
   return lines

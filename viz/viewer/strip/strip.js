@@ -22,13 +22,15 @@ import { NOTHING_BESIDE, sideOf } from '../core/instruments/comparison.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
 import { toggleQuestion } from '../core/instruments/questions.js';
+import { isRefused } from '../core/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
-export function createStrip(store) {
+export function createStrip(server) {
+  const { store } = server;
   const analysed = element('p', { class: 'hl-analysed hl-soft' });
   const text = element('p', { class: 'hl-translation', dir: 'auto' });
   const facts = element('p', { class: 'hl-soft hl-result-facts', title: logP() });
@@ -50,7 +52,8 @@ export function createStrip(store) {
     say('Side by side'),
   );
   const { isSecond } = store.get();
-  toggle.hidden = beside.hidden = isSecond; // those of A are for both sides
+  toggle.hidden = isSecond || isRefused(server, 'links'); // those of A are for both sides
+  beside.hidden = isSecond || isRefused(server, 'beside');
   const chips = {};
   for (const side of ['source', 'target']) {
     const name = side === 'source' ? say('Source tokens') : say('Tokens of the translation');
@@ -105,7 +108,7 @@ function renderStrip(parts, state, before) {
   if (!state.record) return;
   if (differs(state, before, ['record', 'shown', 'beside', 'opposite'])) writeName(parts, state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
-  if (gridChanged(state, before) || differs(state, before, ['theme', ...OF_LINKS])) redraw(parts, state);
+  if (gridChanged(state, before) || differs(state, before, ['theme', 'isPrinting', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }

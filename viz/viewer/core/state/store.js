@@ -83,6 +83,7 @@ export const EMPTY = Object.freeze({
     site: Object.freeze({}), // what the page knows of its models: examples, languages and captions
     model: null, // in the list
     target: '', // the code of the target language; empty if the model has only one
+    opened: '', // the address with which the page was opened
     linked: null, // the address whose sentence is translated next
     view: null, // the address that the answer of the running translation opens
     refused: '', // what an address asked for in vain
@@ -91,6 +92,7 @@ export const EMPTY = Object.freeze({
   }),
   error: null, // one sentence
   theme: 'light',
+  isPrinting: false, // the page is laid out for paper
   opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
   isSecond: false, // whether this is the state of what stands beside the view
 });

@@ -1,7 +1,7 @@
 // What wrote a word: its logit, or its lead over another word, as a sum over all parts of the model.
 
 import { element, visible } from '../../core/dom.js';
-import { fixed, signed } from '../../core/labels.js';
+import { fixed, kindName, signed } from '../../core/labels.js';
 import { largest, sum } from '../../core/math.js';
 import { otherWord } from '../../core/instruments/questions.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../../core/widgets.js';
@@ -9,6 +9,7 @@ import { headMap } from '../head_map.js';
 import { createQuestion } from './question.js';
 import { say } from '../../locales/language.js';
 
+const LARGEST = 10; // parts in the ranking
 const PATHS = {
   direct: [
     () => say('Direct'),
@@ -91,7 +92,29 @@ function partsOf({ record }, answer, { step, word, other }) {
       element('li', { class: 'hl-total' }, element('span', {}, what), element('span'), numberText(signed(logit, 2))),
     ),
     note(meaningOf(other, logit)),
+    element('h4', {}, say('The largest parts')),
+    ranking(decoder, reads),
   ];
+}
+
+// Every part by itself, the largest first, whether it speaks for the word or against it.
+function ranking({ heads, feed_forward: feedForward, tokens, positions, bias }, reads) {
+  const ofHeads = ['decoder', 'cross'].flatMap((kind) =>
+    heads[kind].flatMap((row, layer) =>
+      row.map((value, head) => [`${kindName(kind)} ${layer + 1}.${head + 1}`, value]),
+    ),
+  );
+  const parts = [
+    ...ofHeads,
+    ...feedForward.map((value, layer) => [say('feed-forward, layer {layer}', { layer: layer + 1 }), value]),
+    [say('reading “{word}”', { word: reads }), sum(tokens)],
+    [say('its position'), sum(positions)],
+    [say('biases'), bias],
+  ];
+  const first = parts.sort(([, one], [, other]) => Math.abs(other) - Math.abs(one)).slice(0, LARGEST);
+  const [[, most]] = first;
+  const lines = first.map(([label, value]) => signedLine(label, value, Math.abs(most)));
+  return element('ol', { class: 'hl-shares', 'aria-label': say('The largest parts') }, ...lines);
 }
 
 // A lead of log 2 makes a word twice as likely.

@@ -65,12 +65,12 @@ export function createLinks(server) {
 
 function hintOf({ record, drawing }) {
   const { source } = record.tokens;
-  if (drawing.source === null) return say('Click a source word in the strip.');
+  if (drawing.source === null) return say('Choose a source word in the strip.');
   const word = source
     .filter((token) => token.word === drawing.source)
     .map(visible)
     .join('');
-  return say('Click the word of the translation that “{word}” is linked to; for a link of yours, this removes it.', {
+  return say('Choose the word of the translation that “{word}” is linked to; for a link of yours, this removes it.', {
     word,
   });
 }

@@ -3,7 +3,7 @@
 import { createButton, element } from '../../core/dom.js';
 import { askQuestion } from '../../core/effects.js';
 import { SUBJECTS, isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
-import { whyNot } from '../../core/requests.js';
+import { isRefused, whyNot } from '../../core/requests.js';
 import { differs } from '../../core/state/queries.js';
 import { note } from '../../core/widgets.js';
 import { say } from '../../locales/language.js';
@@ -16,7 +16,8 @@ const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing'];
 export function createQuestion(server, name, title, { nothing = () => '', controls = null, draw }) {
   const { store } = server;
   const body = element('div', { class: 'hl-answer' });
-  const summary = element('summary', {}, element('h3', {}, title));
+  const lack = isRefused(server, name) ? element('span', { class: 'hl-soft' }, say('not in this page')) : null;
+  const summary = element('summary', {}, element('h3', {}, title), lack);
   const node = element(
     'details',
     { class: 'hl-part hl-question', 'data-question': name },

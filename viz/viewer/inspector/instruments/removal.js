@@ -16,7 +16,7 @@ export function createRemoval(server) {
     nothing: ({ selection }) =>
       selection.length > 0
         ? say('Choose one head, or all heads of a layer.')
-        : say('Click a source token: its row loses its cells.'),
+        : say('Choose a source token: its row loses its cells.'),
     draw: ({ record }, { curves, tokens }, { ids, kind, row, step, head }) => {
       const { rows, columns } = axes(record, kind);
       const lines = curves.map(({ name, order, probabilities }) => ({

@@ -13,8 +13,8 @@ self.addEventListener('fetch', (event) => {
   event.respondWith(fetchOrKept(event.request));
 });
 
-// Keeps the document and the parts that a visit needed, [address, checksum] each, in place of those of an older
-// release; that one stays whole if these do not arrive or have no room.
+// Keeps the document and all its parts, [address, checksum] each, in place of those of an older release; that one stays
+// whole if these do not arrive or have no room.
 async function keep(parts) {
   const cache = await caches.open(CACHE);
   for (const [address, integrity] of parts)

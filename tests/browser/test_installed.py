@@ -1,0 +1,118 @@
+"""The page without a server as an app: what Chromium asks of one, and what it does without a connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from app import MODELS
+from model import Translator
+from tests.browser.static_site import (
+    Visitor,
+    await_kept,
+    expect_translation,
+    served,
+    submit,
+    translators,
+    write,
+)
+from viz.about import read_weaknesses
+from viz.static.icons import icon
+
+pytestmark = pytest.mark.browser
+CAPITALS = "The model knows lower-case letters only."
+MODEL_KEPT = """async () => {
+  for (let tries = 0; tries < 300; tries += 1) {
+    const cache = await caches.open('headlight-models');
+    if (await cache.match('models/reverse/model.safetensors', { ignoreSearch: true })) return;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error('The browser did not keep the model of Learn.');
+}"""
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Translator]:
+    return translators("reverse")
+
+
+@pytest.fixture(scope="module")
+def site(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(write(tmp_path_factory.mktemp("installed") / "site", models)) as url:
+        yield url
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    visitor = Visitor(browser)
+    yield visitor
+    visitor.close()
+    assert not visitor.trouble
+
+
+def test_chromium_can_install_the_page(visitor: Visitor, site: str) -> None:
+    page = visitor.visit(site)
+    page.locator(".hl-thumbnail").first.wait_for()
+    session = page.context.new_cdp_session(page)
+    manifest = session.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    assert json.loads(manifest["data"])["name"] == "Headlight"
+    errors = session.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    # The page of a test is a private window, in which no browser installs anything.
+    assert [each["errorId"] for each in errors if each["errorId"] != "in-incognito"] == []
+
+
+@pytest.mark.slow
+def test_learn_works_without_a_connection(
+    visitor: Visitor, models: dict[str, Translator], tmp_path: Path
+) -> None:
+    """After one visit, on which nobody opened it."""
+    with served(write(tmp_path / "site", {"de-en": Translator.load(MODELS / "de-en"), **models})) as url:
+        page = visitor.visit(url)
+        await_kept(page)
+        page.evaluate(MODEL_KEPT)
+    page.reload()
+    page.get_by_role("button", name="Learn", exact=True).click()
+    expect_translation(page, models["reverse"].translate("umbrella").text)
+    submit(page, "lamp")
+    expect_translation(page, models["reverse"].translate("lamp").text)
+
+
+def test_without_a_server_a_question_says_before_a_click_that_it_is_not_here(
+    visitor: Visitor, site: str
+) -> None:
+    page = visitor.visit(site)
+    page.get_by_role("tab", name="Step").click()
+    why = page.locator("[data-question=contributions] summary")
+    expect(why).to_contain_text("not in this page")
+    expect(page.locator("[data-question=lens] summary")).not_to_contain_text("not in this page")
+    expect(page.get_by_role("button", name="Word links")).to_be_hidden()
+    why.click()
+    expect(page.locator("[data-question=contributions]")).to_contain_text(
+        "Only a Headlight page with a server"
+    )
+    expect(page.locator("body")).not_to_contain_text("make app")
+
+
+def test_the_model_says_what_it_does_not_know(
+    visitor: Visitor, site: str, models: dict[str, Translator]
+) -> None:
+    page = visitor.visit(site)
+    submit(page, "Regen")
+    expect_translation(page, models["reverse"].translate("Regen").text)
+    assert CAPITALS in models["reverse"].translate("Regen").notices
+    expect(page.locator(".hl-notices")).to_contain_text(CAPITALS)
+    page.get_by_role("button", name="About this model").click()
+    about = page.get_by_role("dialog", name="About")
+    expect(about.locator(".hl-weaknesses > li")).to_have_text(read_weaknesses(MODELS / "reverse")["en"])
+
+
+@pytest.mark.parametrize("maskable", [False, True])
+def test_an_icon_is_a_picture_of_its_size(maskable: bool) -> None:
+    content = icon(192, maskable=maskable)
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert int.from_bytes(content[16:20], "big") == int.from_bytes(content[20:24], "big") == 192

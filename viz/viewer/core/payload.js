@@ -76,15 +76,15 @@ export function codeAt(record, kind, [layer, head, row, column]) {
 // What every head of a kind gives to some columns in the mean over some rows, { layer, head, value } each. `left` are columns
 // that are left out: the others are scaled up.
 export function cellOfAllHeads(record, kind, places, left = []) {
-  const { layers, heads, rows, columns, codes } = record.attention[kind];
-  const massOn = (one, chosen) => {
-    const codesOf = places.rows.flatMap((row) => chosen.map((column) => codes[(one * rows + row) * columns + column]));
-    return codesOf.reduce((sum, code) => sum + code, 0) / SCALE / places.rows.length;
+  const { layers, heads } = record.attention[kind];
+  const massOn = (layer, head, chosen) => {
+    const cells = places.rows.flatMap((row) => chosen.map((column) => [layer, head, row, column]));
+    return cells.reduce((sum, cell) => sum + codeAt(record, kind, cell), 0) / SCALE / places.rows.length;
   };
   return Array.from({ length: layers * heads }, (_, one) => {
-    const rest = 1 - massOn(one, left);
-    const value = rest > 0 ? massOn(one, places.columns) / rest : 0;
-    return { layer: Math.floor(one / heads), head: one % heads, value };
+    const [layer, head] = [Math.floor(one / heads), one % heads];
+    const rest = 1 - massOn(layer, head, left);
+    return { layer, head, value: rest > 0 ? massOn(layer, head, places.columns) / rest : 0 };
   });
 }
 

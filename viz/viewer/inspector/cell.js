@@ -34,7 +34,19 @@ export function createCell(server) {
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
-      const shown = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'cell', 'busy', 'words', 'hideSpecials'];
+      const shown = [
+        'record',
+        'kind',
+        'layer',
+        'head',
+        'selection',
+        'pin',
+        'cell',
+        'busy',
+        'words',
+        'hideSpecials',
+        'mode',
+      ];
       if (differs(state, before, shown)) drawCell(server, parts, state);
       asked.replaceChildren(...(pinnedCell(state) ? questions.map(({ node }) => node) : []));
       for (const question of questions) question.draw(state, before);
@@ -98,14 +110,14 @@ function remarkOf(state) {
   const { rows, columns } = placesOfPin(state);
   const grid = shownGrid(state);
   const { row, column } = gridFocus(state, state.pin);
-  const isHidden = row === null || column === null;
+  const isWeight = grid.mode === 'weight' && row !== null && column !== null;
   const remarks = [
     rows.length * columns.length > 1 &&
       say('The matrix shows whole words; explained here is the strongest pair of pieces of these two.'),
-    state.hideSpecials && say('The matrix leaves out special tokens and scales up the others.'),
+    state.hideSpecials && isWeight && say('The matrix leaves out special tokens and scales up the others.'),
   ].filter(Boolean);
   if (remarks.length === 0) return [];
-  if (grid.mode === 'weight' && !isHidden)
+  if (isWeight)
     remarks.push(say('There, this cell has {value}.', { value: fixed(grid.values[row * grid.columns + column]) }));
   return [note(remarks.join(' '))];
 }

@@ -15,8 +15,10 @@ const LISTED = 8;
 export function readersOf(store, shown) {
   const { record, kind, words, hideSpecials } = shown;
   const { columns } = axes(record, kind);
-  const left = hideSpecials ? [...columns.keys()].filter((column) => columns[column].word === null) : [];
-  const weights = cellOfAllHeads(record, kind, placesOfPin(shown), left);
+  const specials = [...columns.keys()].filter((column) => columns[column].word === null);
+  const places = placesOfPin(shown);
+  const isLeft = hideSpecials && !specials.includes(places.columns[0]);
+  const weights = cellOfAllHeads(record, kind, places, isLeft ? specials : []);
   const ranked = weights.sort((one, other) => other.value - one.value);
   const lines = ranked.slice(0, LISTED).map((one) => lineOf(store, kind, one, shown));
   const place = ranked.findIndex((one) => isShown(one, shown));
@@ -56,6 +58,7 @@ export function differingHeads(store, state) {
   const other = oppositeOf(state);
   const ranked = other ? headsByDifference(state.record, other) : [];
   if (ranked.length === 0) return [];
+  const isOtherModel = other.model.name !== state.record.model.name;
   const lines = ranked.slice(0, LISTED).map(({ head: [kind, layer, head], value }) => {
     const open = () => store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
     const isPressed = kind === state.kind && isShown({ layer, head }, state);
@@ -71,6 +74,7 @@ export function differingHeads(store, state) {
           'Of {count} head: half the sum of the differences in a row, in the mean over the rows that both have. 0: both read the same; 1: they read nothing alike.',
           'Of {count} heads: half the sum of the differences in a row, in the mean over the rows that both have. 0: both read the same; 1: they read nothing alike.',
         ),
+        isOtherModel ? ` ${say('Heads of two models correspond only by their numbers.')}` : '',
       ),
     ),
   ];

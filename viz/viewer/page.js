@@ -128,13 +128,8 @@ export async function showTranslation(text, model, beam, penalty) {
   const { server, show } = await viewer;
   const { answer, error } = (await send(server, 'translate', question)) ?? {};
   if (answer === undefined) return error === undefined ? {} : { error };
-  show(answer, { caption: captionOf(model, text), view });
+  show(answer, { view });
   return { notice };
-}
-
-function captionOf(model, text) {
-  const { captions } = ofPage().site;
-  return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
 }
 
 export function cancel() {

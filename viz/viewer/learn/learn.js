@@ -3,17 +3,26 @@
 
 import { createButton, element } from '../core/dom.js';
 import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
+import { EMPTY } from '../core/state/store.js';
 import { useStorage } from '../core/storage.js';
 import { actionButton, actions } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
-import { createNetwork } from './network.js';
+import { createRoutes } from '../routes/routes.js';
 import { say } from '../locales/language.js';
 
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
 
 // Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
-export function createLearn(store) {
-  const learn = { store, panel: createPanel(), network: createNetwork(store), done: new Set(stored()), former: null };
+export function createLearn(server) {
+  const { store } = server;
+  const learn = {
+    store,
+    panel: createPanel(),
+    routes: createRoutes(server),
+    done: new Set(stored()),
+    former: null,
+    drawn: EMPTY,
+  };
   learn.tasks = element('ol', { class: 'hl-tasks' });
   store.subscribe((state, before) => {
     if (!state.record) return;
@@ -21,7 +30,8 @@ export function createLearn(store) {
     if (state.learn !== before.learn || !before.record) drawChapter(learn, state);
     if (state.learn === null) return;
     check(learn, state);
-    if (learn.picture.open) learn.network.draw(state);
+    learn.routes.draw(state, learn.drawn);
+    learn.drawn = state;
   });
   const open = () => openChapter(learn, nextChapter(learn));
   return { panel: learn.panel, button: createButton('hl-tab hl-learn-open', open, {}, say('Learn')) };
@@ -84,9 +94,8 @@ function drawChapter(learn, { learn: number }) {
   panel.hidden = number === null;
   document.body.classList.toggle('hl-learning', number !== null);
   if (number === null) return;
-  const { title, text, tasks, hasPicture = false } = CHAPTERS[number - 1];
+  const { title, text, tasks } = CHAPTERS[number - 1];
   learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
-  learn.picture = pictureOf(learn, hasPicture);
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
   panel.replaceChildren(
     element(
@@ -99,7 +108,7 @@ function drawChapter(learn, { learn: number }) {
     ...text().map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
-    learn.picture,
+    learn.routes.node,
     actions(
       go(say('Back'), number - 1, { disabled: number === 1 }),
       go(say('Next'), number + 1, { disabled: number === CHAPTERS.length, class: 'hl-button' }),
@@ -108,16 +117,6 @@ function drawChapter(learn, { learn: number }) {
   );
   panel.scrollTo(0, 0);
   markTasks(learn, number);
-}
-
-function pictureOf(learn, open) {
-  const { network, store } = learn;
-  const picture = element('details', { open }, element('summary', {}, say('The whole network')), network.node);
-  picture.addEventListener('toggle', () => {
-    const state = store.get();
-    if (picture.open && state.record) network.draw(state);
-  });
-  return picture;
 }
 
 function chapterList(learn, number) {

@@ -85,20 +85,27 @@ async function followMode(server, state, before) {
   else if (now.mode === mode) store.change({ mode: 'weight' });
 }
 
-// What the tab In short says beyond the record is asked while it is open. The instruments that its sentences open get their
-// answers with it. Muted heads are not part of it, so a translation with muted heads has its record alone.
+// What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
+// choose another tab or another view. Muted heads are not part of it, so a translation with muted heads has its record alone.
 function followShort(server, state, before) {
-  const { panel, short, shown, isSecond } = state;
-  if (panel !== 'short' || short || isSecond || !differs(state, before, ['panel', 'record'])) return;
-  if (shown?.type !== 'muted' && !whyNot(server, 'short')) askShort(server);
+  if (!differs(state, before, ['panel', 'record'])) return;
+  queueMicrotask(() => {
+    const { panel, record, short, shown, isSecond } = server.store.get();
+    if (panel !== 'short' || short || shown?.type === 'muted' || isSecond) return;
+    if (!whyNot(server, 'short') && !isRequested(server, 'short', shortQuestion(record))) askShort(server);
+  });
 }
 
+function shortQuestion(record) {
+  const prefix = givenIds(record);
+  return { do: 'short', ids: targetIds(record), ...(prefix.length > 0 ? { prefix } : {}) };
+}
+
+// The instruments that the sentences open get their answers too.
 export async function askShort(server) {
   const { store } = server;
   const { record } = store.get();
-  const prefix = givenIds(record);
-  const question = { do: 'short', ids: targetIds(record), ...(prefix.length > 0 ? { prefix } : {}) };
-  const answer = await request(server, 'short', question);
+  const answer = await request(server, 'short', shortQuestion(record));
   const now = store.get();
   if (!answer || now.record !== record) return;
   const { heads, importance, lens, without } = answer;

@@ -73,7 +73,8 @@ function openChapter(learn, number) {
   }
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
   scrollTo(0, 0);
-  const choices = keeps ? { kind, layer: layer + 1, ...view } : view?.panel && { panel: view.panel };
+  const { kind: wanted = kind, ...open } = view ?? {};
+  const choices = keeps ? { kind: wanted, layer: layer + 1, ...open } : open;
   location.hash = addressOf(record, { ...choices, learn: number });
 }
 

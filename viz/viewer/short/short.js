@@ -11,6 +11,7 @@ import { actionButton, actions, note } from '../core/widgets.js';
 import { factsOf } from './facts.js';
 import { say, sayParts } from '../locales/language.js';
 
+const MOST_TIMES = 1000;
 const INPUTS = ['record', 'short', 'importance', 'values', 'answers', 'busy', 'about'];
 
 export function createShort(server) {
@@ -137,11 +138,16 @@ function choiceAt(record, step, chance, rival, open) {
 }
 
 function withoutHead({ head, factor, text }, open, record) {
-  const parts = { head: open.head(head), factor: fixed(factor, factor < 10 ? 1 : 0), text: text && readable(text) };
+  const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
   if (text === null) return sayParts('{head}: without it, the translation is {factor} times less likely.', parts);
   return text === record.text
     ? sayParts('{head}: without it, the translation is {factor} times less likely, but the same.', parts)
     : sayParts('{head}: without it, the translation is {factor} times less likely, and becomes “{text}”', parts);
+}
+
+function timesText(factor) {
+  if (factor > MOST_TIMES) return say('more than {count}', { count: MOST_TIMES });
+  return fixed(factor, factor < 10 ? 1 : 0);
 }
 
 function list(entries, write) {
@@ -188,6 +194,7 @@ function openersOf(server, node) {
         say('Show what each word loses without it'),
         inMatrix((state) => ({
           ...chooseWithout(state),
+          words: [word, from].some((one) => one?.places.length > 1),
           pin: { row: word && word.places[0], column: from.places[0] },
         })),
       ),

@@ -180,9 +180,10 @@ export function fromAddress(address, record) {
   return choices;
 }
 
-// A chapter begins with nothing but its sentence and its tab.
+// A chapter begins with nothing but its sentence, its tab and its question.
 function chapterChoices(parameters, learn) {
-  const { questions, instead, beside, mode } = CHOICES;
+  const { instead, beside, mode } = CHOICES;
+  const questions = questionsOf(parameters.get('ask') ?? '');
   const panel = TABS.find((name) => name === parameters.get('panel')) ?? CHOICES.panel;
   return { questions, instead, beside, mode, panel, learn };
 }

@@ -115,6 +115,8 @@ def _parts(study: Study) -> Iterator[str]:
     if study.aligners:
         yield _alignment(study)
         yield _picture(study, "alignment", "Alignment error of each cross-attention head")
+    if study.rankings:
+        yield _rankings(study)
     yield _every_head(study)
 
 
@@ -171,6 +173,15 @@ def _alignment(study: Study) -> str:
     return (
         f"On {study.gold_pairs} pairs with links by people; each head is chosen by grow-diag on lines 1, 3, "
         f"5 and so on, and reported on the other lines.\n\n{_table(['aligner', 'alignment error'], rows)}"
+    )
+
+
+def _rankings(study: Study) -> str:
+    rows = [[each.measure, f"{each.one:.2f}", f"{each.three:.2f}"] for each in study.rankings]
+    return (
+        "What a word loses, in nats, when the source tokens are hidden that a measure ranks first: the "
+        "more, the more the measure is to be trusted. The head is chosen on lines 1, 3, 5 and so on; the "
+        f"numbers are those of the other lines.\n\n{_table(['measure', 'one token', 'three tokens'], rows)}"
     )
 
 

@@ -28,7 +28,7 @@ export function createLearn(server) {
     if (!state.record) return;
     if (state.learn > CHAPTERS.length) return store.change({ learn: null }); // a link can name any number
     if (state.learn !== before.learn || !before.record) drawChapter(learn, state);
-    if (state.learn === null) return;
+    if (state.learn === null) return undefined;
     check(learn, state);
     learn.routes.draw(state, learn.drawn);
     learn.drawn = state;

@@ -43,7 +43,6 @@ ASSETS = HERE / "assets"
 STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
-CAPTIONS = json.loads((ASSETS / "captions.json").read_text("utf-8"))
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
@@ -128,7 +127,7 @@ def build(
 ) -> gr.Blocks:
     """Return the page."""
     first = "de-en" if "de-en" in translators else next(iter(translators), "")
-    site = page_values(translators, first, examples_of_models(translators, EXAMPLES), CAPTIONS)
+    site = page_values(translators, first, examples_of_models(translators, EXAMPLES))
     offered = site["examples"].get(first, [])
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from viz import export as exporter
 from viz.about import is_imported, measure_range, write_range
 from viz.payload import encode
 from viz.static.site import check_apart, portable, write_site
-from viz.study.page import PAGE, write_captions, write_page
+from viz.study.page import PAGE, write_page
 
 
 def export(
@@ -56,19 +55,14 @@ def export(
 
 def study(
     directory: Path = Path("assets/study"),
-    examples: Path = Path("assets/examples.json"),
-    captions: Path = Path("assets/captions.json"),
 ) -> None:
-    """Write the page, the figures and the captions of the studies that `python -m training study` made.
+    """Write the page and the figures of the studies that `python -m training study` made.
 
     Args:
         directory: folder of the studies; README.md and the figures are written there.
-        examples: the page's example sentences by model.
-        captions: the file to write, with a caption for each example.
     """
     studies = load_studies(directory)
     write_page(studies, directory)
-    write_captions(studies, json.loads(examples.read_text(encoding="utf-8")), captions)
     print(f"{directory / PAGE}: {', '.join(each.model for each in studies)}")
 
 
@@ -108,7 +102,7 @@ def static(
         names: models of the models folder; all of them by default.
         output: the folder to write; a former page in it is replaced, and nothing else.
         models: the folder that holds the model directories.
-        assets: the folder of examples, captions and studies.
+        assets: the folder of examples and studies.
         single: write one file that also works without a web server.
     """
     found = [find_model(name, models) for name in names] if names else list_models(models)

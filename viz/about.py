@@ -53,13 +53,11 @@ def page_values(
     translators: Mapping[str, Translator],
     first: str,
     examples: Mapping[str, list[str]],
-    captions: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return what the page knows of the models; `first` is the one that a new page opens.
 
-    `examples` are the sentences of each model. The captions of them are about the models trained here.
+    `examples` are the sentences of each model.
     """
-    ours = [name for name, translator in translators.items() if not is_imported(translator)]
     return {
         "first": first,
         "groups": _groups(translators),
@@ -67,7 +65,6 @@ def page_values(
         "buttons": max(map(len, examples.values()), default=0),
         "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
         "targets": {name: target_choices(each) for name, each in translators.items()},
-        "captions": {name: captions[name] for name in ours if name in captions},
         "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
         "beam": PAGE_BEAM,
     }

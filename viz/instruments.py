@@ -27,12 +27,17 @@ from model.analysis.contrast import StackShares, contributions
 from model.analysis.examples import N_PAIRS, Survey
 from model.analysis.faithfulness import RemovalTarget, removal_curves
 from model.analysis.lens import lens
+from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
+from model.analysis.origins.routes import routes
 from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import check_head
-from model.results import KINDS, AttentionRecord, Head, Token
+from model.results import KINDS, AttentionRecord, Head, HeadValues, Token
 from model.translator import Translator
+
+N_HEADS = 3  # of those that a translation needs most
+MAX_HEAD_WORK = 5e9  # heads times weights that are measured without being asked: about half a second
 
 
 def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
@@ -44,6 +49,77 @@ def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[s
         "chosen": rounded(found.chosen),
         "leads_from": list(found.leads_from),
         "tokens": _tokens(translator, found.words.flatten().tolist()),
+    }
+
+
+def without_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
+    """What each token of the translation loses while source tokens are hidden, one or those of a word.
+
+    `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
+    """
+    source, read = translator.pair(text, ids)
+    groups = tokens_and_words(translator.checkpoint.source_tokenizer.source_tokens(text))
+    predicted = _tensor(translator, ids)
+    found = leave_one_out(translator.checkpoint.model, source, read, predicted, groups)
+    return {
+        "groups": [list(group) for group in groups],
+        "losses": rounded(found.losses),
+        "instead": found.instead.tolist(),
+        "tokens": _tokens(translator, found.instead.flatten().tolist()),
+    }
+
+
+def short_values(
+    translator: Translator,
+    text: str,
+    ids: Sequence[int],
+    beam_size: int = 1,
+    length_penalty: float = 1.0,
+    prefix: Sequence[int] = (),
+) -> dict[str, Any]:
+    """What the page says about a translation in short, beyond its record: the answers of other instruments.
+
+    `heads` are those that the translation needs most, with the translation when one of them is muted. For a
+    model with too many heads and weights, `importance` is None and there are no heads.
+    """
+    config = translator.checkpoint.model.config
+    importance, heads = None, []
+    n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
+    if n_heads * config.n_parameters <= MAX_HEAD_WORK:
+        found = translator.importance(text, ids)
+        importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
+        for head in _most_needed(found):
+            muted = translator.mute(text, [head], beam_size, length_penalty, target=ids, prefix=prefix)
+            heads.append({"head": list(head), "text": muted.ablated.text})
+    return {
+        "without": without_values(translator, text, ids),
+        "lens": lens_values(translator, text, ids),
+        "importance": importance,
+        "heads": heads,
+    }
+
+
+def _most_needed(importance: HeadValues) -> list[Head]:
+    """The heads without which the translation becomes least likely, the first one most."""
+    values = {
+        Head(kind, layer, head): value
+        for kind in KINDS
+        for layer, row in enumerate(rounded(getattr(importance, kind)))
+        for head, value in enumerate(row)
+    }
+    return sorted(values, key=lambda head: values[head])[:N_HEADS]
+
+
+def route_values(translator: Translator, text: str, ids: Sequence[int], step: int) -> dict[str, Any]:
+    """The connections that carry most of the word of one step, and the tokens that it comes from."""
+    found = routes(translator.checkpoint.model, *translator.pair(text, ids), step)
+    return {
+        "source": rounded(found.source),
+        "prefix": rounded(found.prefix),
+        "connections": [
+            one._asdict() | {"share": round(one.share, 6), "flow": round(one.flow, 6)}
+            for one in found.connections
+        ],
     }
 
 

@@ -75,6 +75,12 @@ def rollout(
     prefix and source, then cross-attention adds shares of the source by the encoder's last R, each
     with half for the residual. Feed-forward networks and norms are ignored. A row sums to 1 if the same
     row of the weights does.
+
+    The page does not offer it, because it names the wrong source tokens. Measured on 1,156 words of 100
+    development sentences of the model de-en: when the source token is hidden that a measure ranks first, a
+    word loses 2.15 nats by rollout, 3.13 by the mean weight of the last layer, 3.45 by the mean weight of
+    all layers, 3.49 by ALTI+ and 3.98 by leave-one-out (both in `model.analysis.origins`), and 0.33 at
+    random. As word alignment, 74 to 84 % of its links are wrong.
     """
     encoded = _self_rollout(encoder)
     source_length, target_length = cross.shape[-1], cross.shape[-2]

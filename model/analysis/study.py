@@ -70,6 +70,15 @@ class Aligner:
 
 
 @dataclass(frozen=True)
+class SourceRanking:
+    """How faithfully a measure ranks the source tokens of a word; see `training.evaluation.rankings`."""
+
+    measure: str
+    one: float  # nats that a word loses without the first token, mean over words
+    three: float  # without the first three tokens
+
+
+@dataclass(frozen=True)
 class Study:
     """The study of one model."""
 
@@ -82,6 +91,7 @@ class Study:
     ablation_curves: tuple[AblationCurve, ...]
     gold_pairs: int = 0
     aligners: tuple[Aligner, ...] = ()  # empty without gold links
+    rankings: tuple[SourceRanking, ...] = ()  # the most faithful first; none in earlier releases
 
     def save(self, path: Path) -> None:
         """Write JSON with rounded numbers."""
@@ -103,6 +113,7 @@ class Study:
             curves = (AblationCurve(**_tuples(each)) for each in raw["ablation_curves"])
             raw["ablation_curves"] = tuple(curves)
             raw["aligners"] = tuple(Aligner(**each) for each in raw["aligners"])
+            raw["rankings"] = tuple(SourceRanking(**each) for each in raw.get("rankings", ()))
             return cls(**raw)
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(

@@ -51,7 +51,7 @@ ACTIONS = {
     "score": 5,
     "mute": 10,
     "cell": 6,
-    "values": 3,
+    "norms": 3,
     "beams": 3,
     "importance": 3,
 }
@@ -111,7 +111,7 @@ class Person:
                 "score": {"target": "The dog sees the red ball."},
                 "mute": {"ids": ids, "heads": [head]},
                 "cell": {"ids": ids, "kind": "cross", "layer": 0, "head": 1, "row": 0, "column": 1},
-                "values": {"ids": ids, "mode": self.chance.choice(["norm", "rollout"])},
+                "norms": {"ids": ids},
                 "beams": {"beam_size": 5},
                 "importance": {"ids": ids},
             }

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +16,13 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import app
+from model import Translator
 from model.results import Translation
 from tests.browser.inspector import tiny
-from tests.viz.fakes import FakeTranslator
+from tests.viz.fakes import FakeTranslator, fake_short
 from viz.payload import encode, to_json
 from viz.server.backend import Backend
+from viz.server.handlers.registry import HANDLERS
 from viz.viewer import head
 
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
@@ -61,6 +64,21 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_of_fakes() -> Iterator[None]:
+    """A fake translator has no weights that could be measured, so what mattered is made up."""
+    real = HANDLERS["short"]
+
+    def work(translator: Translator, request: Any) -> dict[str, Any]:
+        if isinstance(translator, FakeTranslator):
+            return fake_short(translator, request.text, request.ids)
+        return real.work(translator, request)
+
+    HANDLERS["short"] = replace(real, work=work)
+    yield
+    HANDLERS["short"] = real
+
+
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     service = app.create(TRANSLATORS)
@@ -89,11 +107,10 @@ class Tabs:
         height: int = 900,
         scheme: Scheme = "light",
         locale: str = "en-US",
-        took_tour: bool = True,
         waits: bool = True,
         number: int = 0,
     ) -> Page:
-        """Open an address as a person does who was never there, or took the tour, and wait for the heads.
+        """Open an address as a person does who was never there, and wait for the heads.
 
         Pages of other numbers stay open beside it.
         """
@@ -110,8 +127,6 @@ class Tabs:
         page.mouse.move(0, 0)
         page.goto(urljoin(url, "healthz") if url.startswith("http") else EMPTY.as_uri())
         page.evaluate("localStorage.clear()")
-        if took_tour:
-            page.evaluate("localStorage.setItem('headlight.tour', 'done')")
         page.goto(url)
         if waits:
             page.locator(".hl-thumbnail").first.wait_for()
@@ -140,7 +155,7 @@ def visit(tabs: Tabs) -> Iterator[Visit]:
 @pytest.fixture
 def opened(visit: Visit, address: str) -> Page:
     """The page with its first example drawn, as on a first visit."""
-    return visit(address, took_tour=False)
+    return visit(address)
 
 
 BARE = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
@@ -169,7 +184,8 @@ def asked() -> list[dict[str, Any]]:
 def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) -> Show:
     """A function that shows a translation in the viewer alone, with a backend but without Gradio.
 
-    `address` is what follows the # of the link, `about` what is known of the models.
+    `address` is what follows the # of the link, `about` what is known of the models. The tab Head is open
+    unless the address names another one: In short would send a request of its own.
     """
     backend = Backend(TRANSLATORS)
     numbers = count()
@@ -191,7 +207,10 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
         number = next(numbers)
         file = tmp_path / f"viewer-{number}.html"
         file.write_text(text.replace("ABOUT", known), "utf-8")
-        page = visit(f"{file.as_uri()}#{address}", width, scheme=scheme, waits=False, number=number)
+        link = f"{address}&panel=head" if "kind=" in address and "panel=" not in address else address
+        page = visit(f"{file.as_uri()}#{link}", width, scheme=scheme, waits=False, number=number)
+        if "kind=" not in address:
+            page.evaluate("viewer.server.store.change({ panel: 'head' })")
         draw(page, translation, model)
         return page
 

@@ -112,7 +112,6 @@ def main() -> None:
         for name, picture in PICTURES.items():
             size = {"width": picture.width, "height": picture.height}
             view = browser.new_page(viewport=size, color_scheme=picture.scheme)
-            view.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
             view.goto(f"{url}#model={picture.model}&text={SENTENCE}" if picture.model == IMPORTED else url)
             view.locator(".hl-thumbnail").first.wait_for()
             picture.reach(view)

@@ -19,8 +19,6 @@ from model import Translator
 from tests.browser.conftest import is_outside
 from viz.static.site import write_site
 
-SEEN = "localStorage.setItem('headlight.tour', 'seen')"
-
 
 class QuietHandler(SimpleHTTPRequestHandler):
     """Serves a folder as any file server does."""
@@ -160,7 +158,6 @@ class Visitor:
         size = {"width": width, "height": 900}
         context = self.browser.new_context(viewport=size, color_scheme=scheme, locale=locale)  # type: ignore[arg-type]
         context.set_default_timeout(30_000)
-        context.add_init_script(SEEN)
         self.contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: self._note(str(error), True))

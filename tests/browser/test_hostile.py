@@ -74,7 +74,6 @@ class Watched:
         page.on("dialog", lambda dialog: (self.trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: is_outside(request.url) and self.trouble.append(request.url))
         page.on("popup", lambda popup: self.trouble.append(f"popup: {popup.url}"))
-        page.add_init_script("if (location.host) localStorage.setItem('headlight.tour', 'done')")
         page.set_default_timeout(30_000)
         self.open("")
 

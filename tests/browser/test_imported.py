@@ -167,13 +167,12 @@ def test_the_dialog_says_who_trained_the_model_and_the_training_tab_too(page: Pa
     expect(page.locator(".hl-panel-training")).to_contain_text("did not train it")
 
 
-def test_an_imported_model_has_the_examples_of_its_language_and_no_captions(page: Page) -> None:
+def test_an_imported_model_has_the_examples_of_its_language(page: Page) -> None:
     shown = page.locator("#hl-examples button:visible").all_inner_texts()
     assert shown == app.EXAMPLES["de-en"]
     page.locator("#hl-examples button").first.click()
     expect(page.get_by_label("Sentence")).to_have_value(FIRST)
     expect(page.locator(".hl-translation")).not_to_be_empty()
-    expect(page.locator(".hl-caption")).to_have_count(0)
 
 
 def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:

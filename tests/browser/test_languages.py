@@ -175,7 +175,6 @@ def test_no_text_is_left_out_of_the_catalogues(browser: Browser, address: str):
         }},
       }});"""
     page = browser.new_page(viewport={"width": 1440, "height": 900}, locale="de-AT")
-    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
     page.add_init_script(use)
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()

@@ -27,7 +27,6 @@ TITLES = [
 @pytest.fixture
 def page(opened: Page) -> Page:
     opened.evaluate("localStorage.clear()")
-    opened.get_by_role("button", name="No, thanks").click()
     return opened
 
 
@@ -100,7 +99,7 @@ def test_a_chapter_begins_with_nothing_but_its_sentence_and_its_tab(page: Page):
     page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
     state = page.evaluate("(({ questions, instead }) => [questions, instead.row])(Headlight.viewer.state())")
     assert state == [[], None]
-    expect(page.get_by_role("tab", name="Head")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tab", name="In short")).to_have_attribute("aria-selected", "true")
 
 
 def test_closing_keeps_a_sentence_of_ones_own(page: Page):
@@ -246,16 +245,12 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
 # The picture
 
 
-def test_every_head_is_in_its_place_and_can_be_chosen(page: Page):
-    open_chapter(page, 3)
-    picture = learn(page).locator(".hl-network")
-    attention = page.evaluate("() => Headlight.viewer.state().record.attention")
-    heads = sum(kind["layers"] * kind["heads"] for kind in attention.values())
-    expect(picture.get_by_role("button")).to_have_count(heads)
-    picture.get_by_role("button", name="Decoder, layer 2, head 3", exact=True).click()
-    expect(page.locator(".hl-centre h2")).to_have_text("Decoder · layer 2 · head 3")
-    expect(picture.locator("[aria-pressed=true]")).to_have_count(1)
-    expect(picture).to_contain_text(FIRST.split()[2])
+def test_the_chapter_about_the_three_kinds_opens_the_routes_of_a_word(page: Page):
+    open_chapter(page, 2)
+    learn(page).get_by_role("button", name="Next").click()
+    picture = learn(page).locator("[data-question=routes]")
+    expect(picture).to_have_attribute("open", "")
+    expect(picture).to_contain_text("Which way did this word come?")
 
 
 def test_on_a_phone_the_chapter_leaves_room_for_the_page(visit: Visit, address: str):

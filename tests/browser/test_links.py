@@ -23,7 +23,6 @@ RESULT = TRANSLATORS["de-en"].translate(FIRST)
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """One page for all tests of this file, each of which opens an address of its own."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
     page.set_default_timeout(10_000)
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()
@@ -114,17 +113,6 @@ def test_back_and_forward_go_through_the_translations(page: Page):
     page.go_forward()
     expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", OTHER))
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 1")
-
-
-def test_leaving_the_tour_by_a_sentence_brings_back_the_head(page: Page):
-    go(page, model="de-en", text=FIRST, kind="encoder", layer=3, head=4)
-    expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 3 · head 4")
-    page.keyboard.press("?")
-    page.get_by_role("button", name="Take the tour").click()
-    expect(page.get_by_label("Tour")).to_contain_text("1 of 5")
-    translate(page, OTHER)
-    expect(page.get_by_label("Tour")).to_be_hidden()
-    expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 3 · head 4")
 
 
 def reopened(page: Page, show: Show) -> Page:

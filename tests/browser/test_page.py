@@ -18,7 +18,6 @@ from playwright.sync_api import Browser, Page, expect
 import app
 import viz
 from model import __version__
-from model.analysis.study import Study
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
 from tests.browser.screen import FIRST, cell, choose, readout, submit, translate
@@ -129,34 +128,6 @@ def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
     assert menu.locator("b").count() == 0
     opened.locator("#hl-brand").click()
     expect(menu).to_be_hidden()
-
-
-def caption_text(caption: dict) -> str:
-    def write(said: list) -> str:
-        template, values = said
-        known = {name: write(one) if isinstance(one, list) else one for name, one in values.items()}
-        return template.format(**known)
-
-    return write(caption["text"])
-
-
-def test_an_example_says_what_is_known_of_a_head_and_leads_there(opened: Page):
-    caption = app.CAPTIONS["de-en"][FIRST]
-    shown = opened.locator(".hl-caption")
-    said = f"Over 300 sentences: {caption_text(caption)}"
-    expect(shown).to_have_text(f"{said} Open this head")
-    shown.get_by_role("button", name="Open this head").click()
-    expect(shown).to_have_text(said)
-    role = opened.locator(".hl-panel-head .hl-part").first
-    expect(role).to_contain_text("Role in this sentence")
-    study = Study.load(app.ASSETS / "study" / "de-en.json").heads
-    kind, layer, head = caption["kind"], caption["layer"], caption["head"]
-    (found,) = (one for one in study if (one.kind, one.layer, one.head) == (kind, layer, head))
-    expect(role).to_contain_text(f"Over 300 sentences: {found.role}")
-    names = f"{caption['kind'].capitalize()} · layer {caption['layer'] + 1} · head {caption['head'] + 1}"
-    expect(opened.locator("#hl-viewer")).to_contain_text(names)
-    translate(opened, "Davon ist nichts bekannt.")
-    expect(shown).to_have_count(0)
 
 
 def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str):

@@ -184,7 +184,6 @@ def test_a_trained_model_opens_in_the_viewer(visitor, static, tmp_path):
 
 
 def test_the_page_with_a_server_has_the_playground(opened: Page, tmp_path: Path):
-    opened.get_by_role("button", name="No, thanks").click()
     opened.get_by_role("button", name="Playground", exact=True).click()
     expect_step(opened, 0)
     open_in_viewer(opened, tmp_path)

@@ -310,7 +310,6 @@ def test_the_second_side_follows_the_theme(page: Page) -> None:
 def whole(browser: Browser, address: str) -> Iterator[Page]:
     """The whole page, which has other models."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
     page.set_default_timeout(10_000)
     page.goto(f"{address}#{urlencode({'model': 'de-en', 'text': TEXT})}")
     page.locator(".hl-thumbnail").first.wait_for()

@@ -79,7 +79,6 @@ def test_the_focus_has_one_colour(opened: Page):
 def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = context.new_page()
-    page.add_init_script("localStorage.setItem('headlight.tour', 'seen')")
     page.goto(address)
     page.locator(".hl-thumbnail").first.wait_for()
     expect(page.locator(".hl-readout")).to_contain_text("Tap a cell")

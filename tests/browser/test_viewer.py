@@ -81,7 +81,7 @@ def test_click_pins_and_click_or_escape_clears_the_pin(page: Page):
     page.mouse.move(5, 5)
     pinned = readout(page)
     assert "HEUTE ← unter" in pinned
-    assert page.evaluate("location.hash").endswith("layer=1&head=1&row=5&column=6")
+    assert page.evaluate("location.hash").endswith("layer=1&head=1&panel=head&row=5&column=6")
     page.mouse.click(*at)
     page.mouse.move(5, 5)
     assert "Point at a cell" in readout(page)

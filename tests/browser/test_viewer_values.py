@@ -1,4 +1,4 @@
-"""Which value a cell shows: weights, norms, rollouts, differences; merged, renormalised and pale cells."""
+"""Which value a cell shows: weights, norms, losses, differences; merged, renormalised and pale cells."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.analysis.attribution import rollout
 from model.results import Token, Translation
 from tests.browser.conftest import TRANSLATORS, Show, draw
+from tests.browser.inspector import TEXT as TINY
+from tests.browser.inspector import number, tiny
 from tests.browser.screen import FIRST, choose, drawn, point, readout
+from viz.instruments import without_values
 
 pytestmark = pytest.mark.browser
 
@@ -41,17 +43,29 @@ def test_norms_come_from_the_server_and_are_requested_once(show: Show, asked: li
     mode(page, "Weight")
     mode(page, "Norm")
     choose(page, "Encoder", 1, 1)
-    assert [request["mode"] for request in asked] == ["norm"]
+    assert [request["do"] for request in asked] == ["norms"]
 
 
-def test_rollout_shows_the_layers_up_to_this_one(show: Show):
-    page = show(RESULT)
-    choose(page, "Cross", 3, 5)
-    mode(page, "Rollout")
-    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layers 1 to 3 · rollout")
-    point(page, 4, 3)
-    mixed = rollout(RECORD.encoder, RECORD.decoder, RECORD.cross).cross[2]
-    assert float(value(page)) == pytest.approx(mixed[4, 3].item(), abs=1e-4)
+@pytest.mark.usefixtures("with_tiny")
+def test_a_loss_is_that_of_a_translation_without_a_source_word(show: Show):
+    result = tiny().translate(TINY)
+    found = without_values(tiny(), TINY, result.ids)
+    page = show(result, "tiny", address="kind=encoder&layer=1&head=1")
+    mode(page, "Without it")
+    expect(page.locator(".hl-centre h2")).to_have_text("What each word loses without each source word")
+    point(page, 2, 1)
+    expect(page.locator(".hl-readout")).to_contain_text("of its log p")
+    assert value(page) == number(found["losses"][1][2])
+    page.keyboard.press("w")
+    words = [token.word for token in result.attention.source]
+    long = next(word for word in words if word is not None and words.count(word) > 1)
+    group = found["groups"].index([place for place, word in enumerate(words) if word == long])
+    rows = [token.word for token in result.attention.predicted]
+    steps = [step for step, word in enumerate(rows) if word == rows[0]]
+    point(page, 0, long)
+    assert value(page) == number(sum(found["losses"][group][step] for step in steps))
+    choose(page, "Cross", 2, 1)
+    expect(page.get_by_role("button", name="Weight", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):
@@ -183,10 +197,11 @@ def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
     assert darkest(page, row)
 
 
-def test_the_key_n_cycles_through_the_available_values(show: Show):
+def test_the_key_n_cycles_through_the_values_that_the_kind_has(show: Show):
     page = show(RESULT)
+    choose(page, "Encoder", 2, 3)
     pressed = page.locator(".hl-toolbar [data-mode][aria-pressed=true]")
-    for name in ("Norm", "Rollout", "Weight"):
+    for name in ("Norm", "Weight"):
         page.keyboard.press("n")
         expect(pressed).to_have_text(name)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 
@@ -193,6 +194,34 @@ class FakeTranslator(Translator):
     def _translation(self, text: str, target: list[str]) -> Translation:
         found = random_translation(self._words(text), target, self.layers, self.heads, seed=len(text))
         return replace(found, source_text=text)
+
+
+def fake_short(translator: FakeTranslator, text: str, ids: Sequence[int]) -> dict[str, Any]:
+    """What mattered, made up: each word needs the source word at its own place, and three heads matter."""
+    record = translator.score(text, ids).attention
+    steps, places = len(record.predicted), len(record.source)
+    found = translator.importance(text)
+    importance = {kind: getattr(found, kind).tolist() for kind in ("encoder", "decoder", "cross")}
+    last = translator.layers - 1
+    heads = [["encoder", last, translator.heads - 1 - each] for each in range(min(3, translator.heads))]
+    known = {token.id: asdict(token) for token in record.predicted}
+    return {
+        "without": {
+            "groups": [[place] for place in range(places)],
+            "losses": [[5.0 * (step == place) for step in range(steps)] for place in range(places)],
+            "instead": [[END.id] * steps for _ in range(places)],
+            "tokens": {END.id: asdict(END)},
+        },
+        "lens": {
+            "words": [[[token.id] for token in record.predicted]] * translator.layers,
+            "log_probabilities": [[[0.0]] * steps] * translator.layers,
+            "chosen": [[0.0] * steps] * translator.layers,
+            "leads_from": [0] * steps,
+            "tokens": known,
+        },
+        "importance": importance,
+        "heads": [{"head": head, "text": text.swapcase()} for head in heads],
+    }
 
 
 def _tokens(words: list[str]) -> tuple[Token, ...]:

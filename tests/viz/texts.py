@@ -80,7 +80,7 @@ def sentences() -> set[str]:
 def data_texts() -> set[str]:
     """Texts that come with the data: measures, roles, parts, rankings, languages, and names in cards."""
     measures = {text for one in MEASURES for text in (one.label, one.definition, one.unit)}
-    roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition, one.evidence)}
+    roles = {text for name, one in ROLE_DEFINITIONS.items() for text in (name, one.definition)}
     return (measures | roles) - {""} | set(PARTS) | set(RANKINGS) | set(LANGUAGES) | _card_names()
 
 

@@ -53,6 +53,7 @@ from training.evaluation.align import (
 )
 from training.evaluation.evaluate import read_pairs, translate_sentences
 from training.evaluation.metrics import score
+from training.evaluation.rankings import rank_sources
 from training.recipes import REVERSE_WORDS_SMALL
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -101,6 +102,7 @@ def study(
             ablation_curve(translator, pairs, heads, "cost"),
             ablation_curve(translator, pairs, heads, "gradient"),
         ),
+        rankings=rank_sources(translator, [source for source, _ in pairs]),
     )
     fits = tuple(map(language_name, languages)) == tuple(map(language_name, GOLD_LANGUAGES))
     return found if gold is None or not fits else with_alignment(found, translator, gold, code)

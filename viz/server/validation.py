@@ -106,6 +106,12 @@ class TargetRequest(Request):
     ids: TokenIds
 
 
+class ShortRequest(TargetRequest):
+    """Asks what mattered in a translation that begins with `prefix`."""
+
+    prefix: TokenIds = []
+
+
 class OptionalTargetRequest(Request):
     """As TargetRequest; without `ids` it is about the model's own translation."""
 
@@ -148,12 +154,6 @@ class ScoreRequest(Request):
     """Asks for the score of a translation given as text."""
 
     target: Text
-
-
-class ValuesRequest(TargetRequest):
-    """Asks for cell values other than the attention weights."""
-
-    mode: Annotated[Literal["norm", "rollout"], Field(description="one of: norm, rollout")]
 
 
 class CellRequest(TargetRequest):

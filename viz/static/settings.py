@@ -8,6 +8,7 @@ from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.notices import UNSURE
 from viz.about import NO_CURVES
+from viz.instruments import MAX_HEAD_WORK, N_HEADS
 from viz.payload import DEFINITIONS, MASKS, VERSION
 
 
@@ -22,6 +23,8 @@ def settings() -> dict[str, Any]:
             "charactersPerToken": CHARACTERS_PER_TOKEN,
             "alternatives": N_LIKELIEST,
             "unsure": UNSURE,
+            "neededHeads": N_HEADS,
+            "headWork": MAX_HEAD_WORK,
         },
         "sentences": {"noCurves": NO_CURVES},
     }

@@ -66,7 +66,7 @@ def write_site(
 ) -> None:
     """Write the page with these models, the first one opened first; `single` makes one file, headlight.html.
 
-    The folder `assets` has examples, captions and studies. A former page in `folder` is replaced. Raises
+    The folder `assets` has examples and studies. A former page in `folder` is replaced. Raises
     UserError if that folder has other files, or if it has one of the models or lies within one.
     """
     for each in translators:
@@ -76,11 +76,11 @@ def write_site(
             raise UserError(
                 f"{each.name} has positions that the page without a server does not know; name other models."
             )
-    examples, captions = (read_json(assets / name) for name in ("examples.json", "captions.json"))
+    examples = read_json(assets / "examples.json")
     named = {each.name: each for each in translators}
     sentences = examples_of_models(named, examples)
     stored = {name: _first_example(named[name], texts[0]) for name, texts in sentences.items() if texts}
-    site = page_values(named, translators[0].name, sentences, captions) | _site(named, stored, assets)
+    site = page_values(named, translators[0].name, sentences) | _site(named, stored, assets)
     if single:
         inside = _inside(translators, stored) | _texts(site["locales"])
         page = document(site | {"files": [SINGLE]}, inside, single=True)
@@ -110,7 +110,7 @@ def portable(
     """
     stored = {translator.name: _untimed(payload)}
     named = {translator.name: translator}
-    page = page_values(named, translator.name, {translator.name: [payload["source_text"]]}, {})
+    page = page_values(named, translator.name, {translator.name: [payload["source_text"]]})
     languages = [language] if language in catalogues() else []
     own = {"view": view or _address_of(payload), "locales": languages, "locale": language}
     site = page | _site(named, stored) | own

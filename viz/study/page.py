@@ -1,24 +1,18 @@
-"""Writes the page of a study of heads as Markdown with figures, and captions for the page's examples."""
+"""Writes the page of a study of heads as Markdown with figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from model.analysis.measures import ROLE_DEFINITIONS, ROLES
 from model.analysis.study import HeadFindings, Study
-from model.errors import Sentence, said
-from model.files import write_atomically, write_json
+from model.files import write_atomically
 from model.results import KINDS
 from viz.study.charts import figures
 
-PLACES = {
-    "encoder": Sentence("the encoder's self-attention"),
-    "decoder": Sentence("the decoder's self-attention"),
-    "cross": Sentence("cross-attention"),
-}
 # As `make bench-alignment` prints it for even lines: each target word's choice, and grow-diag.
 EFLOMAL = "25.1 % (24.5 % by grow-diag)"
 PAGE = "README.md"
@@ -48,14 +42,8 @@ class Finding(NamedTuple):
     """What one head does, and the number that shows it."""
 
     head: HeadFindings
-    what: Sentence
-    value: Sentence
-
-    def caption(self) -> Sentence:
-        """The finding as a sentence."""
-        layer, head = self.head.layer + 1, self.head.head + 1
-        parts = {"place": PLACES[self.head.kind], "what": self.what, "value": self.value}
-        return Sentence("Head {layer}.{head} of {place} {what}: {value}.", layer=layer, head=head, **parts)
+    what: str
+    value: str
 
 
 def write_page(studies: Sequence[Study], directory: Path) -> None:
@@ -67,56 +55,30 @@ def write_page(studies: Sequence[Study], directory: Path) -> None:
     write_atomically(directory / PAGE, lambda part: part.write_text(text, encoding="utf-8"))
 
 
-def write_captions(studies: Sequence[Study], examples: Mapping[str, Sequence[str]], path: Path) -> None:
-    """Write, by model and example sentence, a caption and the head that it describes, counted from 0."""
-    captions = {
-        study.model: {
-            sentence: {
-                "text": said(found.caption()),
-                "kind": found.head.kind,
-                "layer": found.head.layer,
-                "head": found.head.head,
-            }
-            for sentence, found in zip(examples.get(study.model, ()), findings(study), strict=False)
-        }
-        for study in studies
-    }
-    write_json(path, captions)
-
-
 def findings(study: Study) -> list[Finding]:
     """The heads to look at first, the most important first."""
     most = max(study.heads, key=lambda head: head.cost)
     least = min(study.heads, key=lambda head: head.cost)
     return [
-        Finding(most, Sentence("matters most"), _effect(most.cost)),
+        Finding(most, "matters most", _effect(most.cost)),
         *_best_aligner(study),
         *_clearest_by_role(study),
-        Finding(least, Sentence("matters least"), _effect(least.cost)),
+        Finding(least, "matters least", _effect(least.cost)),
     ]
 
 
-def _effect(cost: float) -> Sentence:
+def _effect(cost: float) -> str:
     nats = round(abs(cost), 2)
-    if cost < 0 < nats:
-        return Sentence("without it, a reference gains {nats:.2f} nats", nats=nats)
-    return Sentence("without it, a reference loses {nats:.2f} nats", nats=nats)
+    return f"without it, a reference {'gains' if cost < 0 < nats else 'loses'} {nats:.2f} nats"
 
 
 def _best_aligner(study: Study) -> Iterator[Finding]:
     if study.aligners:
         best = min(study.aligners, key=lambda aligner: aligner.grown)
-        errors = {"each": round(100 * best.each_target, 1), "grown": round(100 * best.grown, 1)}
-        reads = Sentence(
-            "the row that reads a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag", **errors
-        )
-        predicts = Sentence(
-            "the row that predicts a word has {each:.1f} % alignment error, {grown:.1f} % by grow-diag",
-            **errors,
-        )
-        taught = Sentence("was taught to align and aligns words best")
-        how = taught if best.taught else Sentence("aligns words best")
-        yield Finding(study.heads[best.head], how, reads if best.shifted else predicts)
+        errors = f"{100 * best.each_target:.1f} % alignment error, {100 * best.grown:.1f} % by grow-diag"
+        how = "was taught to align and aligns words best" if best.taught else "aligns words best"
+        row = "reads" if best.shifted else "predicts"
+        yield Finding(study.heads[best.head], how, f"the row that {row} a word has {errors}")
 
 
 def _clearest_by_role(study: Study) -> Iterator[Finding]:
@@ -125,18 +87,16 @@ def _clearest_by_role(study: Study) -> Iterator[Finding]:
         heads = [head for head in study.heads if head.role == role]
         if heads:
             best = max(heads, key=lambda head: head.evidence)
-            what = Sentence("has the role “{role}”", role=Sentence(best.role))
-            yield Finding(best, what, _evidence(best))
+            yield Finding(best, f"has the role “{best.role}”", _evidence(best))
     selves = [head for head in study.heads if head.kind != "cross"]
     if selves and all(head.role == "mixed" for head in selves):
         best = max(selves, key=lambda head: head.evidence / ROLE_DEFINITIONS[head.nearest_role].least)
-        nearest = Sentence(best.nearest_role)
-        what = Sentence("comes nearest in self-attention to the role “{role}”", role=nearest)
+        what = f"comes nearest in self-attention to the role “{best.nearest_role}”"
         yield Finding(best, what, _evidence(best))
 
 
-def _evidence(head: HeadFindings) -> Sentence:
-    return Sentence(ROLE_DEFINITIONS[head.nearest_role].evidence, share=round(100 * head.evidence))
+def _evidence(head: HeadFindings) -> str:
+    return ROLE_DEFINITIONS[head.nearest_role].evidence.format(share=round(100 * head.evidence))
 
 
 def page(studies: Sequence[Study]) -> str:
@@ -155,6 +115,8 @@ def _parts(study: Study) -> Iterator[str]:
     if study.aligners:
         yield _alignment(study)
         yield _picture(study, "alignment", "Alignment error of each cross-attention head")
+    if study.rankings:
+        yield _rankings(study)
     yield _every_head(study)
 
 
@@ -211,6 +173,15 @@ def _alignment(study: Study) -> str:
     return (
         f"On {study.gold_pairs} pairs with links by people; each head is chosen by grow-diag on lines 1, 3, "
         f"5 and so on, and reported on the other lines.\n\n{_table(['aligner', 'alignment error'], rows)}"
+    )
+
+
+def _rankings(study: Study) -> str:
+    rows = [[each.measure, f"{each.one:.2f}", f"{each.three:.2f}"] for each in study.rankings]
+    return (
+        "What a word loses, in nats, when the source tokens are hidden that a measure ranks first: the "
+        "more, the more the measure is to be trusted. The head is chosen on lines 1, 3, 5 and so on; the "
+        f"numbers are those of the other lines.\n\n{_table(['measure', 'one token', 'three tokens'], rows)}"
     )
 
 

@@ -5,7 +5,7 @@
 import { askImportance, askMuted, askTraining, compareWithReference, scoreTranslation } from './core/effects.js';
 import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { keep } from './core/state/modes.js';
-import { asksFor, fromAddress, recordOfTask, toAddress, viewOfAddress } from './core/state/permalink.js';
+import { asksFor, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
 import { goHome } from './core/state/actions.js';
 import { differs, sameSpot } from './core/state/queries.js';
@@ -50,9 +50,9 @@ export function createAddress(server, translateAddress) {
   return { open };
 }
 
-// Another sentence or model: a new translation, or the word of the tour.
+// Another sentence or model: a new translation.
 function isNewTask(state, before) {
-  return !asksFor(toAddress(before), recordOfTask(state));
+  return !asksFor(toAddress(before), state.home.record);
 }
 
 // Something else stands beside the view, or nothing any more.

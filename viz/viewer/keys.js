@@ -43,7 +43,7 @@ const readingOf = () => [
   ),
   say('A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.'),
   say(
-    'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Rollout combines the weights of all layers up to this one. Compare keeps the view and shows how the next one differs from it.',
+    'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Without it hides one source word at a time and shows how much less likely each word of the translation becomes. Compare keeps the view and shows how the next one differs from it.',
   ),
   logP(),
   forPointer(

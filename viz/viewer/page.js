@@ -129,7 +129,7 @@ export async function showTranslation(text, model, beam, penalty) {
   offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
   const { server, show } = await viewer;
   const { answer, error } = (await send(server, 'translate', question)) ?? {};
-  if (answer !== undefined) show(answer, { caption: captionOf(model, text), view });
+  if (answer !== undefined) show(answer, { view });
   else if (error !== undefined) await fillPanels(question);
   else return {};
   return error === undefined ? { notice } : { error };
@@ -145,12 +145,7 @@ async function fillPanels(question) {
   const text = [ofLink, ...examplesOf(model)].find((one) => one && one !== refused);
   if (text === undefined) return;
   const { answer } = (await send(server, 'translate', { ...question, text })) ?? {};
-  if (answer !== undefined) show(answer, { caption: captionOf(model, text), view: text === ofLink ? opened : null });
-}
-
-function captionOf(model, text) {
-  const { captions } = ofPage().site;
-  return Object.hasOwn(captions, model) && Object.hasOwn(captions[model], text) ? captions[model][text] : null;
+  if (answer !== undefined) show(answer, { view: text === ofLink ? opened : null });
 }
 
 export function cancel() {

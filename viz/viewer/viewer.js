@@ -20,7 +20,6 @@ import { createInspector } from './inspector/inspector.js';
 import { createBeside } from './beside/beside.js';
 import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
-import { createTour } from './tour.js';
 import { createLearn } from './learn/learn.js';
 import { createEntry } from './playground/entry.js';
 import { createHelp, createKeyHints, listenToKeys } from './keys.js';
@@ -38,7 +37,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   startEffects(server);
   const help = createHelp();
   const about = createAbout(store);
-  const learn = page ? createLearn(store) : null; // its chapters begin with sentences that the page translates
+  const learn = page ? createLearn(server) : null; // its chapters begin with sentences that the page translates
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   const [strips, columns] = ['hl-strips', 'hl-columns'].map((name) => element('div', { class: name }));
@@ -72,7 +71,6 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     announce(root, live, state, before);
     document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else
   });
-  help.append(createTour(server, root));
   const bar = address ? createAddress(server, page?.translateAddress) : null;
   const show = createLoader(root, store, problem, bar);
   return { show, state: store.get, server, ask, entries, openAbout: about.open };
@@ -82,14 +80,14 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
 // `view` is the address of the view to open; the first record opens that of the page.
 function createLoader(root, store, problem, bar) {
   let latest = null;
-  return async (payload, { caption = null, view = null } = {}) => {
+  return async (payload, { view = null } = {}) => {
     latest = payload;
     try {
       const record = await decode(payload);
       if (latest !== payload) return;
       const isFirst = store.get().record === null;
       const address = isFirst && location.hash !== '' ? location.hash : view;
-      const show = () => store.change(showRecord(store.get(), record, caption));
+      const show = () => store.change(showRecord(store.get(), record));
       root.classList.remove('hl-empty');
       problem.hidden = true;
       if (bar && address !== null) await bar.open(address, show);

@@ -90,7 +90,7 @@ def unpacked(value: Any) -> Any:
                     raw = base64.b64decode(text)
                 case _:
                     raw = bytes(data)
-            if "unit" in rest:  # norms and rollout
+            if "unit" in rest:  # norms
                 values = np.frombuffer(raw, "<u4") * rest["unit"]
                 return {"shape": shape, "unit": values}
             return {"shape": shape, "code": np.frombuffer(raw, "<u2") / SCALE}

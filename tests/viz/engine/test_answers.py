@@ -124,9 +124,9 @@ def test_every_head_can_be_muted_and_every_kind_of_cell_explained(tmp_path, tran
         {"do": "cell", "ids": IDS, "kind": kind, "layer": layer, "head": 1, "row": 3, "column": 2}
         for kind, layer, _ in heads
     ]
-    modes = [{"do": "values", "ids": IDS, "mode": mode} for mode in ("norm", "rollout")]
+    routes = [{"do": "routes", "ids": IDS, "step": step} for step in (0, len(IDS) - 1, len(IDS))]
     own = [{"do": "importance"}, {"do": "mute", "heads": [["cross", 1, 1]]}]  # of the model's own translation
-    questions = [*muted, *forced, *cells, *modes, *own]
+    questions = [*muted, *forced, *cells, *routes, *own]
     check(tmp_path, translators, [{**COMMON, **question, "model": "int8"} for question in questions])
 
 

@@ -15,7 +15,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.analysis.attribution import rollout
 from model.inputs import MAX_TARGET_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES
@@ -112,15 +111,8 @@ def test_importance_has_a_number_for_each_head():
         torch.testing.assert_close(torch.tensor(answer[kind]), getattr(expected, kind), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["norm", "rollout"])
-def test_values_have_the_four_digits_of_the_models(mode):
-    answer = ask("values", mode=mode)
-    record = TRANSLATOR.score(TEXT, IDS).attention
-    if mode == "norm":
-        expected = TRANSLATOR.norm_weights(TEXT, IDS)._asdict()
-    else:
-        mixed = rollout(record.encoder, record.decoder, record.cross)._asdict()
-        expected = {kind: layers[:, None] for kind, layers in mixed.items()}
+def test_norms_have_the_four_digits_of_the_models():
+    answer, expected = ask("norms"), TRANSLATOR.norm_weights(TEXT, IDS)._asdict()
     for kind in KINDS:
         packed, exact = answer[kind], expected[kind].double().numpy()
         codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype="<u4")
@@ -254,8 +246,7 @@ BAD = [
     *[("mute", "ids", value) for value in NO_IDS],
     *[("mute", "heads", value) for value in NO_HEADS],
     *[("importance", "ids", value) for value in NO_IDS],
-    *[("values", "ids", value) for value in NO_IDS],
-    *[("values", "mode", value) for value in (None, "weight", 5, ["norm"])],
+    *[("norms", "ids", value) for value in NO_IDS],
     *[("cell", "ids", value) for value in NO_IDS],
     *[("cell", "kind", value) for value in (None, "self", 5, {})],
     *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
@@ -264,6 +255,8 @@ BAD = [
     *[("contributions", "other", value) for value in ("1", 1.5, True, -1, 10**30, [])],
     *[(do, name, 99) for do in ("score_split", "writing") for name in ("layer", "head", "row", "column")],
     *[("removal", name, value) for name in ("layer", "row", "step") for value in (*WHOLE, 99)],
+    *[("routes", "step", value) for value in (*WHOLE, 99)],
+    *[("without", "ids", value) for value in NO_IDS],
     *[("removal", "head", value) for value in ("1", 1.5, True, -1, 99, [])],
     *[("mute", "baseline", value) for value in (None, "median", 5, {}, "mean", "sentence")],
     *[("mute", "row", value) for value in ("1", 1.5, True, -1, 99, [])],
@@ -367,7 +360,6 @@ def test_an_export_with_a_wrong_field_names_it(name, value):
         ("translate", "beam_size", True, "a whole number from 1 to 8"),
         ("translate", "length_penalty", "1", "a number from 0 to 2"),
         ("target", "ids", [1.0], f"a list of at most {MAX_TARGET_TOKENS} token ids"),
-        ("values", "mode", "weight", "one of: norm, rollout"),
         ("cell", "kind", "self", "one of: encoder, decoder, cross"),
         ("beams", "do", "ask", "one of: " + ", ".join(HANDLERS)),
     ],

@@ -43,6 +43,34 @@ def test_the_lens_ends_with_the_models_alternatives():
     assert len(answer["leads_from"]) == len(IDS)
 
 
+def test_without_a_word_the_translation_is_scored_with_its_tokens_masked():
+    answer, record = ask("without"), TRANSLATOR.score(TEXT, IDS)
+    model, (source, read) = TRANSLATOR.checkpoint.model, TRANSLATOR.pair(TEXT, IDS)
+    words = {token.word for token in record.attention.source if token.word is not None}
+    assert len(answer["groups"]) == len(source) + sum(
+        len([1 for token in record.attention.source if token.word == word]) > 1 for word in words
+    )
+    for group, losses, instead in zip(answer["groups"], answer["losses"], answer["instead"], strict=True):
+        mask = torch.ones(1, 1, 1, len(source), dtype=torch.bool)
+        mask[..., group] = False
+        with torch.no_grad():
+            found = model(source[None], read[None], mask)[0].log_softmax(-1)
+        after = found[torch.arange(len(IDS)), torch.tensor(IDS)].tolist()
+        both = zip(record.log_probabilities, after, strict=True)
+        assert losses == pytest.approx([before - now for before, now in both], abs=1e-5)
+        assert instead == found.argmax(-1).tolist()
+    assert set(answer["tokens"]) == {str(word) for line in answer["instead"] for word in line}
+
+
+def test_the_shares_of_a_route_sum_to_one():
+    answer = ask("routes")
+    assert sum(answer["source"]) + sum(answer["prefix"]) == pytest.approx(1, abs=1e-5)
+    top = [one for one in answer["connections"] if (one["kind"], one["layer"]) == ("cross", 3)]
+    assert {one["row"] for one in top} == {2}
+    for one in top:
+        assert one["flow"] == pytest.approx(one["share"], abs=1e-6)
+
+
 def total(shares):
     numbers = [shares["tokens"], shares["positions"], shares["feed_forward"], *shares["heads"].values()]
     return sum(float(torch.tensor(one).sum()) for one in numbers) + shares["bias"]

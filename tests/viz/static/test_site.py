@@ -38,7 +38,6 @@ def assets(tmp_path: Path) -> Path:
     folder = tmp_path / "assets"
     folder.mkdir()
     (folder / "examples.json").write_text(json.dumps({"tiny": [f"Ein Hund. {NASTY}"]}))
-    (folder / "captions.json").write_text(json.dumps({"tiny": {NASTY: NASTY}}))
     return folder
 
 
@@ -192,7 +191,7 @@ def test_a_page_that_cannot_be_written_leaves_the_former_one(translator, assets,
     published = Translator.load(folder / "models" / "tiny")
     with pytest.raises(UserError, match=r"dist overlaps .*tiny, which has models; name another folder"):
         write_site([published], folder, assets)
-    (assets / "captions.json").unlink()
+    (assets / "examples.json").unlink()
     with pytest.raises((UserError, OSError)):
         write_site([translator], folder, assets)
     assert {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()} == before

@@ -1,8 +1,7 @@
-"""The page of a study has the study's numbers, and its captions belong to the examples."""
+"""The page of a study has the study's numbers."""
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study, load_studies
 from viz.__main__ import main
 from viz.study.charts import ablation_chart, alignment_chart, head_chart
-from viz.study.page import EFLOMAL, findings, page, write_captions
+from viz.study.page import EFLOMAL, findings, page
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -46,16 +45,15 @@ STUDY = Study(
 
 
 def test_findings_name_the_heads_that_show_them():
-    found = {each.caption(): each.head for each in findings(STUDY)}
+    found = {f"{each.head.kind} {each.what}: {each.value}": each.head for each in findings(STUDY)}
     wanted = {
-        "Head 1.1 of cross-attention matters most: without it, a reference loses 0.50 nats.": 4,
-        "Head 1.1 of cross-attention aligns words best: the row that reads a word has 61.0 % alignment "
-        "error, 55.0 % by grow-diag.": 4,
-        "Head 1.2 of the decoder's self-attention has the role “previous token”: 50 % of its rows look most "
-        "at the previous token.": 3,
-        "Head 1.2 of cross-attention has the role “aligned to the word it writes”: a source token gets 50 % "
-        "of the weight in its best row, on average.": 5,
-        "Head 1.1 of the encoder's self-attention matters least: without it, a reference gains 0.04 nats.": 0,
+        "cross matters most: without it, a reference loses 0.50 nats": 4,
+        "cross aligns words best: the row that reads a word has 61.0 % alignment error, 55.0 % by "
+        "grow-diag": 4,
+        "decoder has the role “previous token”: 50 % of its rows look most at the previous token": 3,
+        "cross has the role “aligned to the word it writes”: a source token gets 50 % of the weight in its "
+        "best row, on average": 5,
+        "encoder matters least: without it, a reference gains 0.04 nats": 0,
     }
     assert list(found) == list(wanted)
     for text, place in wanted.items():
@@ -64,11 +62,10 @@ def test_findings_name_the_heads_that_show_them():
 
 def test_without_a_role_in_self_attention_the_nearest_head_is_a_finding():
     selves = tuple(replace(each, role="mixed") for each in STUDY.heads if each.kind != "cross")
-    found = [each.caption() for each in findings(replace(STUDY, heads=selves, aligners=()))]
-    assert found[1] == (
-        "Head 1.2 of the encoder's self-attention comes nearest in self-attention to the role “separator "
-        "sink”: 50 % of its weight is on special tokens and the final mark."
-    )
+    found = findings(replace(STUDY, heads=selves, aligners=()))[1]
+    assert found.what == "comes nearest in self-attention to the role “separator sink”"
+    assert found.value == "50 % of its weight is on special tokens and the final mark"
+    assert found.head.name == "encoder 1.2"
 
 
 def test_the_page_has_tables_of_roles_spare_heads_and_alignment():
@@ -114,42 +111,24 @@ def test_the_ablation_chart_has_both_orders_and_the_line_a_point_below():
     ]
 
 
-def test_captions_belong_to_examples(tmp_path):
-    write_captions([STUDY], {"tiny": ["Eins.", "Zwei."], "other": ["One."]}, tmp_path / "captions.json")
-    captions = json.loads((tmp_path / "captions.json").read_text(encoding="utf-8"))
-    assert list(captions) == ["tiny"]
-    assert list(captions["tiny"]) == ["Eins.", "Zwei."]
-    caption = captions["tiny"]["Eins."]
-    assert (caption["kind"], caption["layer"], caption["head"]) == ("cross", 0, 0)
-    template, values = caption["text"]
-    assert template == "Head {layer}.{head} of {place} {what}: {value}."
-    assert (values["layer"], values["head"], values["place"]) == (1, 1, ["cross-attention", {}])
-
-
-def test_the_command_writes_page_figures_and_captions(tmp_path, monkeypatch):
+def test_the_command_writes_page_and_figures(tmp_path, monkeypatch):
     pytest.importorskip("vl_convert", reason="vl-convert-python draws the figures")
     STUDY.save(tmp_path / "study" / "tiny.json")
-    (tmp_path / "examples.json").write_text('{"tiny": ["Eins."]}', encoding="utf-8")
-    options = ["--directory", "study", "--examples", "examples.json", "--captions", "captions.json"]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["viz", "study", *options])
+    monkeypatch.setattr(sys, "argv", ["viz", "study", "--directory", "study"])
     main()
     names = {path.name for path in (tmp_path / "study").glob("*.svg")}
     assert names == {"tiny-heads.svg", "tiny-ablation.svg", "tiny-alignment.svg"}
     text = (tmp_path / "study" / "README.md").read_text(encoding="utf-8")
     assert [name for name in names if f"]({name})" not in text] == []
-    assert (tmp_path / "captions.json").is_file()
 
 
 # What is shipped
 
 
-def test_the_shipped_page_and_captions_are_those_of_the_shipped_studies(tmp_path):
+def test_the_shipped_page_is_that_of_the_shipped_studies():
     studies = load_studies(ROOT / "assets" / "study")
     assert (ROOT / "assets" / "study" / "README.md").read_text(encoding="utf-8") == page(studies)
-    examples = json.loads((ROOT / "assets" / "examples.json").read_text(encoding="utf-8"))
-    write_captions(studies, examples, tmp_path / "captions.json")
-    assert (tmp_path / "captions.json").read_bytes() == (ROOT / "assets" / "captions.json").read_bytes()
 
 
 def test_the_shipped_study_is_small_and_covers_every_model():

@@ -118,10 +118,10 @@ test('the average and the largest of heads', () => {
   near(grid({ selection }).values.subarray(4, 8), [0.25, 0.5, 0.125, 0.125]);
 });
 
-test('norms and rollouts have their own arrays; without them, weights are shown', () => {
+test('norms have their own arrays; without them, weights are shown', () => {
   const array = { layers: 1, heads: 1, rows: 3, columns: 4, codes: new Uint16Array(12).fill(65535), scale: 2.5 };
   assert.equal(grid({ mode: 'norm' }).mode, 'weight');
-  const norm = grid({ mode: 'norm', values: { norm: { cross: array }, rollout: null }, hideSpecials: true });
+  const norm = grid({ mode: 'norm', values: { norm: { cross: array }, without: null }, hideSpecials: true });
   near(norm.values.subarray(0, 3), [2.5, 2.5, 2.5]);
   near(norm.hidden, [0.25, 0.25]);
   assert.equal(norm.high, 2.5);

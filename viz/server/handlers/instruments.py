@@ -16,28 +16,33 @@ from viz.server.validation import (
     Index,
     KindName,
     Request,
+    ShortRequest,
     TargetRequest,
     Text,
     WordId,
 )
 
 
-class ContributionRequest(TargetRequest):
-    """Asks what wrote a word at a step, or that word and not another."""
+class StepRequest(TargetRequest):
+    """Asks about the word of a step."""
 
     step: Index
+
+
+class ContributionRequest(StepRequest):
+    """Asks what wrote a word at a step, or that word and not another."""
+
     word: WordId
     other: WordId | None = Field(None, description="the id of a word")
 
 
-class RemovalRequest(TargetRequest):
+class RemovalRequest(StepRequest):
     """Asks how the word of a step fares while cells of one row are removed; no head means the whole layer."""
 
     kind: KindName
     layer: Index
     head: Index | None = Field(None, description="the index of a head")
     row: Index
-    step: Index
 
 
 class LinksRequest(TargetRequest):
@@ -61,9 +66,18 @@ for _name, _values, _request, _cost in (
     ("score_split", instruments.score_values, CellRequest, 0.6),
     ("writing", instruments.writing_values, CellRequest, 0.6),
     ("removal", instruments.removal_values, RemovalRequest, 4.0),
+    ("without", instruments.without_values, TargetRequest, 1.5),
+    ("routes", instruments.route_values, StepRequest, 0.6),
     ("links", instruments.link_values, LinksRequest, 0.4),
 ):
     handler(_name, _request, cost=_cost)(_instrument(_values, _request))
+
+
+@handler("short", ShortRequest, cost=6.0)
+def short(translator: Translator, request: ShortRequest) -> dict[str, Any]:
+    """What the page says about the translation `ids` in short."""
+    options = request.beam_size, request.length_penalty, request.prefix
+    return instruments.short_values(translator, request.text, request.ids, *options)
 
 
 # Its cost is that of the sentences. Not cached, so that nothing is kept of what a visitor pastes.

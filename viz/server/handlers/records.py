@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from model import Translation, Translator
-from model.analysis.attribution import rollout
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
 from model.results import KINDS, Head
 from viz.export import files
@@ -30,7 +29,6 @@ from viz.server.validation import (
     Request,
     ScoreRequest,
     TargetRequest,
-    ValuesRequest,
 )
 
 
@@ -114,16 +112,11 @@ def importance(translator: Translator, request: ImportanceRequest) -> dict[str, 
     return {kind: _rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
 
 
-@handler("values", ValuesRequest, cost=2.0)
-def values(translator: Translator, request: ValuesRequest) -> dict[str, Any]:
-    """The norm-based weights or the rollout of `ids`, for every cell."""
-    if request.mode == "norm":
-        found = translator.norm_weights(request.text, request.ids)._asdict()
-    else:
-        record = translator.score(request.text, request.ids).attention
-        mixed = rollout(record.encoder, record.decoder, record.cross)
-        found = {kind: layers[:, None] for kind, layers in mixed._asdict().items()}
-    return {kind: encode_values(found[kind].detach().cpu().numpy()) for kind in KINDS}
+@handler("norms", TargetRequest, cost=2.0)
+def norms(translator: Translator, request: TargetRequest) -> dict[str, Any]:
+    """The norm-based weights of `ids`, for every cell."""
+    found = translator.norm_weights(request.text, request.ids)
+    return {kind: encode_values(getattr(found, kind).numpy()) for kind in KINDS}
 
 
 @handler("cell", CellRequest, cost=0.4)

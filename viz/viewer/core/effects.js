@@ -3,7 +3,8 @@
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
-import { SERVER_MODES } from './state/modes.js';
+import { REQUESTS } from './state/modes.js';
+import { ZERO } from './state/store.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
 import {
   SUBJECTS,
@@ -23,6 +24,7 @@ import { changeView, chooseKind, closeView, goHome, openView } from './state/act
 import { differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
 import { say } from '../locales/language.js';
 
+const READ = { norms: unpackKinds }; // how the answers of a request are read
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 
 // Requests that follow from a change of the state.
@@ -32,6 +34,7 @@ export function startEffects(server) {
     followMutes(server, state, before);
     followMode(server, state, before);
     followPin(server, state, before);
+    followShort(server, state, before);
     followTraining(server, state, before);
     followQuestions(server, state, before);
     followBeside(server, state, before);
@@ -72,17 +75,49 @@ export async function askMuted(server) {
   else store.change({ mutes: [] });
 }
 
-// Norms and rollouts: asked once per record; without an answer, the mode goes back to weights.
+// Values that the payload does not have: asked once per record; without an answer, the mode goes back to weights.
 async function followMode(server, state, before) {
   const { record, mode, values } = state;
-  if (!SERVER_MODES.includes(mode) || values[mode] || !differs(state, before, ['record', 'mode'])) return;
-  const question = { do: 'values', ids: targetIds(record), mode };
-  const decoded = await request(server, 'values', question, unpackKinds);
+  const name = REQUESTS[mode];
+  if (!name || values[mode] || !differs(state, before, ['record', 'mode'])) return;
+  const decoded = await request(server, name, { do: name, ids: targetIds(record) }, READ[name]);
   const { store } = server;
   const now = store.get();
   if (decoded === undefined || now.record !== record) return;
   if (decoded) store.change({ values: { ...now.values, [mode]: decoded } });
   else if (now.mode === mode) store.change({ mode: 'weight' });
+}
+
+// What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
+// choose another tab or another view. Muted heads are not part of it, so a translation with muted heads has its record alone.
+function followShort(server, state, before) {
+  if (!differs(state, before, ['panel', 'record'])) return;
+  queueMicrotask(() => {
+    const { panel, record, short, shown, isSecond } = server.store.get();
+    if (panel !== 'short' || short || shown?.type === 'muted' || isSecond) return;
+    if (!whyNot(server, 'short') && !isRequested(server, 'short', shortQuestion(record))) askShort(server);
+  });
+}
+
+function shortQuestion(record) {
+  const prefix = givenIds(record);
+  return { do: 'short', ids: targetIds(record), ...(prefix.length > 0 ? { prefix } : {}) };
+}
+
+// The instruments that the sentences open get their answers too.
+export async function askShort(server) {
+  const { store } = server;
+  const { record } = store.get();
+  const answer = await request(server, 'short', shortQuestion(record));
+  const now = store.get();
+  if (!answer || now.record !== record) return;
+  const { heads, importance, lens, without } = answer;
+  store.change({
+    short: heads,
+    importance: importance ? { changes: importance, instead: ZERO } : now.importance,
+    values: { ...now.values, without },
+    answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },
+  });
 }
 
 // The pinned cell is explained while the panel Cell is open.
@@ -293,17 +328,6 @@ export async function scoreTranslation(server, text) {
   const state = store.get();
   if (scored) store.change(changeView(state, state.home, { scored }));
   return Boolean(scored);
-}
-
-// Opens a word of another model, whichever model is chosen in the page; returns its record or nothing.
-export async function openTour(server, model, word) {
-  const { store } = server;
-  const task = { model, text: word, beam_size: 1, length_penalty: 1, target_code: '' };
-  const question = { do: 'translate', prefix: [], ...task };
-  const record = await request(server, 'tour', question, decode);
-  if (!record) return null;
-  open(store, record, { type: 'tour', label: say('the tour') });
-  return record;
 }
 
 function open(store, record, details) {

@@ -2,6 +2,7 @@
 // small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
 import { effectiveMode, nameOfToken, referenceOf } from './instruments/comparison.js';
+import { lossWithout } from './instruments/without.js';
 import { clamp, matchInOrder } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
 import { chosenHeads, focusOf, rowOffset } from './state/queries.js';
@@ -28,6 +29,7 @@ const INPUTS = [
   'beside',
   'opposite',
 ];
+const LEAST_LOSS = 1; // nats: the darkest colour, if no word loses more
 const KEPT = 4;
 let lastGrids = []; // { inputs, grid } each: those of two sides, and of their difference
 
@@ -46,14 +48,38 @@ export function gridChanged(state, before) {
 
 function build(state) {
   const mode = effectiveMode(state);
-  const { record, kind, layer } = state;
-  const places = mode === 'rollout' ? [[layer, 0]] : placesOf(chosenHeads(state));
-  const array = mode === 'norm' || mode === 'rollout' ? state.values[mode][kind] : record.attention[kind];
+  if (mode === 'without') return pale({ ...foldLosses(state), mode, isMax: false }, state.threshold);
+  const { record, kind } = state;
+  const places = placesOf(chosenHeads(state));
+  const array = mode === 'norm' ? state.values.norm[kind] : record.attention[kind];
   const own = fold(state, record, array, places, mode !== 'norm');
   const grid = mode === 'difference' ? subtract(own, foldReference(state, referenceOf(state))) : own;
   const high = mode === 'norm' ? grid.values.reduce((most, value) => Math.max(most, value), array.scale) : 1;
   const isMax = state.reduce === 'max' && places.length > 1; // its rows do not add up to 1
   return pale({ ...grid, mode, high, isMax }, state.threshold);
+}
+
+// What each word of the translation loses without each source word. A merged word loses what its tokens lose together, and
+// the tokens of a merged source word are hidden together.
+function foldLosses({ record, values, words, hideSpecials }) {
+  const names = axes(record, 'cross');
+  const keep = (group) => !hideSpecials || group.token.word !== null;
+  const rowGroups = groupsOf(names.rows, words)
+    .map((group) => withOther(group, names, words))
+    .filter(keep);
+  const columnGroups = groupsOf(names.columns, words).filter(keep);
+  const lossOf = (row, column) => lossWithout(values.without, column.places, row.places);
+  const found = Float64Array.from(rowGroups.flatMap((row) => columnGroups.map((column) => lossOf(row, column))));
+  return {
+    rows: rowGroups.length,
+    columns: columnGroups.length,
+    values: found,
+    status: new Uint8Array(found.length),
+    rowGroups,
+    columnGroups,
+    hidden: null,
+    high: found.reduce((most, value) => Math.max(most, value), LEAST_LOSS),
+  };
 }
 
 function placesOf(heads) {
@@ -216,6 +242,7 @@ export function shares(grid, row, scale) {
   const peak = scale === 'row' ? peakOf(grid, row) : grid.high;
   const line = grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
   const signed = Array.from(line, (value) => (peak > 0 ? value / peak : 0));
+  if (grid.mode === 'without') return signed.map((share) => Math.max(0, share)); // a word can also become likelier
   return grid.mode === 'difference' ? signed.map((share) => (share + 1) / 2) : signed;
 }
 

@@ -10,7 +10,7 @@ const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'
 const MODE_NAMES = {
   weight: () => say('weight'),
   norm: () => say('norm'),
-  rollout: () => say('rollout'),
+  without: () => say('loss'),
   difference: () => say('difference'),
 };
 
@@ -38,6 +38,15 @@ export function signed(value, digits = 4) {
   return (value < 0 ? '−' : '+') + text;
 }
 
+// A probability as a person says it; what is not 0 or 1 does not read as that.
+export function percent(probability) {
+  const value = 100 * probability;
+  const digits = value < 1 || value > 99 ? 1 : 0;
+  if (value > 0 && value < 0.1) return say('less than {share} %', { share: fixed(0.1, 1) });
+  if (value < 100 && value > 99.9) return say('more than {share} %', { share: fixed(99.9, 1) });
+  return say('{share} %', { share: fixed(value, digits) });
+}
+
 // A value of the matrix; only differences have a plus sign.
 export function valueText(mode, value) {
   return mode === 'difference' && value >= 0 ? `+${fixed(value)}` : fixed(value);
@@ -56,7 +65,7 @@ export function modeName(mode) {
 export function titleOf(state) {
   const { kind, layer, head, selection, reduce } = state;
   const names = { kind: kindName(kind), layer: layer + 1 };
-  if (effectiveMode(state) === 'rollout') return say('{kind} · layers 1 to {layer} · rollout', names);
+  if (effectiveMode(state) === 'without') return say('What each word loses without each source word');
   const isMax = reduce === 'max';
   if (selection.length > 0) return titleOfSelection(state, { ...names, count: selection.length }, isMax);
   if (head === null && isMax) return say('{kind} · layer {layer} · largest of its heads', names);

@@ -23,8 +23,9 @@ const DOING = {
   translate: () => '', // the page says it in a place of its own
   training_heads: () => say('Measuring the heads at each step'),
   training_step: () => say('Reading this step of the training'),
-  tour: () => say('Opening the model that reverses words'),
-  values: () => say('Computing these values'),
+  norms: () => say('Computing these values'),
+  short: () => say('Measuring what mattered'),
+  without: () => say('Hiding each source word in turn'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
 const WITHOUT_MUTING = ['cell', 'values', ...QUESTIONS]; // what is computed of the tokens on screen with all heads

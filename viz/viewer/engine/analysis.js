@@ -1,4 +1,4 @@
-// What the model's inside says about its heads: gates, importance, norm-based weights, rollout and single cells, as
+// What the model's inside says about its heads: gates, importance, norm-based weights and single cells, as
 // model/analysis defines them.
 
 import { predict } from './model.js';
@@ -79,7 +79,7 @@ function totalOf(steps, target) {
   return steps.reduce((total, { logits, norm }, step) => total + logits[target[step]] - norm, 0);
 }
 
-function repeated(x, count) {
+export function repeated(x, count) {
   const copies = new Float32Array(x.length * count);
   for (let copy = 0; copy < count; copy += 1) copies.set(x, copy * x.length);
   return copies;
@@ -91,7 +91,7 @@ export function normWeights({ model: { network } }, trace) {
     const { layers, heads, rows, columns, weights } = trace[kind];
     const norms = new Float32Array(weights.length);
     for (let layer = 0; layer < layers; layer += 1) {
-      const vectors = vectorNorms(network, outputOf(network, kind, layer), trace[kind].memories[layer], columns);
+      const vectors = vectorNorms(network, kind, layer, trace[kind].memories[layer], columns);
       for (let head = 0; head < heads; head += 1)
         for (let row = 0; row < rows; row += 1) {
           const start = ((layer * heads + head) * rows + row) * columns;
@@ -107,8 +107,10 @@ function outputOf(network, kind, layer) {
   return network[kind][layer].self.output;
 }
 
-// ||f(x_j)|| of each head and key, f(x) = (x W_V + b_V) W_O of that head: what key j would add at weight 1.
-function vectorNorms({ products, heads, headWidth, width }, output, { array, start, stride }, count) {
+// f(x_j) of each head and key, f(x) = (x W_V + b_V) W_O of that head: what key j would add at weight 1.
+export function headVectors(network, kind, layer, { array, start, stride }, count) {
+  const { products, heads, headWidth, width } = network;
+  const output = outputOf(network, kind, layer);
   return Array.from({ length: heads }, (_, head) => {
     const values = new Float32Array(count * width);
     for (let key = 0; key < count; key += 1) {
@@ -116,68 +118,16 @@ function vectorNorms({ products, heads, headWidth, width }, output, { array, sta
       values.set(array.subarray(from, from + headWidth), key * width + head * headWidth);
     }
     const vectors = products.multiply(output, count, values);
-    return Array.from({ length: count }, (__, key) =>
-      Math.hypot(...output.bias.map((bias, place) => vectors[key * width + place] - bias)),
-    );
+    for (let place = 0; place < vectors.length; place += 1) vectors[place] -= output.bias[place % width];
+    return vectors;
   });
 }
 
-// Attention rollout (Abnar and Zuidema 2020), extended to the decoder as in model/analysis/attribution.py. Arrays like
-// those of a trace, with one head.
-export function rollout(trace) {
-  const means = kindsOf((kind) => meansOf(trace[kind]));
-  const encoder = [];
-  for (const layer of means.encoder) {
-    const step = halved(layer);
-    encoder.push(encoder.length === 0 ? step : times(step, encoder.at(-1)));
-  }
-  const [decoder, cross] = [[], []];
-  let prefix = identity(trace.decoder.rows);
-  let source = means.cross[0].map((row) => row.map(() => 0));
-  means.decoder.forEach((layer, place) => {
-    const step = halved(layer);
-    prefix = scaled(times(step, prefix), 0.5);
-    source = plus(scaled(times(step, source), 0.5), scaled(times(means.cross[place], encoder.at(-1)), 0.5));
-    decoder.push(prefix);
-    cross.push(source);
-  });
-  const rolled = { encoder, decoder, cross };
-  return kindsOf((kind) => {
-    const { layers, rows, columns } = trace[kind];
-    return { layers, heads: 1, rows, columns, weights: Float32Array.from(rolled[kind].flat(2)) };
-  });
-}
-
-// The mean over the heads of each layer, as lists of rows.
-function meansOf({ layers, heads, rows, columns, weights }) {
-  const at = (layer, head, row, column) => weights[((layer * heads + head) * rows + row) * columns + column];
-  const range = (length, valueOf) => Array.from({ length }, (_, place) => valueOf(place));
-  return range(layers, (layer) =>
-    range(rows, (row) =>
-      range(columns, (column) => range(heads, (head) => at(layer, head, row, column)).reduce((a, b) => a + b) / heads),
-    ),
-  );
-}
-
-function identity(size) {
-  return Array.from({ length: size }, (_, row) => Array.from({ length: size }, (__, column) => Number(row === column)));
-}
-
-function halved(layer) {
-  return plus(scaled(layer, 0.5), scaled(identity(layer.length), 0.5));
-}
-
-function scaled(matrix, factor) {
-  return matrix.map((row) => row.map((value) => value * factor));
-}
-
-function plus(one, other) {
-  return one.map((row, place) => row.map((value, column) => value + other[place][column]));
-}
-
-function times(one, other) {
-  return one.map((row) =>
-    other[0].map((_, column) => row.reduce((total, value, place) => total + value * other[place][column], 0)),
+// ||f(x_j)|| of each head and key.
+function vectorNorms(network, kind, layer, memory, count) {
+  const { width } = network;
+  return headVectors(network, kind, layer, memory, count).map((vectors) =>
+    Array.from({ length: count }, (_, key) => Math.hypot(...vectors.subarray(key * width, (key + 1) * width))),
   );
 }
 
@@ -199,7 +149,7 @@ export function cellOf({ model: { network } }, trace, { kind, layer, head, row, 
   const scores = keys.map((key, place) => (place < allowed ? dot(key) * scale : null));
   const weights = Float32Array.from(scores.slice(0, allowed));
   softmax(weights);
-  const norms = vectorNorms(network, outputOf(network, kind, layer), memory, columns)[head];
+  const norms = vectorNorms(network, kind, layer, memory, columns)[head];
   const all = scores.map((_, place) => weights[place] ?? 0);
   return {
     query,

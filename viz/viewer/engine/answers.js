@@ -1,12 +1,16 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
+import { KINDS } from '../core/payload.js';
 import { needsServer } from '../core/server_only.js';
-import { cellOf, changedWords, gatesOf, importance, normWeights, rollout } from './analysis.js';
+import { cellOf, changedWords, gatesOf, importance, normWeights } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
+import { leaveOneOut } from './leave_one_out.js';
 import { lens } from './lens.js';
+import { routes } from './routes.js';
 import { normalise } from './text/tokenizer.js';
 import { beginsTrained, createTraining, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
+import { fault, message } from '../locales/language.js';
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
@@ -15,10 +19,13 @@ const HANDLERS = {
   score: (loaded, asked) => payload(loaded, asked, score(loaded.translator, asked.text, asked.target)),
   mute,
   importance: headImportance,
-  values,
+  norms,
   cell,
   beams,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
+  without: ({ translator }, { text, ids }, pause) => leaveOneOut(translator, text, targetIds(translator, ids), pause),
+  routes: ({ translator }, asked) => routes(translator, traceOf(translator, asked), stepOf(asked)),
+  short: inShort,
   training,
   training_heads: async (loaded, asked) => {
     const { settings, translator } = loaded;
@@ -80,11 +87,49 @@ async function headImportance({ translator }, { text, ids, baseline }, pause) {
   return kindsOf((kind) => found[kind].map((heads) => heads.map(short)));
 }
 
-// The norm-based weights or the rollout of `ids`, for every cell.
-function values({ translator }, asked) {
-  const trace = traceOf(translator, asked);
-  const found = asked.mode === 'norm' ? normWeights(translator, trace) : rollout(trace);
+// What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
+// muted that it needs most.
+async function inShort(loaded, asked, pause) {
+  const { limits } = loaded.settings;
+  const { parameters, network } = loaded.translator.model;
+  const { encoder, decoder, heads: width } = network;
+  const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= limits.headWork;
+  const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
+  const heads = [];
+  for (const head of isSmall ? mostNeeded(changes, limits.neededHeads) : []) {
+    const { text } = mute(loaded, { ...asked, heads: [head] });
+    heads.push({ head, text });
+    await pause(message('{done} of {count} heads', { done: heads.length, count: limits.neededHeads }));
+  }
+  return {
+    without: await HANDLERS.without(loaded, asked, pause),
+    lens: HANDLERS.lens(loaded, asked),
+    importance: changes,
+    heads,
+  };
+}
+
+// The heads without which the translation becomes least likely, the first one most.
+function mostNeeded(changes, count) {
+  const all = KINDS.flatMap((kind) =>
+    changes[kind].flatMap((heads, layer) => heads.map((value, head) => ({ head: [kind, layer, head], value }))),
+  );
+  return all
+    .sort((one, other) => one.value - other.value)
+    .slice(0, count)
+    .map(({ head }) => head);
+}
+
+// The norm-based weights of `ids`, for every cell.
+function norms({ translator }, asked) {
+  const found = normWeights(translator, traceOf(translator, asked));
   return kindsOf((kind) => packValues(found[kind]));
+}
+
+// The step that a request is about.
+function stepOf({ step, ids }) {
+  if (step < ids.length) return step;
+  throw fault('There is no step {step}; the last one is {last}.', { step, last: ids.length - 1 });
 }
 
 // How the weight at `row` and `column` of one head was computed.

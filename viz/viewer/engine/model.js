@@ -2,6 +2,7 @@
 
 import { createNetwork } from './network.js';
 import { createProducts, sliceOf } from './tensors/products.js';
+import { sum } from '../core/math.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 
 const SCALES = '.scales'; // suffix of the name of the row scales of a weight in 8 bits
@@ -16,7 +17,12 @@ export async function createModel(config, weights, options = {}) {
     bias: toFloat32(tensors.get(`${name}.bias`)),
   });
   const blocks = blocksOf(shape, (name) => products.matrices[`${name}.weight`], norm);
-  return { config, network: createNetwork(shape, blocks, products), positionOf: createPositions(shape) };
+  const parameters = sum([...tensors].map(([name, tensor]) => (name.endsWith(SCALES) ? 0 : sizeOf(tensor))));
+  return { config, parameters, network: createNetwork(shape, blocks, products), positionOf: createPositions(shape) };
+}
+
+function sizeOf({ shape }) {
+  return shape.reduce((size, length) => size * length, 1);
 }
 
 // Each matrix of the file with its bias. The output projection of tied weights is the embedding itself.

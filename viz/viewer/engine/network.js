@@ -7,6 +7,7 @@
 
 const EPSILON = 1e-5; // of LayerNorm
 const FIRST_CAPACITY = 32; // positions of a new cache
+const NOTHING = [];
 
 // The error function, by a series whose terms are all positive, so that nothing cancels (Abramowitz and Stegun 7.1.6).
 function erf(x) {
@@ -43,16 +44,16 @@ export function createNetwork(config, blocks, products) {
 
 // The encoder
 
-// Encodes `count` copies of a sentence of embedded rows, copy i with gates[i]. Starts at layer `from`. The trace, if
-// one is wanted, is of a single copy.
-export function encode(network, x, count, { gates = [], from = 0, trace = null } = {}) {
+// Encodes `count` copies of a sentence of embedded rows, copy i with gates[i] and without the places hidden[i]. Starts at
+// layer `from`. The trace, if one is wanted, is of a single copy.
+export function encode(network, x, count, { gates = [], hidden = [], from = 0, trace = null } = {}) {
   let rows = x;
   for (let layer = from; layer < network.encoder.length; layer += 1)
-    rows = encoderLayer(network, layer, rows, count, { gates, trace });
+    rows = encoderLayer(network, layer, rows, count, { gates, hidden, trace });
   return network.preNorm ? normalise(rows, network.encoderNorm) : rows;
 }
 
-function encoderLayer(network, layer, x, count, { gates, trace }) {
+function encoderLayer(network, layer, x, count, { gates, hidden, trace }) {
   const { width, products } = network;
   const block = network.encoder[layer];
   const rows = x.length / width;
@@ -67,7 +68,7 @@ function encoderLayer(network, layer, x, count, { gates, trace }) {
     for (let row = 0; row < length; row += 1) {
       const query = { array: projected, start: start + row * 3 * width };
       const output = { array: joined, start: (copy * length + row) * width };
-      attend(network, query, memory, length, gate, output, weightsOf(trace?.encoder, layer, row));
+      attend(network, query, memory, length, gate, output, weightsOf(trace?.encoder, layer, row), hidden[copy]);
     }
     trace?.keep('encoder', { array: projected, start, stride: 3 * width }, memory);
   }
@@ -75,13 +76,15 @@ function encoderLayer(network, layer, x, count, { gates, trace }) {
   return feedForward(network, block, rows, attended);
 }
 
-// Keys and values of the encoder's output for each decoder layer, for each of `count` sentences.
-export function crossMemories({ products, decoder, width }, encoded, count) {
+// Keys and values of the encoder's output for each decoder layer, for each of `count` sentences; sentence i is read
+// without the places hidden[i].
+export function crossMemories({ products, decoder, width }, encoded, count, hidden = []) {
   const rows = encoded.length / width;
   const layers = decoder.map(({ cross }) => products.multiply(cross.keysValues, rows, encoded));
   const length = rows / count;
   return Array.from({ length: count }, (_, copy) => ({
     length,
+    hidden: hidden[copy],
     layers: layers.map((array) => ({ array, start: copy * length * 2 * width, stride: 2 * width })),
   }));
 }
@@ -142,13 +145,14 @@ function decoderLayer(network, layer, rows, x, trace) {
 function crossAttend(network, layer, rows, x, trace) {
   const { width, products } = network;
   const block = network.decoder[layer];
+  trace?.inputs.cross.push(x);
   const queries = products.multiply(block.cross.queries, rows.length, pre(network, x, block.crossNorm));
   const joined = new Float32Array(rows.length * width);
   rows.forEach(({ sequence: { cross, gates }, position }, row) => {
     const query = { array: queries, start: row * width };
     const output = { array: joined, start: row * width };
     const weights = weightsOf(trace?.cross, layer, position);
-    attend(network, query, cross.layers[layer], cross.length, gates?.cross[layer], output, weights);
+    attend(network, query, cross.layers[layer], cross.length, gates?.cross[layer], output, weights, cross.hidden);
   });
   trace?.keep('cross', { array: queries, start: 0, stride: width }, rows[0].sequence.cross.layers[layer]);
   return post(network, x, products.multiply(block.cross.output, rows.length, joined), block.crossNorm);
@@ -167,9 +171,9 @@ function withRoom(memory, position) {
 
 // Parts of a layer
 
-// Scaled dot-product attention of one row over the first `count` keys, for each head (equation 1), times the gates. The
-// output is added to what is there.
-export function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights) {
+// Scaled dot-product attention of one row over the first `count` keys without the `hidden` ones, for each head (equation
+// 1), times the gates. The output is added to what is there.
+export function attend({ heads, headWidth, width }, query, memory, count, gate, output, weights, hidden = NOTHING) {
   const scale = headWidth ** -0.5;
   const scores = new Float32Array(count);
   const { array: queries } = query; // the loops below are the engine's hottest in JavaScript
@@ -183,6 +187,7 @@ export function attend({ heads, headWidth, width }, query, memory, count, gate, 
       for (let place = 0; place < headWidth; place += 1) score += queries[from + place] * keys[at + place];
       scores[key] = score * scale;
     }
+    for (const key of hidden) scores[key] = -Infinity;
     softmax(scores);
     if (weights) weights.array.set(scores, weights.start + head * weights.stride);
     const factor = gate ? gate[head] : 1;
@@ -265,7 +270,7 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
     encoder: array(encoder.length, sourceLength, sourceLength),
     decoder: array(decoder.length, targetLength, targetLength),
     cross: array(decoder.length, targetLength, sourceLength),
-    inputs: { encoder: [], decoder: [] },
+    inputs: { encoder: [], decoder: [], cross: [] },
     output: null, // of the last decoder layer, before its norm
     keep(kind, queries, memory) {
       trace[kind].queries.push(queries);

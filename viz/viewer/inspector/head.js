@@ -8,8 +8,8 @@ import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
 import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
-import { chooseKind, headOf, toggleMute } from '../core/state/actions.js';
-import { aboutModel, chosenHeads, differs, isMuted, sameHead, sourceView } from '../core/state/queries.js';
+import { toggleMute } from '../core/state/actions.js';
+import { aboutModel, chosenHeads, differs, isMuted, sourceView } from '../core/state/queries.js';
 import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
 import { differingHeads } from './rankings.js';
@@ -28,8 +28,7 @@ export function createHeadCard(server) {
     node: element('div', {}, differences, card.role, removal.node, card.rest, next.node, muting),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.words !== before.words || importanceOf(state) !== importanceOf(before))
-        drawCard(server.store, card, state);
+      if (moved || state.words !== before.words || importanceOf(state) !== importanceOf(before)) drawCard(card, state);
       if (moved || differs(state, before, ['beside', 'opposite']))
         differences.replaceChildren(...differingHeads(server.store, state));
       removal.draw(state, before);
@@ -38,26 +37,6 @@ export function createHeadCard(server) {
         muting.replaceChildren(...mutingOf(server, state));
     },
   };
-}
-
-// What a study of many sentences found about a head that this sentence shows well, with a button that opens it.
-function captionOf(store, state) {
-  const { caption } = state;
-  if (!caption) return [];
-  const [shown, ...others] = chosenHeads(state);
-  const isShown = others.length === 0 && sameHead(shown, [caption.kind, caption.layer, caption.head]);
-  const go = () => store.change({ ...chooseKind(store.get(), caption.kind), ...headOf(caption) });
-  return [
-    element(
-      'p',
-      { class: 'hl-caption' },
-      studied(state),
-      ' ',
-      tell(caption.text),
-      ' ',
-      isShown ? null : actionButton(say('Open this head'), go),
-    ),
-  ];
 }
 
 // Says that a statement is about the model: the study measured many sentences.
@@ -94,9 +73,8 @@ function openNames(node) {
   return new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
 }
 
-function drawCard(store, { role, rest }, state) {
-  const about = element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state)));
-  role.replaceChildren(...captionOf(store, state), about);
+function drawCard({ role, rest }, state) {
+  role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
   rest.replaceChildren(...measuresOfHeads(state, openNames(rest)));
 }
 

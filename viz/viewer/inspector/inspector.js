@@ -1,4 +1,4 @@
-// The inspector: six panels in tabs, and a status line with the open request, an error, or the name of the record
+// The inspector: seven panels in tabs, and a status line with the open request, an error, or the name of the record
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../core/dom.js';
@@ -7,6 +7,7 @@ import { closeView } from '../core/state/actions.js';
 import { differs } from '../core/state/queries.js';
 import { EMPTY, TABS } from '../core/state/store.js';
 import { actionButton, addRovingFocus } from '../core/widgets.js';
+import { createShort } from '../short/short.js';
 import { createHeadCard } from './head.js';
 import { createCell } from './cell.js';
 import { createNextTokens } from './next_tokens.js';
@@ -18,10 +19,12 @@ import { createContributions } from './instruments/contributions.js';
 import { createExamples } from './instruments/examples.js';
 import { createLayers } from './instruments/layers.js';
 import { createLinks } from './instruments/links.js';
+import { createRoutes } from '../routes/routes.js';
 import { say } from '../locales/language.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = {
+  short: createShort,
   head: createHeadCard,
   cell: createCell,
   step: createStep,
@@ -30,6 +33,7 @@ const CREATE = {
   examples: createExamples,
 };
 const TAB_NAMES = {
+  short: () => say('In short'),
   head: () => say('Head'),
   cell: () => say('Cell'),
   step: () => say('Step'),
@@ -73,6 +77,7 @@ export function createInspector(server) {
 function createStep(server) {
   const parts = [
     createNextTokens,
+    createRoutes,
     createContributions,
     createLayers,
     createLinks,

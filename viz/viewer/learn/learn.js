@@ -3,17 +3,26 @@
 
 import { createButton, element } from '../core/dom.js';
 import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
+import { EMPTY } from '../core/state/store.js';
 import { useStorage } from '../core/storage.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
-import { createNetwork } from './network.js';
+import { createRoutes } from '../routes/routes.js';
 import { say } from '../locales/language.js';
 
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
 
 // Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
-export function createLearn(store) {
-  const learn = { store, panel: createPanel(), network: createNetwork(store), done: new Set(stored()), former: null };
+export function createLearn(server) {
+  const { store } = server;
+  const learn = {
+    store,
+    panel: createPanel(),
+    routes: createRoutes(server),
+    done: new Set(stored()),
+    former: null,
+    drawn: EMPTY,
+  };
   learn.tasks = element('ol', { class: 'hl-tasks' });
   store.subscribe((state, before) => {
     if (!state.record) return;
@@ -22,7 +31,8 @@ export function createLearn(store) {
     if (state.learn !== before.learn || isOther) drawChapter(learn, state);
     if (state.learn === null) return;
     check(learn, state);
-    if (learn.picture.open) learn.network.draw(state);
+    learn.routes.draw(state, learn.drawn);
+    learn.drawn = state;
   });
   const open = () => openChapter(learn, nextChapter(learn));
   return { panel: learn.panel, button: createButton('hl-tab hl-learn-open', open, {}, say('Learn')) };
@@ -76,7 +86,8 @@ function openChapter(learn, number) {
   const keeps = keepsSentence(home, begin);
   const record = keeps ? home.record : { model: { name: begin.model }, source_text: begin.text };
   scrollTo(0, 0);
-  const choices = keeps ? { kind, layer: layer + 1, ...view } : view?.panel && { panel: view.panel };
+  const { kind: wanted = kind, ...open } = view ?? {};
+  const choices = keeps ? { kind: wanted, layer: layer + 1, ...open } : open;
   location.hash = addressOf(record, { ...choices, learn: number });
 }
 
@@ -97,9 +108,8 @@ function drawChapter(learn, { learn: number, record }) {
   panel.hidden = number === null;
   document.body.classList.toggle('hl-learning', number !== null);
   if (number === null) return;
-  const { title, text, tasks, hasPicture = false } = CHAPTERS[number - 1];
+  const { title, text, tasks } = CHAPTERS[number - 1];
   learn.tasks.replaceChildren(...tasks.map((task) => element('li', {}, task.text())));
-  learn.picture = pictureOf(learn, hasPicture);
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
   const numbers = openable(learn.store.get());
   const [back, next] = [numbers.findLast((one) => one < number), numbers.find((one) => one > number)];
@@ -115,7 +125,7 @@ function drawChapter(learn, { learn: number, record }) {
     ...text(record).map((paragraph) => element('p', {}, paragraph)),
     element('h3', {}, say('Try it')),
     learn.tasks,
-    learn.picture,
+    learn.routes.node,
     actions(go(say('Back'), back, { disabled: !back }), go(say('Next'), next, { disabled: !next, class: 'hl-button' })),
     chapterList(learn, number, numbers),
     ...(numbers.length < CHAPTERS.length
@@ -124,16 +134,6 @@ function drawChapter(learn, { learn: number, record }) {
   );
   panel.scrollTo(0, 0);
   markTasks(learn, number);
-}
-
-function pictureOf(learn, open) {
-  const { network, store } = learn;
-  const picture = element('details', { open }, element('summary', {}, say('The whole network')), network.node);
-  picture.addEventListener('toggle', () => {
-    const state = store.get();
-    if (picture.open && state.record) network.draw(state);
-  });
-  return picture;
 }
 
 function chapterList(learn, number, numbers) {

@@ -5,7 +5,8 @@ import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf, headsOfKind } from '../core/state/queries.js';
 import { awaitsSecondHead, isSubtracted, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
-import { fixed, forPointer, listOf, modeName, valueText } from '../core/labels.js';
+import { fixed, forPointer, listOf, modeName, percent, valueText } from '../core/labels.js';
+import { tokenWithout } from '../core/instruments/without.js';
 import { say, sayParts } from '../locales/language.js';
 
 // Returns the pieces of the sentence: elements and strings.
@@ -41,7 +42,7 @@ export function describeView(state) {
   if (status.includes(UNMATCHED))
     facts.push(say('dotted: no counterpart in {view}', { view: referenceOf(state).label }));
   const { length } = state.selection;
-  if (mode !== 'rollout' && length > 0 && length < headsOfKind(state).length)
+  if (mode !== 'without' && length > 0 && length < headsOfKind(state).length)
     facts.push(say('layer.head {heads}', { heads: listOf(state.selection) }));
   if (hidden?.length > 0) {
     const share = { share: fixed(sum(hidden) / hidden.length) };
@@ -77,11 +78,38 @@ function describeCell(state, grid, row, column) {
   if (status === FORBIDDEN) return sayParts('{cell} not allowed by the mask', { cell: link });
   if (status === UNMATCHED)
     return sayParts('{cell} has no counterpart in {view}', { cell: link, view: referenceOf(state).label });
+  if (grid.mode === 'without') return describeLoss(state, grid, row, column);
   const values = rowOf(grid, row);
   const value = element('span', { class: 'hl-value' }, valueText(grid.mode, values[column]));
   const unit = grid.mode === 'weight' ? ' ' : ` ${modeName(grid.mode)} `;
   const rank = say('rank {rank} of {count}', { rank: rankOf(values, column), count: allowedIn(grid, row) });
   return [link, unit, value, ` · ${rank}`, ...rowFacts(grid, row)];
+}
+
+// The loss, the probabilities that it comes from, and what the model would write at the word's first token.
+function describeLoss({ record, values: { without } }, grid, row, column) {
+  const [{ places: steps }, { places: hidden }] = [grid.rowGroups[row], grid.columnGroups[column]];
+  const loss = grid.values[row * grid.columns + column];
+  const before = sum(steps.map((step) => record.log_probabilities[step]));
+  const instead = tokenWithout(without, hidden, steps[0]);
+  const names = {
+    column: strong(grid.columnGroups[column]),
+    row: strong(grid.rowGroups[row]),
+    value: element('span', { class: 'hl-value' }, valueText(grid.mode, loss)),
+    before: percent(Math.exp(before)),
+    after: percent(Math.exp(before - loss)),
+    other: strong({ token: instead }),
+  };
+  const isOther = instead.id !== record.tokens.predicted[steps[0]].id;
+  return isOther
+    ? sayParts(
+        'Without {column}, {row} loses {value} of its log p: {before} become {after}; likeliest is {other}',
+        names,
+      )
+    : sayParts(
+        'Without {column}, {row} loses {value} of its log p: {before} become {after}; it stays the likeliest',
+        names,
+      );
 }
 
 function rowOf(grid, row) {
@@ -96,7 +124,7 @@ function allowedIn(grid, row) {
 // Only rows of weights add up to 1 and have an entropy. The hidden share is always written.
 function rowFacts(grid, row) {
   const facts = [];
-  if ((grid.mode === 'weight' || grid.mode === 'rollout') && !grid.isMax)
+  if (grid.mode === 'weight' && !grid.isMax)
     facts.push(` · ${say('row entropy {bits} bit', { bits: fixed(entropy(rowOf(grid, row)), 2) })}`);
   if (grid.hidden) facts.push(` · ${say('hidden {share}', { share: fixed(grid.hidden[row]) })}`);
   return facts;
@@ -108,9 +136,12 @@ function describeRow(grid, row) {
   const column = strongest(values.map(Math.abs));
   const names = { row: strong(grid.rowGroups[row]), column: strong(grid.columnGroups[column]) };
   const value = valueText(grid.mode, values[column]);
-  const sumsToOne = grid.mode === 'weight' || grid.mode === 'rollout';
+  if (grid.mode === 'without')
+    return sayParts('{row} loses most without {column}: {value} of its log p', { ...names, value });
   const total =
-    sumsToOne && !grid.isMax ? [] : [` · ${say('{total} in the whole row', { total: fixed(sum(values), 2) })}`];
+    grid.mode === 'weight' && !grid.isMax
+      ? []
+      : [` · ${say('{total} in the whole row', { total: fixed(sum(values), 2) })}`];
   const sentence =
     grid.mode === 'difference'
       ? sayParts('{row} differs most at {column} {value}', { ...names, value })
@@ -124,6 +155,8 @@ function describeColumn(grid, column) {
   const row = strongest(values.map(Math.abs));
   const names = { row: strong(grid.rowGroups[row]), column: strong(grid.columnGroups[column]) };
   const value = valueText(grid.mode, values[row]);
+  if (grid.mode === 'without')
+    return sayParts('Without {column}, {row} loses most: {value} of its log p', { ...names, value });
   const total = ` · ${say('{total} in all rows together', { total: fixed(sum(values), 2) })}`;
   return grid.mode === 'difference'
     ? [...sayParts('{column} differs most in {row} {value}', { ...names, value }), total]

@@ -3,7 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { toggleAverage } from '../core/state/actions.js';
 import { titleOfMatrix } from '../core/labels.js';
-import { availableModes, chooseMode } from '../core/state/modes.js';
+import { REQUESTS, availableModes, chooseMode } from '../core/state/modes.js';
 import { whyNot } from '../core/requests.js';
 import { tabs } from '../core/widgets.js';
 import { say } from '../locales/language.js';
@@ -11,16 +11,16 @@ import { say } from '../locales/language.js';
 // The name of each mode and its definition.
 const MODE_LABELS = {
   weight: [() => say('Weight'), () => say('the attention weight: each row adds up to 1')],
+  without: [
+    () => say('Without it'),
+    () =>
+      say(
+        'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads',
+      ),
+  ],
   norm: [
     () => say('Norm'),
     () => say('how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'),
-  ],
-  rollout: [
-    () => say('Rollout'),
-    () =>
-      say(
-        'weights multiplied through the layers, heads averaged (Abnar and Zuidema 2020); the decoder is our extension',
-      ),
   ],
   difference: [() => say('Compare'), () => say('keep this view and show how the next ones differ from it')],
 };
@@ -112,7 +112,7 @@ function renderToolbar({ server, modes, toggles }, state) {
     const { mode } = button.dataset;
     button.setAttribute('aria-pressed', state.mode === mode);
     button.disabled = !available.includes(mode);
-    button.title = button.disabled ? whyNot(server, 'values') : MODE_LABELS[mode][1]();
+    button.title = button.disabled ? whyNot(server, REQUESTS[mode]) : MODE_LABELS[mode][1]();
   }
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);

@@ -68,7 +68,8 @@ export function drawLinks(parts, record, { links, gold }) {
 
 function sizeOf(grid, row, column) {
   const cell = row * grid.columns + column;
-  return hasValue(grid.status[cell]) ? Math.min(1, Math.abs(grid.values[cell]) / grid.high) : 0;
+  const value = grid.mode === 'without' ? Math.max(0, grid.values[cell]) : Math.abs(grid.values[cell]);
+  return hasValue(grid.status[cell]) ? Math.min(1, value / grid.high) : 0;
 }
 
 // The ends of arcs for each row and column: below source tokens, above target tokens, in the middle of a word.

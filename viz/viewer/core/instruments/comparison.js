@@ -18,8 +18,8 @@ const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens
 
 // What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
 export function besideQuestion(state) {
-  const { beside, record, shown } = state;
-  if (!beside?.by || !record || shown?.type === 'tour') return null;
+  const { beside, record } = state;
+  if (!beside?.by || !record) return null;
   const training = trainingStep(state);
   const { model, text } = taskOf(record);
   if (beside.by === 'model') return { do: 'translate', prefix: [], text, model: beside.with, target_code: beside.to };
@@ -134,13 +134,13 @@ export function referenceOf(state) {
   return { ...reference, label: say('{view} of “{text}”', values) };
 }
 
-// The mode that can be shown now. Norms and rollouts come from the server; until then, weights are shown. A comparison
+// The mode that can be shown now. Some values come from the server; until then, weights are shown. A comparison
 // of heads needs a second head.
 export function effectiveMode(state) {
   const { mode, values } = state;
   if (mode === 'difference') return awaitsSecondHead(state) ? 'weight' : mode;
   if (isSubtracted(state)) return 'difference';
-  return (mode === 'norm' || mode === 'rollout') && !values[mode] ? 'weight' : mode;
+  return mode in values && !values[mode] ? 'weight' : mode;
 }
 
 // Whether the heads on screen are still those that the next ones are to be compared with.

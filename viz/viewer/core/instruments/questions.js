@@ -28,6 +28,12 @@ const ASKED = {
     of: ({ record }) => ({ ids: targetIds(record) }),
     doing: () => say('Reading the model after each layer'),
   },
+  // The picture stands in the tab Step and in Learn.
+  routes: {
+    panel: null,
+    of: ({ record, step }) => ({ ids: targetIds(record), step }),
+    doing: () => say('Following this word through the network'),
+  },
   contributions: {
     panel: 'step',
     of: contributionsOf,

@@ -10,7 +10,6 @@ const RESTORED = [
   ...Object.keys(CHOICES).filter(
     (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
   ),
-  'caption',
   'lastHead',
   'step',
   'reference',
@@ -31,6 +30,11 @@ export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
   const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
   return { kind, selection: NO_HEADS, hover: null, pin: row === null ? null : { row, column: null } };
+}
+
+// What words lose without source tokens has the rows and the columns of cross-attention.
+export function chooseWithout(state) {
+  return { ...chooseKind(state, 'cross'), mode: 'without' };
 }
 
 export function chooseHead(state, layer, head) {
@@ -69,13 +73,13 @@ export function toggleMute(state, heads = chosenHeads(state)) {
 }
 
 // Shows a new translation. Choices are kept if the model has the same heads; otherwise the head that shows word pairs
-// best is chosen. The choices made for a sentence of the training or of the tour end with it.
-export function showRecord(state, record, caption = null) {
+// best is chosen. The choices made for a sentence of the training end with it.
+export function showRecord(state, record) {
   const back = isElsewhere(state) ? goHome(state) : {};
   const before = isElsewhere(state) ? { ...state, ...back, ...pick(state.home, VIEW_FIELDS) } : state;
   const home = createView(before, record);
   const instead = withoutRow(state.instead); // the row belongs to the sentence before
-  return { ...back, ...choicesFor(before, record), home, shown: null, caption, pin: null, step: 0, instead };
+  return { ...back, ...choicesFor(before, record), home, shown: null, pin: null, step: 0, instead };
 }
 
 // What muted heads give instead, in all rows.
@@ -83,15 +87,15 @@ export function withoutRow(instead) {
   return instead.row === null ? instead : { ...instead, row: null };
 }
 
-// Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted, training
-// and tour; `label` is the text for the person. A training view also has its `step` and its `sentence`; a muted view
+// Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted and
+// training; `label` is the text for the person. A training view also has its `step` and its `sentence`; a muted view
 // has the `source` that it is compared with, null for the model's own translation.
 export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
   const onlyWeights = ['training', 'muted'].includes(type) && state.mode !== 'difference';
-  return { ...choicesFor(state, record), shown, caption: null, mode: onlyWeights ? 'weight' : state.mode };
+  return { ...choicesFor(state, record), shown, mode: onlyWeights ? 'weight' : state.mode };
 }
 
 // Goes back to the view from which this one was opened.

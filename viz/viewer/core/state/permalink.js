@@ -23,7 +23,7 @@ const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choic
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
-  const parameters = { v: VERSION, ...taskParameters(recordOfTask(state)), ...viewParameters(state) };
+  const parameters = { v: VERSION, ...taskParameters(state.home.record), ...viewParameters(state) };
   Object.assign(parameters, { kind: state.kind, layer: state.layer + 1 });
   parameters.head = state.head === null ? 'all' : state.head + 1;
   if (state.selection.length > 0)
@@ -43,6 +43,7 @@ export function toAddress(state) {
   if (state.other !== null) parameters.other = state.other;
   if (state.gold !== '') parameters.gold = state.gold;
   if (state.threshold !== CHOICES.threshold) parameters.threshold = state.threshold;
+  if (state.flow !== CHOICES.flow) parameters.flow = state.flow;
   if (state.learn !== null) parameters.learn = state.learn;
   if (chosenLanguage()) parameters.lang = chosenLanguage();
   return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
@@ -101,11 +102,6 @@ export function addressOfCell({ record, panel }, text, { kind, layer, head, row,
   const task = taskParameters({ ...record, source_text: text });
   const place = { kind, layer: layer + 1, head: head + 1, row: row + 1, column: column + 1 };
   return `#${new URLSearchParams({ v: VERSION, ...task, ...place, panel })}`;
-}
-
-// The person's own sentence. The word of the tour takes its place while the tour is on screen.
-export function recordOfTask({ home, shown }) {
-  return shown?.type === 'tour' ? shown.record : home.record;
 }
 
 // What is on screen in place of the model's own translation.
@@ -172,6 +168,7 @@ export function fromAddress(address, record) {
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', 0, 1) ?? CHOICES.threshold,
+    flow: number(parameters, 'flow', 0.01, 1) ?? CHOICES.flow,
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
@@ -186,8 +183,9 @@ export function fromAddress(address, record) {
 
 // A chapter begins with nothing but its sentence, the head that shows its word pairs best, and its tab.
 function chapterChoices(parameters, learn, record) {
+  const questions = questionsOf(parameters.get('ask') ?? '');
   const panel = TABS.find((name) => name === parameters.get('panel')) ?? CHOICES.panel;
-  return { ...CHOICES, ...headOf(clearestHead(record)), panel, learn };
+  return { ...CHOICES, ...headOf(clearestHead(record)), questions, panel, learn };
 }
 
 // What an address asks to open in place of the model's own translation; null for what it does not ask for.

@@ -59,6 +59,11 @@ export function headsOfKind({ record, kind }) {
   return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
 }
 
+// Whether the mode of the matrix has something to show: source tokens are hidden from the words of the translation.
+export function isPossible({ mode, reference, kind }) {
+  return (mode !== 'difference' || reference !== null) && (mode !== 'without' || kind === 'cross');
+}
+
 export function isMuted(state, head) {
   return state.mutes.some((one) => sameHead(one, head));
 }
@@ -83,9 +88,9 @@ export function reproducibleView(state) {
   return trainingStep(state) ? state.home : sourceView(state);
 }
 
-// Whether another sentence than the person's is on screen: one of the training, or the word of the tour.
+// Whether another sentence than the person's is on screen: one of the training.
 export function isElsewhere({ shown }) {
-  return shown?.type === 'training' || shown?.type === 'tour';
+  return shown?.type === 'training';
 }
 
 // What is known of the model on screen; nothing in an exported file.
@@ -94,10 +99,10 @@ export function aboutModel({ about, record }) {
 }
 
 // Which target token the rows on screen are about: 0 the one that a row predicts, −1 the one that it reads. Several heads
-// together, and those that align no words, are shown by what their rows predict.
+// together, and those that align no words, are shown by what their rows predict; so is what a word loses.
 export function rowOffset(state) {
   const [head, ...others] = chosenHeads(state);
-  return others.length > 0 || state.mode === 'rollout' ? 0 : alignedOffset(state.record, head);
+  return others.length > 0 || state.mode === 'without' ? 0 : alignedOffset(state.record, head);
 }
 
 // The row that is about the token of a step; null if there is none.

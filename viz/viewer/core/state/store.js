@@ -5,19 +5,19 @@
 
 import { clamp } from '../math.js';
 import { importanceOf } from '../measures.js';
-import { focusOf, rowOffset, sameHead } from './queries.js';
+import { differs, focusOf, isPossible, rowOffset, sameHead } from './queries.js';
 
-export const MODES = ['weight', 'norm', 'rollout', 'difference'];
+export const MODES = ['weight', 'without', 'norm', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const TABS = ['head', 'cell', 'step', 'mute', 'training', 'examples'];
+export const TABS = ['short', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
 
 export const BASELINES = ['zero', 'mean', 'sentence'];
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
 export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 export const NO_HEADS = Object.freeze([]);
 // Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
-const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
+export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
 // What the person chose. A link carries these choices; a choice that is not in the link has the value below.
 export const CHOICES = Object.freeze({
@@ -33,10 +33,11 @@ export const CHOICES = Object.freeze({
   hideSpecials: false,
   words: false, // sub-words are merged to words
   threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
+  flow: 0.04, // the share of a word that a line of its routes carries at least
   scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
-  panel: 'head', // the open tab of the inspector
+  panel: 'short', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
@@ -53,7 +54,8 @@ export const EMPTY_VIEW = Object.freeze({
   mutes: NO_HEADS,
   gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
-  values: Object.freeze({ norm: null, rollout: null }),
+  values: Object.freeze({ without: null, norm: null }), // by mode
+  short: null, // what muting the heads that this translation needs most makes of it, [{ head, text }]; null if not asked
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,
   beams: null,
@@ -67,7 +69,6 @@ export const EMPTY = Object.freeze({
   shown: null, // a view with its `type`, a `label` for the person, and the `choices` to restore; see openView
   ...EMPTY_VIEW,
   ...CHOICES,
-  caption: null, // { text, kind, layer, head }: what is known of a head that this sentence shows well
   lastHead: 0, // the head that follows the average
   hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
@@ -80,7 +81,7 @@ export const EMPTY = Object.freeze({
   busy: null, // { what, cancel, waiting } while the server works
   translating: null, // the same while the page waits for a translation
   page: Object.freeze({
-    site: Object.freeze({}), // what the page knows of its models: examples, languages and captions
+    site: Object.freeze({}), // what the page knows of its models: examples and languages
     model: null, // in the list
     target: '', // the code of the target language; empty if the model has only one
     opened: '', // the address with which the page was opened
@@ -106,7 +107,7 @@ export function createStore(initial = EMPTY) {
     subscribe: (listener) => listeners.push(listener),
     change(changes) {
       const before = state;
-      const merged = merge(state, changes);
+      const merged = merge(state, { ...changes, ...modeAfter(state, changes) });
       state = merge(merged, settle(merged));
       for (const listener of listeners) listener(state, before);
     },
@@ -120,6 +121,12 @@ function merge(state, changes) {
   const changed = VIEW_FIELDS.filter((name) => name in changes && changes[name] !== merged[place][name]);
   if (changed.length > 0) merged[place] = { ...merged[place], ...pick(changes, changed) };
   return { ...merged, ...pick(merged[place], VIEW_FIELDS) };
+}
+
+// What words lose belongs to no head: choosing one shows its weights.
+function modeAfter(state, changes) {
+  const isChosen = state.mode === 'without' && differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
+  return isChosen && !('mode' in changes) ? { mode: 'weight' } : {};
 }
 
 export function pick(object, names) {
@@ -139,7 +146,7 @@ function settle(state) {
     hover: inside(state.hover),
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
-    mode: state.mode === 'difference' && !state.reference ? 'weight' : state.mode,
+    mode: isPossible(state) ? state.mode : 'weight',
     sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
   });
   const row = focusOf(settled)?.row ?? null;

@@ -8,7 +8,7 @@ import { differs } from '../../core/state/queries.js';
 import { note } from '../../core/widgets.js';
 import { say } from '../../locales/language.js';
 
-const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing'];
+const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];
 
 // `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
 // elements of an answer. `controls`, { node, draw(state) }, are what the person can
@@ -44,7 +44,7 @@ export function createQuestion(server, name, title, { nothing = () => '', contro
 
 // Scrolls the panel, but not the page, so that there is room for the answer.
 function scrollToTop(node) {
-  const panel = node.closest('.hl-panel-body');
+  const panel = node.closest('.hl-scroll');
   panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
 }
 

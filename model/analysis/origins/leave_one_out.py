@@ -1,0 +1,91 @@
+"""Leave one out: what each word of the translation loses when a part of the source is hidden.
+
+Axis letters: S source length, T target length, G groups of source tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from model.network.transformer import Transformer, eval_mode
+from model.results import Token
+
+PASS_TOKENS = 4096  # read together
+PASS_LOGITS = 2**25  # computed together
+EXPLICIT = True  # torch's fused attention is slower for many short rows
+
+Group = tuple[int, ...]  # places of source tokens that are hidden together
+
+
+class LeaveOneOut(NamedTuple):
+    """What the tokens of the translation lose without each group of source tokens."""
+
+    losses: Float[Tensor, "G T"]  # log-probability of the token minus that without the group, in nats
+    instead: Int[Tensor, "G T"]  # the likeliest token of each step without the group
+
+
+@torch.inference_mode()
+def leave_one_out(
+    model: Transformer,
+    source: Int[Tensor, " S"],
+    read: Int[Tensor, " T"],
+    predicted: Int[Tensor, " T"],
+    groups: Sequence[Group] | None = None,
+) -> LeaveOneOut:
+    """Hide each group of source tokens from the model, and score the same translation again.
+
+    The places in a group are masked as keys in every layer of the encoder and of cross-attention, so nothing
+    reads them; all other tokens keep their positions. Without `groups`, each token is hidden alone. The
+    translation is given, so a loss is about one step after the same beginning; a loss below 0 means that the
+    token is likelier without the group. `source` ends with </s>, `read` begins with <s>, and row t predicts
+    `predicted[t]`; none has padding.
+
+    Erasure of the input (Li et al. 2016, "Understanding Neural Networks through Representation Erasure"),
+    with a mask in place of another input. Limits: a hidden token leaves a gap that training sentences do not
+    have, and two words that say the same can each be spared alone.
+    """
+    everything = [(), *([(place,) for place in range(len(source))] if groups is None else groups)]
+    tokens = min(PASS_TOKENS, PASS_LOGITS // model.config.target_vocabulary)
+    size = max(1, tokens // max(len(source), len(read)))
+    chances, best = [], []
+    with eval_mode(model):
+        for start in range(0, len(everything), size):
+            found = _log_probabilities(model, source, read, everything[start : start + size])
+            chances.append(found.gather(-1, predicted.expand(len(found), -1)[..., None])[..., 0])
+            best.append(found.argmax(-1))
+    chance = torch.cat(chances)
+    return LeaveOneOut(chance[0] - chance[1:], torch.cat(best)[1:])
+
+
+def _log_probabilities(
+    model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], groups: Sequence[Group]
+) -> Float[Tensor, "G T V"]:
+    mask = visible(groups, len(source)).to(source.device)[:, None, None]
+    encoded = model.encode(source.expand(len(groups), -1), mask, explicit=EXPLICIT)
+    hidden = model.decode(read.expand(len(groups), -1), encoded, explicit=EXPLICIT).hidden
+    return cast(Tensor, model.output(hidden)).log_softmax(-1)
+
+
+def visible(groups: Iterable[Group], length: int) -> Bool[Tensor, "G S"]:
+    """Which source tokens the model sees without each group."""
+    rows = []
+    for group in groups:
+        row = torch.ones(length, dtype=torch.bool)
+        row[list(group)] = False
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def tokens_and_words(tokens: Sequence[Token]) -> list[Group]:
+    """Each token alone, then the tokens of each word that has several."""
+    words: dict[int, Group] = {}
+    for place, token in enumerate(tokens):
+        if token.word is not None:
+            words[token.word] = (*words.get(token.word, ()), place)
+    alone = [(place,) for place in range(len(tokens))]
+    return [*alone, *(group for group in words.values() if len(group) > 1)]

@@ -1,0 +1,98 @@
+"""In short: each sentence agrees with the instrument that it opens, and nothing is said without a measure."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from model.results import Head
+from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import TEXT, open_panel, tiny
+from tests.browser.screen import FIRST
+from viz.instruments import short_values
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
+RESULT = tiny().translate(TEXT)
+
+
+def sentence(page: Page, name: str) -> Locator:
+    return page.locator(f".hl-short [data-fact='{name}']")
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    """In short about a translation by a random model, which hesitates everywhere."""
+    page = show(RESULT, "tiny", address="panel=short&kind=encoder&layer=1&head=1")
+    sentence(page, "unsure").wait_for()
+    return page
+
+
+def test_a_word_that_had_little_probability_opens_its_step(page: Page):
+    chances = [math.exp(value) for value in RESULT.log_probabilities]
+    words = [not token.special for token in RESULT.attention.predicted]
+    least = min((chance, step) for step, chance in enumerate(chances) if words[step])
+    entry = sentence(page, "unsure").locator("li").first
+    expect(entry).to_contain_text(f" {100 * least[0]:.{1 if least[0] < 0.01 else 0}f} %")
+    entry.get_by_role("button").first.click()
+    expect(page.locator(".hl-panel-step")).to_contain_text(f"step {least[1] + 1} of {len(chances)}")
+    expect(page.locator(".hl-next .hl-taken")).to_contain_text(f"{least[0]:.4f}")
+    page.get_by_role("tab", name="In short").click()
+    rival = next(one for one in RESULT.alternatives[least[1]] if one.token.id != RESULT.ids[least[1]])
+    entry.get_by_role("button").last.click()
+    expect(page.locator(".hl-status")).to_contain_text(f"at step {least[1] + 1}")
+    ids = page.evaluate("viewer.state().record.tokens.predicted.map(({ id }) => id)")
+    assert ids[: least[1] + 1] == [*RESULT.ids[: least[1]], rival.token.id]
+    expect(page.locator(".hl-short")).to_be_visible()  # about the translation that is now on screen
+
+
+def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: Page, asked: list[dict]):
+    measured = short_values(tiny(), TEXT, RESULT.ids)
+    heads = sentence(page, "heads").locator("li")
+    expect(heads).to_have_count(3)
+    for line, one in zip(heads.all(), measured["heads"], strict=True):
+        head = Head(*one["head"])
+        factor = math.exp(-measured["importance"][head.kind][head.layer][head.head])
+        times = "more than 1000" if factor > 1000 else f"{factor:.{1 if factor < 10 else 0}f}"
+        expect(line).to_contain_text(f"{times} times less likely")
+        expect(line).to_contain_text(tiny().mute(TEXT, [head], target=RESULT.ids).ablated.text)
+    heads.first.get_by_role("button").click()
+    expect(page.locator(".hl-panel-mute")).to_be_visible()
+    assert page.evaluate("viewer.state().mutes") == [measured["heads"][0]["head"]]
+    page.get_by_role("tab", name="In short").click()
+    open_panel(page, "Step").locator("[data-question=lens] summary").click()
+    expect(page.locator("[data-question=lens] .hl-layers")).to_be_visible()
+    assert {one["do"] for one in asked} <= {"short", "mute"}, "the lens has its answer already"
+
+
+def test_the_word_that_another_depends_on_opens_its_cell(page: Page):
+    depends = sentence(page, "depends")
+    text = depends.inner_text()
+    depends.get_by_role("button").click()
+    expect(page.locator(".hl-toolbar [data-mode=without]")).to_have_attribute("aria-pressed", "true")
+    readout = page.locator(".hl-readout")
+    expect(readout).to_contain_text("of its log p")
+    if "comes first" in text and " still " not in text:
+        expect(readout).to_contain_text("likeliest is")
+    else:
+        expect(readout).to_contain_text("stays the likeliest")
+
+
+def test_a_translation_with_muted_heads_has_its_record_alone(page: Page, asked: list[dict]):
+    sentence(page, "heads").get_by_role("button").first.click()
+    page.get_by_role("button", name="Show its attention").click()
+    page.get_by_role("tab", name="In short").click()
+    expect(page.locator(".hl-panel-short")).to_contain_text("Go back to the translation without muting")
+    expect(sentence(page, "unsure")).to_be_visible()
+    expect(sentence(page, "heads")).to_have_count(0)
+    assert [one["do"] for one in asked].count("short") == 1
+
+
+def test_a_failed_answer_leaves_what_the_record_holds(show: Show):
+    page = show(TRANSLATORS["de-en"].translate(FIRST))
+    page.evaluate("askBackend = async () => ({ error: 'The server is away; try again.' })")
+    page.get_by_role("tab", name="In short").click()
+    expect(page.locator(".hl-status")).to_contain_text("The server is away; try again.")
+    expect(page.locator(".hl-panel-short")).to_contain_text("There is no answer.")
+    expect(page.locator(".hl-short li").first).to_be_visible()

@@ -1,0 +1,140 @@
+// What In short says: each fact from measured numbers, and only beyond its threshold.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ZERO } from '../viewer/core/state/store.js';
+import { THRESHOLDS, factsOf, wordsOf } from '../viewer/short/facts.js';
+import { token } from './record.mjs';
+
+const SOURCE = [token('Hund', 0), token('Mü', 1), token('ll', 1), token('er', 1), token('.', 2), token('</s>', null)];
+const TARGET = [
+  ['dog', 0],
+  ['miller', 1],
+  ['.', 2],
+  ['</s>', null],
+].map(numbered);
+const GROUPS = [[0], [1], [2], [3], [4], [5], [1, 2, 3]];
+const NOTHING = { short: null, importance: null, answers: {}, values: { without: null } };
+
+function numbered([text, word], id) {
+  return Object.assign(token(text, word), { id });
+}
+
+function recordWith(chances) {
+  return {
+    text: 'dog miller.',
+    tokens: { source: SOURCE, predicted: TARGET },
+    log_probabilities: chances.map(Math.log),
+    alternatives: TARGET.map(({ id }, step) => [
+      { id, log_probability: Math.log(chances[step]) },
+      { id: 7, text: 'other', log_probability: -2 },
+    ]),
+  };
+}
+
+// What the words lose without each group: `losses[group]`, nothing where it is missing.
+function withoutOf(losses, instead = 7) {
+  return {
+    groups: GROUPS,
+    losses: GROUPS.map((_, group) => losses[group] ?? [0, 0, 0, 0]),
+    instead: GROUPS.map(() => TARGET.map(() => instead)),
+    tokens: { 7: { id: 7, text: 'other' }, 0: TARGET[0] },
+  };
+}
+
+function fact(name, state, trained = null) {
+  const found = factsOf({ ...NOTHING, record: recordWith([0.9, 0.8, 0.9, 1]), ...state }, { trained });
+  return found.find((one) => one.name === name);
+}
+
+test('words are joined without punctuation, and letters stay alone', () => {
+  assert.deepEqual(
+    wordsOf(SOURCE, false).map(({ text }) => text),
+    ['Hund', 'Müller'],
+  );
+  assert.deepEqual(
+    wordsOf(SOURCE, true).map(({ places }) => places),
+    [[0], [1], [2], [3]],
+  );
+});
+
+test('a word in many short pieces is named', () => {
+  assert.equal(fact('spelled', {}).word.text, 'Müller');
+  assert.equal(fact('spelled', {}, { pieces: 20 }), undefined); // a model of letters
+});
+
+test('it hesitated below one half, and at no special token', () => {
+  const { steps, count } = fact('unsure', { record: recordWith([0.49, 0.3, 0.9, 0.1]) });
+  assert.deepEqual([steps.map(({ step }) => step), count], [[1, 0], 2]);
+  assert.equal(steps[0].rival.id, 7);
+  const sure = fact('sure', { record: recordWith([0.9, THRESHOLDS.unsure, 0.9, 0.1]) });
+  assert.deepEqual([sure.step, sure.chance], [1, THRESHOLDS.unsure]);
+});
+
+test('a word given by the person is no hesitation', () => {
+  const record = { ...recordWith([0.1, 0.8, 0.9, 1]), n_prefix: 1 };
+  assert.equal(fact('unsure', { record }), undefined);
+});
+
+test('the word that depends most is an unsure one if it depends clearly on a source word', () => {
+  const values = { without: withoutOf({ 0: [5, 0, 0, 0], 6: [0, 2, 0, 0] }) };
+  assert.equal(fact('depends', { values }).word.text, 'dog');
+  const unsure = fact('depends', { values, record: recordWith([0.9, 0.4, 0.9, 1]) });
+  assert.deepEqual([unsure.word.text, unsure.from.text], ['miller', 'Müller']);
+  assert.ok(Math.abs(unsure.after - 0.4 * Math.exp(-2)) < 1e-12);
+  assert.equal(unsure.other.text, 'other');
+  assert.equal(fact('depends', { values: { without: withoutOf({ 0: [0.9, 0, 0, 0] }) } }), undefined);
+});
+
+test('the first choice without a word may be the same', () => {
+  const values = { without: withoutOf({ 0: [5, 0, 0, 0] }, 0) };
+  assert.equal(fact('depends', { values }).other, null);
+});
+
+test('a word counts if some word loses a tenth of its probability without it', () => {
+  const just = -Math.log(0.9);
+  const spare = fact('spare', { values: { without: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just - 1e-6, 0, 0] }) } });
+  assert.deepEqual(
+    spare.words.map(({ text }) => text),
+    ['Müller'],
+  );
+  assert.ok(fact('counts', { values: { without: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just, 0, 0] }) } }));
+});
+
+test('a word that passed two others changed places', () => {
+  const source = ['a', 'b', 'c', 'd'].map((text, word) => token(text, word));
+  const predicted = ['D', 'A', 'B', 'C'].map((text, word) => numbered([text, word], word));
+  const record = { ...recordWith([0.9, 0.9, 0.9, 0.9]), tokens: { source, predicted } };
+  const losses = [3, 0, 1, 2].map((_, place) => predicted.map((__, step) => Number((step + 3) % 4 === place) * 3));
+  const without = { groups: source.map((_, place) => [place]), losses, instead: losses.map((row) => row.map(() => 0)) };
+  without.tokens = { 0: predicted[0] };
+  const { word, source: from, passed } = fact('moved', { record, values: { without } });
+  assert.deepEqual([from.text, word.text, passed], ['d', 'D', 3]);
+  const weak = { ...without, losses: losses.map((row) => row.map((loss) => loss / 4)) };
+  assert.equal(fact('moved', { record, values: { without: weak } }), undefined);
+});
+
+test('heads are needed from a loss of a third on', () => {
+  const table = (least) => ({
+    changes: { encoder: [[0, least]], decoder: [[0.1, 0]], cross: [[-0.2, 0]] },
+    instead: ZERO,
+  });
+  const least = -Math.log(1.5);
+  const { heads, count } = fact('heads', {
+    importance: table(least),
+    short: [{ head: ['encoder', 0, 1], text: 'cat' }],
+  });
+  assert.deepEqual(heads, [{ head: ['encoder', 0, 1], factor: Math.exp(-least), text: 'cat' }]);
+  assert.equal(count, 6);
+  assert.equal(fact('no head', { importance: table(-0.3) }).share, Math.exp(-0.3));
+});
+
+test('the word that was decided in the last layer is the least likely of those', () => {
+  const words = [0, 1, 2].map((layer) => TARGET.map(({ id }) => [layer === 2 ? id : 7]));
+  const lens = { answer: { words, leads_from: [2, 2, 0, 2], tokens: { 7: { text: 'other' } } } };
+  const late = fact('late', { answers: { lens } });
+  assert.deepEqual([late.step, late.layer, late.layers, late.other.text], [1, 2, 3, 'other']);
+  const early = { answer: { ...lens.answer, leads_from: [0, 0, null, 2] } };
+  assert.equal(fact('late', { answers: { lens: early } }), undefined);
+});

@@ -1,0 +1,116 @@
+// Through which layers, positions and heads a word reads the sentence, as model/analysis/origins/routes.py defines it: ALTI+.
+
+import { headVectors } from './analysis.js';
+import { short } from './payload.js';
+
+const LEAST_FLOW = 0.01; // of the word, for a connection to be listed
+
+// The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
+// that of one pass over the translation.
+export function routes({ model: { network } }, trace, step) {
+  let prefix = Float64Array.from({ length: trace.decoder.rows }, (_, row) => Number(row === step));
+  let source = new Float64Array(trace.cross.columns);
+  const connections = [];
+  const mix = (kind, layer, flow) => {
+    const sublayer = subLayerOf(network, trace, kind, layer);
+    const rows = Array.from(flow, (carried, row) => (carried > 0 ? contributions(sublayer, row) : null));
+    connections.push(...connectionsOf(sublayer, rows, flow));
+    return rows;
+  };
+  for (let layer = network.decoder.length - 1; layer >= 0; layer -= 1) {
+    const across = mix('cross', layer, prefix);
+    source = plus(source, arrivals(across, prefix, source.length));
+    prefix = prefix.map((flow, row) => flow && flow * across[row].shares.at(-1));
+    prefix = arrivals(mix('decoder', layer, prefix), prefix, prefix.length);
+  }
+  for (let layer = network.encoder.length - 1; layer >= 0; layer -= 1)
+    source = arrivals(mix('encoder', layer, source), source, source.length);
+  return { source: Array.from(source, short), prefix: Array.from(prefix, short), connections };
+}
+
+// An attention sub-layer: what its rows read, and the vector that each head adds for each key at weight 1.
+function subLayerOf(network, trace, kind, layer) {
+  const { heads, rows, columns, weights, memories } = trace[kind];
+  const { width } = network;
+  const vectors = headVectors(network, kind, layer, memories[layer], columns);
+  const x = trace.inputs[kind][layer];
+  return {
+    kind,
+    layer,
+    heads,
+    columns,
+    width,
+    isCross: kind === 'cross',
+    weightOf: (head, row, key) => weights[((layer * heads + head) * rows + row) * columns + key],
+    vectorOf: (head, key) => vectors[head].subarray(key * width, (key + 1) * width),
+    inputOf: (row) => x.subarray(row * width, (row + 1) * width),
+  };
+}
+
+// The output of a row without the bias of W_O, and the share of each key in it; in cross-attention the last share is that
+// of the residual, which otherwise belongs to the row's own key.
+function contributions(sublayer, row) {
+  const { columns, heads, width, isCross, weightOf, vectorOf, inputOf } = sublayer;
+  const parts = Array.from({ length: columns }, (_, key) => {
+    const part = new Float64Array(width);
+    for (let head = 0; head < heads; head += 1) add(part, vectorOf(head, key), weightOf(head, row, key));
+    return part;
+  });
+  if (isCross) parts.push(Float64Array.from(inputOf(row)));
+  else add(parts[row], inputOf(row), 1);
+  const y = new Float64Array(width);
+  for (const part of parts) add(y, part, 1);
+  const found = parts.map((part) => proximity(y, part));
+  const total = found.reduce((sum, value) => sum + value, 0);
+  const own = isCross ? columns : row;
+  return { y, shares: found.map((value, key) => (total > 0 ? value / total : Number(key === own))) };
+}
+
+function add(total, vector, factor) {
+  for (let place = 0; place < total.length; place += 1) total[place] += factor * vector[place];
+}
+
+// How much nearer to zero y is than to the part taken away, in L1 norms; 0 if it is not nearer.
+function proximity(y, part) {
+  let nearer = 0;
+  for (let place = 0; place < y.length; place += 1) nearer += Math.abs(y[place]) - Math.abs(y[place] - part[place]);
+  return Math.max(0, nearer);
+}
+
+// What arrives at each key.
+function arrivals(rows, flow, length) {
+  const found = new Float64Array(length);
+  rows.forEach((row, place) => {
+    for (let key = 0; row && key < length; key += 1) found[key] += flow[place] * row.shares[key];
+  });
+  return found;
+}
+
+function plus(one, other) {
+  return one.map((value, place) => value + other[place]);
+}
+
+// The connections that carry enough of the word.
+function connectionsOf(sublayer, rows, flow) {
+  const { kind, layer, columns } = sublayer;
+  return rows.flatMap((found, row) =>
+    (found?.shares ?? []).flatMap((share, key) => {
+      if (flow[row] * share < LEAST_FLOW) return [];
+      const column = key < columns ? key : null;
+      const head = column === null ? null : strongestHead(sublayer, row, column, found.y);
+      return [{ kind, layer, row, column, head, share: short(share), flow: short(flow[row] * share) }];
+    }),
+  );
+}
+
+// The head that carries most of a connection; null if the residual carries more than every head.
+function strongestHead({ heads, width, isCross, weightOf, vectorOf, inputOf }, row, column, y) {
+  let [best, most] = [null, !isCross && row === column ? proximity(y, inputOf(row)) : -1];
+  for (let head = 0; head < heads; head += 1) {
+    const part = new Float64Array(width);
+    add(part, vectorOf(head, column), weightOf(head, row, column));
+    const found = proximity(y, part);
+    if (found > most) [best, most] = [head, found];
+  }
+  return best;
+}

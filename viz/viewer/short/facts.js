@@ -1,0 +1,162 @@
+// The facts that In short can say: measured, and only what passes these thresholds.
+
+import { importanceOf } from '../core/measures.js';
+import { KINDS } from '../core/payload.js';
+import { lossWithout, tokenWithout } from '../core/instruments/without.js';
+import { sum } from '../core/math.js';
+import { ZERO } from '../core/state/store.js';
+
+export const THRESHOLDS = {
+  unsure: 0.5, // probability below which the model hesitated
+  lost: -Math.log(0.9), // nats: a tenth of the probability, less is nothing
+  linked: 1, // nats that a word loses without the source word that it comes from
+  passed: 2, // other words that a word moved past
+  needed: Math.log(1.5), // nats that the translation loses without a head
+  spelled: 3, // pieces of a word that the model knows only in parts ...
+  piece: 3, // ... of fewer letters than this on average
+  letters: 10, // pieces of the longest words in the training of a model that reads letters
+};
+const LISTED = 3; // words or heads that one sentence names
+const MOST = 6; // sentences
+
+// How log p changes without each head's output, whatever muted heads give; null if it is not known.
+export function importanceWithout({ importance }) {
+  return importanceOf({ importance, instead: ZERO });
+}
+
+// What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `short`. The
+// most useful facts come first, { name, ... } each; steps and places count from 0.
+export function factsOf(state, { trained = null } = {}) {
+  const { record, values, answers, short } = state;
+  const { without } = values;
+  const importance = importanceWithout(state);
+  const lens = answers.lens?.answer;
+  const isOfLetters = trained !== null && trained.pieces > THRESHOLDS.letters;
+  const words = {
+    source: wordsOf(record.tokens.source, isOfLetters),
+    target: wordsOf(record.tokens.predicted, isOfLetters),
+  };
+  const found = [
+    spelledWord(record, words),
+    hesitation(record),
+    without && dependence(record, words, without),
+    without && spareWords(words, without),
+    without && movedWord(words, without),
+    importance && neededHeads(importance, short ?? []),
+    lens && lateWord(record, lens),
+  ];
+  return found.filter(Boolean).slice(0, MOST);
+}
+
+// The words of a sentence, { places, text } each, without special tokens and punctuation. A model of letters has letters.
+export function wordsOf(tokens, isOfLetters) {
+  const words = new Map();
+  tokens.forEach(({ word, special, text }, place) => {
+    if (special || word === null) return;
+    const name = isOfLetters ? place : word;
+    const found = words.get(name) ?? { places: [], text: '' };
+    words.set(name, { places: [...found.places, place], text: found.text + text });
+  });
+  return [...words.values()].filter(({ text }) => /[\p{L}\p{N}]/u.test(text));
+}
+
+// The word of the source in the most pieces, if the model knows it only in parts.
+function spelledWord({ tokens }, { source }) {
+  const isSpelled = ({ places, text }) =>
+    places.length >= THRESHOLDS.spelled && [...text.trim()].length < THRESHOLDS.piece * places.length;
+  const [word] = source.filter(isSpelled).sort((one, other) => other.places.length - one.places.length);
+  return word ? { name: 'spelled', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
+}
+
+// The steps at which the model hesitated, the least likely first; without any, the least likely of all.
+function hesitation(record) {
+  const { tokens, log_probabilities: chances, n_prefix: given = 0 } = record;
+  const steps = tokens.predicted
+    .map(({ special }, step) => ({ step, special, chance: Math.exp(chances[step]) }))
+    .filter(({ step, special }) => !special && step >= given)
+    .sort((one, other) => one.chance - other.chance)
+    .map(({ step, chance }) => ({ step, chance, rival: rivalAt(record, step) }));
+  const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
+  if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, LISTED), count: unsure.length };
+  return steps.length > 0 ? { name: 'sure', ...steps[0] } : null;
+}
+
+// The likeliest other token of a step; null if the record has none.
+function rivalAt({ tokens, alternatives }, step) {
+  const { id } = tokens.predicted[step];
+  return (alternatives[step] ?? []).find((one) => one.id !== id) ?? null;
+}
+
+// The source word that the least likely word of the translation depends on most.
+function dependence(record, { source, target }, without) {
+  const { log_probabilities: chances } = record;
+  const chanceOf = ({ places }) => sum(places.map((step) => chances[step]));
+  const losses = target.flatMap((word) =>
+    source.map((from) => ({ word, from, loss: lossWithout(without, from.places, word.places) })),
+  );
+  const unsure = losses.filter(({ word }) => Math.exp(chanceOf(word)) < THRESHOLDS.unsure);
+  const clear = (found) => found.filter(({ loss }) => loss >= THRESHOLDS.linked);
+  const candidates = clear(unsure).length > 0 ? clear(unsure) : clear(losses);
+  const [most] = candidates.sort((one, other) => other.loss - one.loss);
+  if (!most) return null;
+  const { word, from, loss } = most;
+  const step = word.places[0];
+  const other = tokenWithout(without, from.places, step);
+  return {
+    name: 'depends',
+    word,
+    from,
+    before: Math.exp(chanceOf(word)),
+    after: Math.exp(chanceOf(word) - loss),
+    other: other.id === record.tokens.predicted[step].id ? null : other,
+  };
+}
+
+// The source words that can be left out one at a time without any word becoming less likely.
+function spareWords({ source, target }, without) {
+  const spare = source.filter((from) =>
+    target.every((word) => lossWithout(without, from.places, word.places) < THRESHOLDS.lost),
+  );
+  if (source.length === 0 || target.length === 0) return null;
+  return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
+}
+
+// The word of the translation that passed the most others on its way from the source.
+function movedWord({ source, target }, without) {
+  const links = target
+    .map((word, to) => {
+      const losses = source.map((from) => lossWithout(without, from.places, word.places));
+      const from = losses.indexOf(Math.max(...losses));
+      return { word, to, from, loss: losses[from] };
+    })
+    .filter(({ loss }) => loss >= THRESHOLDS.linked);
+  const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
+  const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
+  const [most] = links.sort((one, other) => passedBy(other) - passedBy(one) || other.loss - one.loss);
+  if (!most || passedBy(most) < THRESHOLDS.passed) return null;
+  return { name: 'moved', ...most, source: source[most.from], passed: passedBy(most) };
+}
+
+// The heads without which the translation becomes clearly less likely, with what it is then where that is known.
+function neededHeads(importance, known) {
+  const all = KINDS.flatMap((kind) =>
+    importance[kind].flatMap((heads, layer) => heads.map((change, head) => ({ head: [kind, layer, head], change }))),
+  ).sort((one, other) => one.change - other.change);
+  const factorOf = ({ change }) => Math.exp(-change);
+  const needed = all.filter(({ change }) => -change >= THRESHOLDS.needed).slice(0, LISTED);
+  if (needed.length === 0) return { name: 'no head', count: all.length, share: Math.min(1, 1 / factorOf(all[0])) };
+  const textOf = ({ head }) => known.find((one) => String(one.head) === String(head))?.text ?? null;
+  const heads = needed.map((one) => ({ head: one.head, factor: factorOf(one), text: textOf(one) }));
+  return { name: 'heads', count: all.length, heads };
+}
+
+// The word that was decided in the latest layer, and the word that led before; null if all were decided in the first.
+function lateWord({ tokens, log_probabilities: chances }, { words, leads_from: leads, tokens: names }) {
+  const [late] = leads
+    .map((layer, step) => ({ layer, step, chance: chances[step] }))
+    .filter(({ layer, step }) => layer > 0 && !tokens.predicted[step].special)
+    .sort((one, other) => other.layer - one.layer || one.chance - other.chance);
+  if (!late) return null;
+  const { layer, step } = late;
+  return { name: 'late', step, layer, layers: words.length, other: names[words[layer - 1][step][0]] };
+}

@@ -1,0 +1,232 @@
+// The panel In short: what happened in this translation, in plain sentences; each opens the view that shows it.
+
+import { createButton, element, readable, tokenText, visible } from '../core/dom.js';
+import { askImportance, askShort, forceToken } from '../core/effects.js';
+import { fixed, headName, kindName, percent } from '../core/labels.js';
+import { rangeNotices } from '../core/measures.js';
+import { whyNot } from '../core/requests.js';
+import { chooseKind, chooseWithout, headOf } from '../core/state/actions.js';
+import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
+import { actionButton, actions, note } from '../core/widgets.js';
+import { factsOf, importanceWithout } from './facts.js';
+import { say, sayParts } from '../locales/language.js';
+
+const MOST_TIMES = 1000;
+const INPUTS = ['record', 'short', 'importance', 'values', 'answers', 'busy', 'about'];
+
+export function createShort(server) {
+  const node = element('section', { class: 'hl-part' });
+  return {
+    node,
+    draw(state, before) {
+      if (differs(state, before, INPUTS)) drawShort(server, node, state);
+    },
+  };
+}
+
+function drawShort(server, node, state) {
+  const { record } = state;
+  const about = aboutModel(state);
+  const open = openersOf(server, node);
+  const warnings = rangeNotices(record, about).map((text) => element('li', {}, text));
+  const sentences = factsOf(state, about).map((fact) => {
+    const write = SENTENCES[fact.name];
+    return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));
+  });
+  node.replaceChildren(
+    element('h3', {}, say('What happened here')),
+    element('ul', { class: 'hl-short' }, ...warnings, ...sentences),
+    ...rest(server, state),
+  );
+}
+
+// What is not measured, and why.
+function rest(server, state) {
+  const { busy, record, short, shown } = state;
+  const reason = whyNot(server, 'short');
+  if (reason) return [note(reason)];
+  if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
+  if (busy) return [];
+  if (!short)
+    return [
+      note(
+        say('There is no answer.'),
+        ' ',
+        actionButton(say('Ask again'), () => askShort(server)),
+      ),
+    ];
+  if (importanceWithout(state)) return [];
+  const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
+  const attributes = { disabled: whyNot(server, 'importance') !== null };
+  return [
+    note(say('It takes a while to see which of the {count} heads of so large a model it needed.', { count })),
+    actions(actionButton(say('Mute each head in turn'), () => askImportance(server), attributes)),
+  ];
+}
+
+// The sentences by the name of their fact; each returns elements and strings. `open` has the buttons.
+const SENTENCES = {
+  spelled: ({ word, pieces }, open) =>
+    sayParts('The model knows {word} only in {count} pieces ({pieces}): check its translation.', {
+      word: open.source(word),
+      count: pieces.length,
+      pieces: pieces.map((piece) => visible(piece).trim()).join(' · '),
+    }),
+  unsure: ({ steps, count }, open, record) => [
+    count > steps.length ? say('It hesitated at {count} words, most at these:', { count }) : say('It hesitated here:'),
+    list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
+  ],
+  sure: ({ step, chance }, open, record) =>
+    sayParts('It did not hesitate: its least likely word, {word}, still had {chance}.', {
+      word: open.step(step, record),
+      chance: percent(chance),
+    }),
+  depends: ({ word, from, before, after, other }, open) => {
+    const names = { word: quoted(word.text), from: open.without(word, from) };
+    const parts = { ...names, before: percent(before), after: percent(after), other: other && tokenText(other) };
+    return other
+      ? sayParts(
+          '{word} depends most on {from}: without it, its probability falls from {before} to {after}, and “{other}” comes first.',
+          parts,
+        )
+      : sayParts(
+          '{word} depends most on {from}: without it, its probability falls from {before} to {after}. It still comes first.',
+          parts,
+        );
+  },
+  spare: ({ words }, open) => {
+    const names = words.map((word) => open.without(null, word));
+    return names.length === 1
+      ? sayParts('Without {word}, nothing becomes a tenth less likely.', { word: names[0] })
+      : sayParts('Without any one of these, nothing becomes a tenth less likely: {words}', { words: joined(names) });
+  },
+  counts: () => [
+    say(
+      'Everything in the sentence counts: leave out any word, and some word of the translation becomes at least a tenth less likely.',
+    ),
+  ],
+  moved: ({ word, source, from, to, passed }, open) =>
+    sayParts(
+      '{source} changed places: from place {from} in the sentence to place {to} in the translation, as {word}. It passed {passed} others.',
+      { source: open.without(word, source), word: quoted(word.text), from: from + 1, to: to + 1, passed },
+    ),
+  heads: ({ count, heads }, open, record) => [
+    say('It needed these most of its {count} heads (the small squares):', { count }),
+    list(heads, (one) => withoutHead(one, open, record)),
+  ],
+  'no head': ({ count, share }) => [
+    say(
+      'It needed no single one of its {count} heads (the small squares): without any one of them, the translation keeps at least {share} of its probability.',
+      { count, share: percent(share) },
+    ),
+  ],
+  late: ({ step, layer, layers, other }, open, record) =>
+    sayParts('{word} was decided last, in layer {layer} of {layers}. Before that, “{other}” came first.', {
+      word: open.layers(step, record),
+      layer: layer + 1,
+      layers,
+      other: tokenText(other),
+    }),
+};
+
+// "bench 34 %, or bank 28 %"; the other word can be forced.
+function choiceAt(record, step, chance, rival, open) {
+  const parts = { word: open.step(step, record), chance: percent(chance) };
+  if (!rival) return sayParts('{word} {chance}', parts);
+  const other = { rival: open.force(step, rival), other: percent(Math.exp(rival.log_probability)) };
+  return sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
+}
+
+function withoutHead({ head, factor, text }, open, record) {
+  const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
+  if (text === null) return sayParts('{head}: without it, the translation is {factor} times less likely.', parts);
+  return text === record.text
+    ? sayParts('{head}: without it, the translation is {factor} times less likely, but the same.', parts)
+    : sayParts('{head}: without it, the translation is {factor} times less likely, and becomes “{text}”', parts);
+}
+
+function timesText(factor) {
+  if (factor > MOST_TIMES) return say('more than {count}', { count: MOST_TIMES });
+  return fixed(factor, factor < 10 ? 1 : 0);
+}
+
+function list(entries, write) {
+  return element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
+}
+
+function quoted(text) {
+  return element('strong', {}, element('bdi', {}, readable(text.trim())));
+}
+
+function joined(nodes) {
+  return element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
+}
+
+// The buttons in the sentences: what each names, and the view that it opens.
+function openersOf(server, node) {
+  const { store } = server;
+  const button = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
+  const bdi = (text) => element('bdi', {}, readable(text.trim()));
+  const change = (changesOf) => () => store.change({ hover: null, ...changesOf(store.get()) });
+  const inMatrix = (changesOf) => () => {
+    change(changesOf)();
+    node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
+  };
+  const step = (place, record, title, changesOf) =>
+    button(
+      tokenText(record.tokens.predicted[place]),
+      title,
+      change((state) => ({ ...atStep(state, place), ...changesOf?.(state) })),
+    );
+  return {
+    source: ({ text, places }) =>
+      button(
+        bdi(text),
+        say('Show who reads it'),
+        inMatrix((state) => ({
+          ...chooseKind(state, 'cross'),
+          pin: { row: null, column: places[0] },
+        })),
+      ),
+    without: (word, from) =>
+      button(
+        bdi(from.text),
+        say('Show what each word loses without it'),
+        inMatrix((state) => ({
+          ...chooseWithout(state),
+          words: [word, from].some((one) => one?.places.length > 1),
+          pin: { row: word && word.places[0], column: from.places[0] },
+        })),
+      ),
+    step: (place, record) => step(place, record, say('Show the next words at this step')),
+    layers: (place, record) =>
+      step(place, record, say('Show the words after each layer'), ({ questions }) => ({
+        questions: [...new Set([...questions, 'lens'])],
+      })),
+    force: (place, rival) => {
+      const reason = whyNot(server, 'force');
+      const found = button(tokenText(rival), reason ?? say('Force this word and translate on'), () =>
+        forceToken(server, place, rival.id),
+      );
+      found.disabled = reason !== null;
+      return found;
+    },
+    head: ([kind, layer, head]) =>
+      button(
+        `${kindName(kind)}, ${headName(layer, head)}`,
+        say('Mute this head'),
+        change((state) => ({
+          ...chooseKind(state, kind),
+          ...headOf({ kind, layer, head }),
+          mutes: [[kind, layer, head]],
+          panel: 'mute',
+        })),
+      ),
+  };
+}
+
+// The step of the translation, with its row of cross-attention pinned.
+function atStep(state, step) {
+  const changed = { ...state, ...chooseKind(state, 'cross') };
+  return { ...chooseKind(state, 'cross'), panel: 'step', step, pin: spotOfToken(changed, 'target', step + 1) };
+}

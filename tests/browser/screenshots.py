@@ -51,7 +51,6 @@ def a_cell_explained(page: Page) -> None:
 
 def a_muted_layer(page: Page) -> None:
     page.get_by_role("tab", name="What if").click()
-    page.get_by_role("button", name="Try all").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Decoder", exact=True).click()
     page.get_by_role("button", name="all heads of layer 2").click()

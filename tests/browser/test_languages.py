@@ -65,7 +65,7 @@ def open_tab(place: int) -> Callable[[Page], None]:
 
 def explain_a_cell(page: Page) -> None:
     page.mouse.click(*cell(page, 2, 2))
-    open_tab(1)(page)
+    open_tab(2)(page)
     page.locator(".hl-vectors").wait_for()
 
 
@@ -107,7 +107,7 @@ def open_about(page: Page) -> None:
 def mute_a_head(page: Page) -> None:
     page.keyboard.press("m")
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
-    open_tab(3)(page)
+    open_tab(4)(page)
     page.locator(".hl-words ins, .hl-words span").first.wait_for()
 
 
@@ -138,15 +138,15 @@ def open_help(page: Page) -> None:
 
 # One after the other on one page, as in test_accessibility.py, but without a name in English.
 STATES: dict[str, Callable[[Page], None]] = {
-    "first": lambda page: None,
+    "first": lambda page: page.locator("[data-fact=heads]").wait_for(),
     "decoder": lambda page: page.locator("[data-kind=decoder]").click(),
     "cell": explain_a_cell,
-    "step": open_tab(2),
+    "step": open_tab(3),
     "beam tree": draw_the_beam_tree,
     "compare": compare_a_head,
     "mute": mute_a_head,
-    "training": open_tab(4),
-    "examples": open_tab(5),
+    "training": open_tab(5),
+    "examples": open_tab(6),
     "learn": open_learn,
     "options": lambda page: page.locator("#hl-options-button").click(),
     "error": show_an_error,
@@ -200,7 +200,7 @@ def test_no_answer_of_an_instrument_is_left_out_of_the_catalogues(show: Show):
     draw(page, result, "tiny")
     page.locator(".hl-thumbnail").first.wait_for()
     found = []
-    for reach in (explain_a_cell, ask_all(1), ask_all(2), ask_all(0)):
+    for reach in (explain_a_cell, ask_all(2), ask_all(3), ask_all(1)):
         reach(page)
         found += page.evaluate(WHOLE_TEXTS)
     assert not found, "\n".join(dict.fromkeys(found))

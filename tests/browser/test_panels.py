@@ -196,10 +196,11 @@ def test_an_exported_file_says_what_needs_the_app(browser: Browser, tmp_path: Pa
     page.close()
 
 
-@pytest.mark.parametrize(("layers", "heads", "tokens"), [(1, 1, 1), (12, 16, 60)])
-def test_panels_of_any_size(show: Show, layers: int, heads: int, tokens: int):
+@pytest.mark.parametrize(("model", "tokens"), [("smallest", 1), ("large", 60)])
+def test_panels_of_any_size(show: Show, model: str, tokens: int):
     words = [f"w{number}" for number in range(tokens)]
-    page = show(random_translation(words, words, layers, heads), width=380)
+    size = TRANSLATORS[model].layers, TRANSLATORS[model].heads
+    page = show(random_translation(words, words, *size), model, width=380)
     for name in PANELS[:4]:
         open_panel(page, name)
         assert page.evaluate("document.documentElement.scrollWidth") <= 380

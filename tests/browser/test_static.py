@@ -333,9 +333,9 @@ def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, address,
     long = " ".join([SENTENCE] * 5)
     page = visitor.page()
     page.add_init_script(LISTEN)
-    page.goto(f"{address}#{urlencode({'model': 'de-en', 'text': long})}")
+    view = {"model": "de-en", "text": long, "kind": "cross", "panel": "mute"}
+    page.goto(f"{address}#{urlencode(view)}")
     expect_translation(page, models["de-en"].translate(long).text)
-    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="Try all 96 heads").click()
     page.wait_for_function("() => said.some(({ error }) => error === 'Cancelled.')")
     submit(page, WORD)
@@ -358,10 +358,9 @@ def test_an_export_with_its_model_translates_on(visitor, models, tmp_path):
 
 def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_path):
     write(tmp_path / "single", {"reverse": models["reverse"]}, single=True)
-    page = visitor.visit((tmp_path / "single" / "headlight.html").as_uri() + "#kind=cross&layer=1&head=1")
+    page = visitor.visit((tmp_path / "single" / "headlight.html").as_uri() + "#kind=cross&panel=mute")
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
-    page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="All of layer 1").click()
     muted = models["reverse"].mute(WORD, [("cross", 0, head) for head in range(4)])
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")

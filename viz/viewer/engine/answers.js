@@ -97,7 +97,8 @@ async function inShort(loaded, asked, pause) {
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
   for (const head of isSmall ? mostNeeded(changes, limits.neededHeads) : []) {
-    const { text } = mute(loaded, { ...asked, heads: [head] });
+    const gates = gatesOf(network, [head]);
+    const { text } = translate(loaded.translator, asked.text, { ...optionsOf(asked), gates });
     heads.push({ head, text });
     await pause(message('{done} of {count} heads', { done: heads.length, count: limits.neededHeads }));
   }

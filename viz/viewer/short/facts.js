@@ -38,12 +38,12 @@ export function factsOf(state, { trained = null } = {}) {
   };
   const found = [
     spelledWord(record, words),
-    hesitation(record),
+    hesitation(record, words),
     without && dependence(record, words, without),
     without && spareWords(words, without),
     without && movedWord(words, without),
     importance && neededHeads(importance, short ?? []),
-    lens && lateWord(record, lens),
+    lens && lateWord(record, words, lens),
   ];
   return found.filter(Boolean).slice(0, MOST);
 }
@@ -69,13 +69,13 @@ function spelledWord({ tokens }, { source }) {
 }
 
 // The steps at which the model hesitated, the least likely first; without any, the least likely of all.
-function hesitation(record) {
-  const { tokens, log_probabilities: chances, n_prefix: given = 0 } = record;
-  const steps = tokens.predicted
-    .map(({ special }, step) => ({ step, special, chance: Math.exp(chances[step]) }))
-    .filter(({ step, special }) => !special && step >= given)
-    .sort((one, other) => one.chance - other.chance)
-    .map(({ step, chance }) => ({ step, chance, rival: rivalAt(record, step) }));
+function hesitation(record, { target }) {
+  const { log_probabilities: chances, n_prefix: given = 0 } = record;
+  const steps = target
+    .flatMap(({ places }) => places)
+    .filter((step) => step >= given)
+    .map((step) => ({ step, chance: Math.exp(chances[step]), rival: rivalAt(record, step) }))
+    .sort((one, other) => one.chance - other.chance);
   const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
   if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, LISTED), count: unsure.length };
   return steps.length > 0 ? { name: 'sure', ...steps[0] } : null;
@@ -151,10 +151,11 @@ function neededHeads(importance, known) {
 }
 
 // The word that was decided in the latest layer, and the word that led before; null if all were decided in the first.
-function lateWord({ tokens, log_probabilities: chances }, { words, leads_from: leads, tokens: names }) {
-  const [late] = leads
-    .map((layer, step) => ({ layer, step, chance: chances[step] }))
-    .filter(({ layer, step }) => layer > 0 && !tokens.predicted[step].special)
+function lateWord({ log_probabilities: chances }, { target }, { words, leads_from: leads, tokens: names }) {
+  const [late] = target
+    .flatMap(({ places }) => places)
+    .map((step) => ({ layer: leads[step], step, chance: chances[step] }))
+    .filter(({ layer }) => layer > 0)
     .sort((one, other) => other.layer - one.layer || one.chance - other.chance);
   if (!late) return null;
   const { layer, step } = late;

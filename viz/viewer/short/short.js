@@ -7,7 +7,7 @@ import { rangeNotices } from '../core/measures.js';
 import { whyNot } from '../core/requests.js';
 import { chooseKind, chooseWithout, headOf } from '../core/state/actions.js';
 import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
-import { actionButton, actions, note } from '../core/widgets.js';
+import { actionButton, actions, note, numberText } from '../core/widgets.js';
 import { factsOf, importanceWithout } from './facts.js';
 import { say, sayParts } from '../locales/language.js';
 
@@ -79,11 +79,11 @@ const SENTENCES = {
   sure: ({ step, chance }, open, record) =>
     sayParts('It did not hesitate: its least likely word, {word}, still had {chance}.', {
       word: open.step(step, record),
-      chance: percent(chance),
+      chance: chanceText(chance),
     }),
   depends: ({ word, from, before, after, other }, open) => {
     const names = { word: quoted(word.text), from: open.without(word, from) };
-    const parts = { ...names, before: percent(before), after: percent(after), other: other && tokenText(other) };
+    const parts = { ...names, before: chanceText(before), after: chanceText(after), other: other && tokenText(other) };
     return other
       ? sayParts(
           '{word} depends most on {from}: without it, its probability falls from {before} to {after}, and “{other}” comes first.',
@@ -131,9 +131,9 @@ const SENTENCES = {
 
 // "bench 34 %, or bank 28 %"; the other word can be forced.
 function choiceAt(record, step, chance, rival, open) {
-  const parts = { word: open.step(step, record), chance: percent(chance) };
+  const parts = { word: open.step(step, record), chance: chanceText(chance) };
   if (!rival) return sayParts('{word} {chance}', parts);
-  const other = { rival: open.force(step, rival), other: percent(Math.exp(rival.log_probability)) };
+  const other = { rival: open.force(step, rival), other: chanceText(Math.exp(rival.log_probability)) };
   return sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
 }
 
@@ -152,6 +152,20 @@ function timesText(factor) {
 
 function list(entries, write) {
   return element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
+}
+
+// The word of a step, with the token if that is a part of the word: "Müller (Mü…)". A word of letters is its letter.
+function wordAt({ tokens: { predicted } }, step) {
+  const { word } = predicted[step];
+  const whole = predicted.filter((token) => token.word === word && word !== null);
+  if (whole.length < 2 || whole.length === predicted.length - 1) return tokenText(predicted[step]);
+  const text = readable(whole.map((token) => token.text).join(''));
+  return element('bdi', {}, `${text.trim()} (${visible(predicted[step])}…)`);
+}
+
+// A probability, which stays on one line.
+function chanceText(probability) {
+  return numberText(percent(probability));
 }
 
 function quoted(text) {
@@ -174,7 +188,7 @@ function openersOf(server, node) {
   };
   const step = (place, record, title, changesOf) =>
     button(
-      tokenText(record.tokens.predicted[place]),
+      wordAt(record, place),
       title,
       change((state) => ({ ...atStep(state, place), ...changesOf?.(state) })),
     );

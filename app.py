@@ -30,7 +30,7 @@ from viz.about import about_models, examples_of_models, page_values
 from viz.export import GENERATOR
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import language_picker, picker, target_picker, viewer
+from viz.server.component import language_picker, picker, script_address, target_picker, viewer
 from viz.server.connections import Access
 from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
@@ -48,8 +48,14 @@ NO_MODELS = (
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
+# `Headlight` once its script is there; Gradio may call the functions of its widgets before.
+LOAD_VIEWER = """globalThis.loading = new Promise((resolve, reject) => {
+  const script = Object.assign(document.createElement('script'), { src: '%s', onerror: reject });
+  script.onload = () => resolve(Headlight);
+  document.head.append(script);
+});"""
 # What happens in the browser; the functions are in viz/viewer/page.js.
-TRANSLATE = "(...inputs) => Headlight.translate(...inputs)"
+TRANSLATE = "async (...inputs) => (await loading).translate(...inputs)"
 CHOOSE_MODEL = "(...inputs) => Headlight.chooseModel(...inputs)"
 CANCEL = "() => Headlight.cancel()"
 OPEN_ABOUT = "() => Headlight.openAbout()"
@@ -117,7 +123,8 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     look = {
         "theme": theme(),
-        "head": f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style>",
+        "head": f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style>"
+        f"<script>{LOAD_VIEWER % script_address('viewer.js')}</script>",
     }
     return Service(page, scheduler, calls, list(translators), look, access)
 
@@ -263,7 +270,7 @@ def _connect_translation(
 
 def _read_address(site: Mapping[str, Any]) -> str:
     """The call that replaces the page's inputs by those of its link, as far as they are valid."""
-    return f"() => Headlight.readAddress({json.dumps(site)})"
+    return f"async () => (await loading).readAddress({json.dumps(site)})"
 
 
 def main(

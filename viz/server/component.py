@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import gradio as gr
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from viz.about import Choices
+from viz.export import checksum
 from viz.server.api import viewer_functions
 from viz.server.scheduler import Scheduler
 from viz.static.settings import settings
-from viz.viewer import head
+from viz.viewer import training, viewer_script
 
 MOUNT = """
-const ask = Headlight.withOwnModels(Headlight.asker(server), Headlight.engine, props.settings);
-const playground = { playground: async () => Headlight.createPlayground, engine: Headlight.engine };
-const page = Headlight.createPage(() => trigger('submit'), playground);
-const options = { address: true, ask, about: props.about, page };
-Headlight.provide(Headlight.mount(element.querySelector('.headlight'), options));
+loading.then(() => {
+  const training = async () => {
+    if (!Headlight.engine) await Headlight.loadScript(props.training);
+    return Headlight;
+  };
+  const engine = async () => (await training()).engine;
+  const playground = async () => (await training()).createPlayground;
+  const ask = Headlight.withOwnModels(Headlight.asker(server), engine, props.settings);
+  const page = Headlight.createPage(() => trigger('submit'), { playground, engine });
+  const options = { address: true, ask, about: props.about, page };
+  Headlight.provide(Headlight.mount(element.querySelector('.headlight'), options));
+});
 """
 # Filled by script, so that no title is read as a template. A group without a name has no heading.
 FILL = """
@@ -50,6 +64,32 @@ list.addEventListener('change', () => {
   trigger('input');
 });
 """
+
+
+# Files of their own: the browser fetches them beside Gradio's, and keeps them for later visits.
+SCRIPTS = {"viewer.js": viewer_script, "training.js": training}
+FOREVER = "public, max-age=31536000, immutable"  # the address of a script has its checksum
+
+
+@cache
+def _compressed(name: str) -> bytes:
+    return gzip.compress(SCRIPTS[name]().encode(), mtime=0)
+
+
+def script_address(name: str) -> str:
+    """Return the address of a script, relative to that of the page."""
+    return f"headlight/{name}?{quote(checksum(_compressed(name)), safe='')}"
+
+
+async def send_script(request: Request) -> Response:
+    """Answer with a script of the page."""
+    name = request.path_params["name"]
+    if name not in SCRIPTS:
+        raise HTTPException(404)
+    content, headers = _compressed(name), {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(content, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")
+    return Response(gzip.decompress(content), 200, headers, "text/javascript")
 
 
 def language_picker(**arguments: Any) -> gr.HTML:
@@ -94,11 +134,11 @@ def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> 
     """
     return gr.HTML(
         html_template='<div class="headlight"></div>',
-        head=head(),  # without the style sheets, which the page loads first so that nothing is drawn unstyled
         js_on_load=MOUNT,
         apply_default_css=False,
         server_functions=viewer_functions(scheduler),
         about=about,
         settings=settings(),
+        training=script_address("training.js"),
         **arguments,
     )

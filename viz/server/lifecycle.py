@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from model.errors import UserError
 from viz.server.api import Calls
+from viz.server.component import script_address, send_script
 from viz.server.connections import (
     AT_ONCE,
     KEEP_ALIVE_SECONDS,
@@ -34,7 +35,7 @@ from viz.server.connections import (
     Workload,
     raise_file_limit,
 )
-from viz.server.middleware import RequestFilter, security_headers
+from viz.server.middleware import DocumentMiddleware, RequestFilter, security_headers
 from viz.server.scheduler import Scheduler
 
 FINISH_SECONDS = 5  # for running work when the server is stopped
@@ -75,18 +76,23 @@ class Service:
             # Gradio would let every site read unless the outer application says which ones may.
             Middleware(CORSMiddleware, allow_origins=self._access.origins, allow_methods=["GET", "POST"]),
             Middleware(RequestFilter, workload=self.workload, access=self._access),
+            Middleware(DocumentMiddleware, preload=script_address("viewer.js")),
         ]
         return gr.mount_gradio_app(
             Starlette(middleware=middleware),
             self.page,
             "/",
-            app_kwargs={"routes": [Route("/healthz", self.health), *self._calls.routes()]},
+            app_kwargs={"routes": self._routes()},
             root_path=os.environ.get("GRADIO_ROOT_PATH"),
             footer_links=[],
             run_history=False,
             ssr_mode=False,
             **self._look,
         )
+
+    def _routes(self) -> list[Route]:
+        scripts = Route("/headlight/{name}", send_script)
+        return [Route("/healthz", self.health), scripts, *self._calls.routes()]
 
     async def health(self, _: Request) -> JSONResponse:
         """Report the status without running a model."""

@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,6 +38,7 @@ PAGE_ROUTES = (
     "GET /manifest.json",
     "GET /pwa_icon/*",
     "GET /assets/**",
+    "GET /headlight/*",
     "GET /static/**",
     "GET /svelte/**",
     "GET /gradio_api/app_id",
@@ -127,6 +129,30 @@ class RequestFilter:
         if self.workload.stopping and context.is_work:
             raise HTTPException(503, STOPPING, RETRY_LATER)
         await context.read_body()
+
+
+class DocumentMiddleware(GZipMiddleware):
+    """Compresses the document of the page, and lets the browser fetch the script `preload` meanwhile.
+
+    The other files are compressed already.
+    """
+
+    def __init__(self, app: ASGIApp, preload: str) -> None:
+        super().__init__(app)
+        self.link = f"<{preload}>; rel=preload; as=script"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or scope["path"] not in ("", "/"):
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_link(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("Link", self.link)
+            await send(message)
+
+        await super().__call__(scope, receive, send_with_link)
 
 
 class RequestContext:

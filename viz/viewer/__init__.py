@@ -94,8 +94,15 @@ def style(*names: str) -> str:
 
 
 def head(*styles: str) -> str:
-    """Return the named style sheets, the scripts and all languages as elements for the head of a page."""
-    sheet = f"<style>\n{style(*styles)}</style>\n" if styles else ""
-    languages = f"Headlight.useLanguages({to_json(catalogues())});\n"
-    engine = f"Headlight.engine = async () => {to_json(script(ENGINE))};\n"  # for Workers
-    return f"{sheet}<script>\n{script()}{playground()}{engine}{languages}</script>\n"
+    """Return the named style sheets and the viewer as elements for the head of a page."""
+    return f"<style>\n{style(*styles)}</style>\n<script>\n{viewer_script()}</script>\n"
+
+
+def viewer_script() -> str:
+    """Return the script of a page with a server, with all languages."""
+    return f"{script()}Headlight.useLanguages({to_json(catalogues())});\n"
+
+
+def training() -> str:
+    """Return what such a page needs to train a model: the playground, and the engine for its Workers."""
+    return f"{playground()}Headlight.engine = {to_json(script(ENGINE))};\n"

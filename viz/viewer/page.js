@@ -35,6 +35,15 @@ export function createPage(translateAddress, playground) {
   return { store, translateAddress, openExport, otherModels, openModel, ...playground };
 }
 
+// Runs a script of the server, which adds to `Headlight`.
+export function loadScript(address) {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement('script');
+    Object.assign(script, { src: address, onload: resolve, onerror: reject });
+    document.head.append(script);
+  });
+}
+
 // Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
 // error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
 // that neither is known. `signal` cancels the work.

@@ -20,6 +20,8 @@ ON_PAPER = """() => {
   return {
     buttons: found.filter((one) => one.matches(BUTTONS)).map((one) => one.textContent),
     right: Math.max(...found.map((one) => one.getBoundingClientRect().right)),
+    top: Math.min(...found.map((one) => one.getBoundingClientRect().top)),
+    bottom: Math.max(...found.map((one) => one.getBoundingClientRect().bottom)),
   };
 }""".replace("BUTTONS", "'button:not(.hl-chip, .hl-thumbnail, .hl-line)'")  # these are the data
 SHEET = {"width": 1047, "height": 718}  # CSS pixels of A4 across, without its margins
@@ -40,6 +42,7 @@ def test_the_view_prints_on_one_sheet_with_the_tasks_of_the_chapter(visit: Visit
         found = page.evaluate(ON_PAPER)
         assert found["buttons"] == []
         assert found["right"] <= SHEET["width"]
+        assert found["bottom"] - found["top"] <= SHEET["height"]
         if name == "the chapter":
             expect(page.locator(".hl-tasks > li")).to_have_count(2)
             expect(page.locator(".hl-tasks > li").last).to_be_visible()

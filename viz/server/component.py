@@ -78,7 +78,7 @@ def _compressed(name: str) -> bytes:
 
 def script_address(name: str) -> str:
     """Return the address of a script, relative to that of the page."""
-    return f"headlight/{name}?{quote(checksum(_compressed(name)), safe='')}"
+    return f"scripts/{name}?{quote(checksum(_compressed(name)), safe='')}"
 
 
 async def send_script(request: Request) -> Response:

@@ -91,7 +91,7 @@ class Service:
         )
 
     def _routes(self) -> list[Route]:
-        scripts = Route("/headlight/{name}", send_script)
+        scripts = Route("/scripts/{name}", send_script)
         return [Route("/healthz", self.health), scripts, *self._calls.routes()]
 
     async def health(self, _: Request) -> JSONResponse:

@@ -38,7 +38,7 @@ PAGE_ROUTES = (
     "GET /manifest.json",
     "GET /pwa_icon/*",
     "GET /assets/**",
-    "GET /headlight/*",
+    "GET /scripts/*",
     "GET /static/**",
     "GET /svelte/**",
     "GET /gradio_api/app_id",

@@ -1,0 +1,32 @@
+"""The scripts of the page: files of their own that a browser keeps, and what the document says of them."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from viz.server.component import script_address
+from viz.viewer import training, viewer_script
+
+PLAIN, PACKED = {"Accept-Encoding": "identity"}, {"Accept-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize(("name", "text"), [("viewer.js", viewer_script), ("training.js", training)])
+def test_a_script_is_the_same_packed_and_plain_and_kept_for_good(client: TestClient, name: str, text):
+    packed, plain = (client.get(f"/{script_address(name)}", headers=each) for each in (PACKED, PLAIN))
+    assert packed.text == plain.text == text()
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert "immutable" in packed.headers["cache-control"]
+
+
+def test_there_is_no_other_script(client: TestClient):
+    assert client.get("/scripts/other.js").status_code == 404
+
+
+def test_the_document_is_packed_and_names_the_script_that_the_first_picture_needs(client: TestClient):
+    document, plain = (client.get("/", headers=each) for each in (PACKED, PLAIN))
+    assert document.headers["content-encoding"] == "gzip"
+    assert document.headers["link"] == f"<{script_address('viewer.js')}>; rel=preload; as=script"
+    assert "content-encoding" not in plain.headers
+    assert "modules['" not in plain.text, "the document holds the viewer"

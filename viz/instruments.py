@@ -37,7 +37,9 @@ from model.results import KINDS, AttentionRecord, Head, HeadValues, Token
 from model.translator import Translator
 
 N_HEADS = 3  # of those that a translation needs most
-MAX_HEAD_WORK = 5e9  # heads times weights that are measured without being asked: about half a second
+# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
+MAX_HEAD_WORK = 5e9
+MAX_WEIGHTS = 1e8
 
 
 def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
@@ -80,7 +82,8 @@ def short_values(
     """What the page says about a translation in short, beyond its record: the answers of other instruments.
 
     `heads` are those that the translation needs most, with the translation when one of them is muted. For a
-    model with too many heads and weights, `importance` is None and there are no heads.
+    model with too many heads and weights, `importance` is None and there are no heads; for one with too many
+    weights, `without` is None too.
     """
     config = translator.checkpoint.model.config
     importance, heads = None, []
@@ -92,7 +95,7 @@ def short_values(
             muted = translator.mute(text, [head], beam_size, length_penalty, target=ids, prefix=prefix)
             heads.append({"head": list(head), "text": muted.ablated.text})
     return {
-        "without": without_values(translator, text, ids),
+        "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,
         "lens": lens_values(translator, text, ids),
         "importance": importance,
         "heads": heads,

@@ -17,7 +17,7 @@ from model import Translator
 from tests.benchmarks.onnx_web import step_times
 from tests.benchmarks.playground import report_playground
 from tests.browser.conftest import FLAGS, chromium
-from tests.browser.static_site import SEEN, await_viewer, served, write
+from tests.browser.static_site import await_viewer, served, write
 
 SENTENCE = "Der kleine Hund schläft heute unter dem alten Tisch im Garten."  # 15 tokens in English
 SHORT = "Der kleine Hund schläft heute unter dem alten Tisch."  # 12 tokens in English
@@ -88,7 +88,6 @@ def opened(browser: Browser, url: str, before: str = "") -> Page:
     `before` is run in the Worker before the engine.
     """
     page = browser.new_page()
-    page.add_init_script(SEEN)
     page.add_init_script(PREPEND.replace("BEFORE", json.dumps(before)))
     page.goto(url)
     page.set_default_timeout(60_000)

@@ -20,7 +20,6 @@ from model.decoding.search import SearchOptions
 from model.translator import Translator
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.screen import enter_to_picture
-from tests.browser.static_site import SEEN
 from tests.model.importing.checkpoints import pickle_weights, timed_import, write_opus, write_tc_big
 from viz.server.backend import Backend
 
@@ -120,7 +119,6 @@ def first_picture(browser: Browser, translator: Translator, times: int = 5) -> t
     service, words = app.create({NAME: translator}), sentence(translator, 12).split()
     texts = [" ".join(words[place:] + words[:place]) for place in range(times + 1)]
     page, address = browser.new_page(), service.launch()
-    page.add_init_script(SEEN)
     started = time.perf_counter()
     page.goto(f"{address}#text={texts[0]}")
     page.locator(".hl-thumbnail").first.wait_for()

@@ -179,6 +179,7 @@ def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
     page.get_by_role("gridcell", name="layer 3, head 1, taught to align").click()
     title = page.get_by_text("Cross · layer 3 · head 1 · taught to align", exact=True).first
     expect(title).to_be_visible()
+    page.get_by_role("tab", name="Head").click()
     expect(page.locator(".hl-panel-head")).to_contain_text("by default teaches this head")
     expect(page.locator(".hl-roles")).to_contain_text("layer 3, head 1: taught to align")
     page.get_by_role("button", name="Decoder", exact=True).click()

@@ -8,7 +8,7 @@ from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.notices import UNSURE
 from viz.about import NO_CURVES
-from viz.instruments import MAX_HEAD_WORK, N_HEADS
+from viz.instruments import MAX_HEAD_WORK, MAX_WEIGHTS, N_HEADS
 from viz.payload import DEFINITIONS, MASKS, VERSION
 
 
@@ -25,6 +25,7 @@ def settings() -> dict[str, Any]:
             "unsure": UNSURE,
             "neededHeads": N_HEADS,
             "headWork": MAX_HEAD_WORK,
+            "weights": MAX_WEIGHTS,
         },
         "sentences": {"noCurves": NO_CURVES},
     }

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.decoding.progress import report
+from model.errors import Sentence
 from model.network.transformer import Transformer, eval_mode
 from model.results import Token
 
@@ -55,6 +57,8 @@ def leave_one_out(
     chances, best = [], []
     with eval_mode(model):
         for start in range(0, len(everything), size):
+            done = min(start, len(everything) - 1)
+            report(Sentence("{done} of {count} source tokens", done=done, count=len(everything) - 1))
             found = _log_probabilities(model, source, read, everything[start : start + size])
             chances.append(found.gather(-1, predicted.expand(len(found), -1)[..., None])[..., 0])
             best.append(found.argmax(-1))

@@ -103,7 +103,7 @@ async function inShort(loaded, asked, pause) {
     await pause(message('{done} of {count} heads', { done: heads.length, count: limits.neededHeads }));
   }
   return {
-    without: await HANDLERS.without(loaded, asked, pause),
+    without: parameters <= limits.weights ? await HANDLERS.without(loaded, asked, pause) : null,
     lens: HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,

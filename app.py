@@ -49,10 +49,10 @@ NO_MODELS = (
     "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
 )
 # `Headlight` once its script is there; Gradio may call the functions of its widgets before.
-LOAD_VIEWER = """globalThis.loading = new Promise((resolve, reject) => {
-  const script = Object.assign(document.createElement('script'), { src: '%s', onerror: reject });
-  script.onload = () => resolve(Headlight);
-  document.head.append(script);
+LOAD_VIEWER = """globalThis.loading = new Promise((resolve) => {
+  const sentence = 'A part of this page did not arrive; check the connection and load the page again.';
+  const [onload, onerror] = [() => resolve(Headlight), () => document.body.prepend(sentence)];
+  document.head.append(Object.assign(document.createElement('script'), { src: '%s', onload, onerror }));
 });"""
 # What happens in the browser; the functions are in viz/viewer/page.js.
 TRANSLATE = "async (...inputs) => (await loading).translate(...inputs)"

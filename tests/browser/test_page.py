@@ -38,6 +38,13 @@ def test_the_first_page_shows_a_translated_example(opened: Page):
     expect(opened.locator(".hl-chips").first.locator(".hl-chip")).to_have_count(11)
 
 
+def test_a_viewer_that_does_not_arrive_is_one_sentence(visit: Visit, address: str):
+    page = visit(f"{address}healthz", waits=False)
+    page.route("**/scripts/viewer.js*", lambda route: route.abort())
+    page.goto(address)
+    expect(page.locator("body")).to_contain_text("A part of this page did not arrive", timeout=20_000)
+
+
 def test_the_help_says_which_version_runs(opened: Page):
     opened.get_by_role("button", name="How to read this").click()
     help_dialog = opened.get_by_role("dialog", name="How to read this")

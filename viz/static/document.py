@@ -86,7 +86,9 @@ const showViewer = (code) => document.head.append(
 const keepForLater = async () => {
   if (!site.parts || !navigator.serviceWorker) return;
   await navigator.serviceWorker.register('offline.js');
-  (await navigator.serviceWorker.ready).active.postMessage(Object.entries(site.parts).map(addressed));
+  const isOwn = ([name]) => !name.startsWith('models/'); // the engine keeps those
+  const own = Object.entries(site.parts).filter(isOwn);
+  (await navigator.serviceWorker.ready).active.postMessage(own.map(addressed));
 };
 const start = () => Headlight.startSite(site, {
   engine: async () => content('engine') ?? (await part('engine.js')).text(),

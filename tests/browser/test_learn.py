@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from model.results import Translation
 from tests.browser.conftest import TRANSLATORS, Visit
+from tests.browser.inspector import open_panel
 from tests.browser.screen import FIRST, cell, choose, submit
 
 pytestmark = pytest.mark.browser
@@ -212,7 +213,7 @@ def test_a_head_that_reads_the_previous_token_is_shown_by_a_pin(
     monkeypatch.setattr(TRANSLATORS["de-en"], "_translation", reading_the_previous_token)
     view = visit(f"{address}#model=de-en&text={quote('Ein alter Hund')}&learn=3")
     choose(view, "Decoder", 1, 1)  # as the task before asks
-    expect(view.get_by_role("tabpanel")).to_contain_text("Previous token")
+    expect(open_panel(view, "Head")).to_contain_text("Previous token")
     view.mouse.click(*cell(view, 1, 3))
     expect(task(view, 1)).to_contain_text("Done")
     expect(task(view, 2)).not_to_contain_text("Done")

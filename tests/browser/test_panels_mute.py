@@ -22,7 +22,7 @@ from tests.browser.inspector import (
     status,
     tiny,
 )
-from tests.browser.screen import choose
+from tests.browser.screen import cell, choose
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 
@@ -264,7 +264,7 @@ def test_a_head_gives_what_it_gives_for_another_sentence_in_one_row(with_sample:
     page, other = with_sample, "Ein Hund."
     choose(page, "Decoder", 2, 1)
     panel = open_panel(page, "What if")
-    page.locator(".hl-row-label").nth(1).click()
+    page.mouse.click(*cell(page, 1, 0))
     page.keyboard.press("m")
     panel.get_by_label("What muted heads give").select_option("sentence")
     expect(panel.locator(".hl-outcome")).to_contain_text("Type another sentence above.")

@@ -28,7 +28,7 @@ const DOING = {
   without: () => say('Hiding each source word in turn'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
-const WITHOUT_MUTING = ['cell', 'values', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
+const WITHOUT_MUTING = ['cell', 'norms', 'without', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 export function startWorker(code, name) {

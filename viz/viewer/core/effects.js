@@ -88,8 +88,8 @@ async function followMode(server, state, before) {
 // What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
 // choose another tab or another view. Muted heads are not part of it, so a translation with muted heads has its record alone.
 function followShort(server, state, before) {
-  const open = server.requests.get('short');
-  if (state.translating && open?.isOpen) open.cancel(); // the next sentence comes first
+  const asked = server.requests.get('short');
+  if (state.translating && asked?.isOpen) asked.cancel(); // the next sentence comes first
   if (!differs(state, before, ['panel', 'record'])) return;
   queueMicrotask(() => {
     const { panel, record, short, shown, isSecond } = server.store.get();

@@ -132,7 +132,8 @@ function movedWord({ source, target }, without) {
     .filter(({ loss }) => loss >= THRESHOLDS.linked);
   const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
   const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
-  const [most] = links.sort((one, other) => passedBy(other) - passedBy(one) || other.loss - one.loss);
+  const moved = links.filter(({ from, to }) => from !== to);
+  const [most] = moved.sort((one, other) => passedBy(other) - passedBy(one) || other.loss - one.loss);
   if (!most || passedBy(most) < THRESHOLDS.passed) return null;
   return { name: 'moved', ...most, source: source[most.from], passed: passedBy(most) };
 }

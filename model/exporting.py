@@ -17,11 +17,11 @@ from torch import Tensor
 from model.decoding.search import NEVER_PREDICTED, SearchOptions
 from model.errors import UserError
 from model.files import write_json
-from model.importing.bart_names import LAYERS, READS, SHARED, sublayers
 from model.importing.files.settings import CONFIG, GENERATION, README
 from model.importing.files.settings import TOKENIZER as TOKENIZER_SETTINGS
 from model.importing.files.tokenizers import TOKENIZER_JSON
 from model.importing.files.weights import SAFETENSORS
+from model.importing.weight_names import LAYERS, READS, SHARED, sublayers
 from model.inputs import MAX_TOKENS
 from model.languages import language_names
 from model.network.layers import sinusoids

@@ -10,7 +10,6 @@ from typing import Any
 
 from model.config import ModelConfig
 from model.errors import UserError
-from model.importing.bart_names import convert_tied
 from model.importing.family import Plan
 from model.importing.files.settings import SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.spm import read_spm
@@ -24,6 +23,7 @@ from model.importing.files.tokenizers import (
     read_entries,
     side_of,
 )
+from model.importing.weight_names import convert_tied
 from model.pieces.multilingual import MultilingualTokenizer
 from model.pieces.sentencepiece import SentencePieceTokenizer
 

@@ -13,7 +13,12 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import UserError
-from model.importing.bart_names import (
+from model.importing.family import NEVER_LOGIT, Plan, output_bias
+from model.importing.files.settings import CONFIG, SHAPE, read_settings, settings_of, shape_of
+from model.importing.files.tokenizer_json import read_tokenizer
+from model.importing.files.tokenizers import SOURCE_SPM, TOKENIZER_JSON, Side, SpecialIds, read_tokenizers
+from model.importing.files.weights import Weights
+from model.importing.weight_names import (
     DECODER,
     ENCODER,
     OUTPUT,
@@ -22,11 +27,6 @@ from model.importing.bart_names import (
     check_sinusoids,
     convert_layers,
 )
-from model.importing.family import NEVER_LOGIT, Plan, output_bias
-from model.importing.files.settings import CONFIG, SHAPE, read_settings, settings_of, shape_of
-from model.importing.files.tokenizer_json import read_tokenizer
-from model.importing.files.tokenizers import SOURCE_SPM, TOKENIZER_JSON, Side, SpecialIds, read_tokenizers
-from model.importing.files.weights import Weights
 from model.network.transformer import Transformer
 from model.tokenizer import BOS_ID, PAD_ID
 

@@ -118,11 +118,12 @@ def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, addres
 
 
 def picture(page: Page, url: str) -> np.ndarray:
-    """The pixels of the viewer, without its timing and without the button that needs a server."""
+    """The pixels of the viewer, without its timing and without the buttons that need a server."""
     page.goto(f"{url}#{urlencode(LINK | MUTED)}")
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
-    page.get_by_role("button", name="Only in row").evaluate("button => button.remove()")
+    for name in ("Only in row", "Word links"):
+        page.locator("button", has_text=name).evaluate_all("all => all.forEach((button) => button.remove())")
     shot = page.locator("#hl-viewer .headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
 

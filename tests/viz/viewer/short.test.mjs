@@ -15,7 +15,7 @@ const TARGET = [
   ['</s>', null],
 ].map(numbered);
 const GROUPS = [[0], [1], [2], [3], [4], [5], [1, 2, 3]];
-const NOTHING = { short: null, importance: null, answers: {}, values: { without: null } };
+const NOTHING = { short: null, importance: null, lens: null, values: { without: null } };
 
 function numbered([text, word], id) {
   return Object.assign(token(text, word), { id });
@@ -132,9 +132,9 @@ test('heads are needed from a loss of a third on', () => {
 
 test('the word that was decided in the last layer is the least likely of those', () => {
   const words = [0, 1, 2].map((layer) => TARGET.map(({ id }) => [layer === 2 ? id : 7]));
-  const lens = { answer: { words, leads_from: [2, 2, 0, 2], tokens: { 7: { text: 'other' } } } };
-  const late = fact('late', { answers: { lens } });
+  const lens = { words, leads_from: [2, 2, 0, 2], tokens: { 7: { text: 'other' } } };
+  const late = fact('late', { lens });
   assert.deepEqual([late.step, late.layer, late.layers, late.other.text], [1, 2, 3, 'other']);
-  const early = { answer: { ...lens.answer, leads_from: [0, 0, null, 2] } };
-  assert.equal(fact('late', { answers: { lens: early } }), undefined);
+  const early = { ...lens, leads_from: [0, 0, null, 2] };
+  assert.equal(fact('late', { lens: early }), undefined);
 });

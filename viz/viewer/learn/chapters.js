@@ -72,7 +72,7 @@ export const CHAPTERS = [
         'A translator has three kinds of heads. In the encoder, the words of your sentence read each other. In the decoder, each step reads what is written so far. In cross-attention, the steps read your sentence.',
       ),
       say(
-        'The picture below has every head in its place. The two columns are the encoder and the decoder; the sentence goes in at the bottom. Click a head to see its matrix.',
+        'The picture below shows the way of one word through the encoder and the decoder; the sentence goes in at the bottom. Click a head to see its matrix.',
       ),
     ],
     tasks: [

@@ -27,10 +27,9 @@ export function importanceWithout({ importance }) {
 // What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `short`. The
 // most useful facts come first, { name, ... } each; steps and places count from 0.
 export function factsOf(state, { trained = null } = {}) {
-  const { record, values, answers, short } = state;
+  const { record, values, lens, short } = state;
   const { without } = values;
   const importance = importanceWithout(state);
-  const lens = answers.lens?.answer;
   const isOfLetters = trained !== null && trained.pieces > THRESHOLDS.letters;
   const words = {
     source: wordsOf(record.tokens.source, isOfLetters),

@@ -2,6 +2,7 @@
 
 import { createButton, element, readable, tokenText, visible } from '../core/dom.js';
 import { askImportance, askShort, forceToken } from '../core/effects.js';
+import { isAnswered, questionOf } from '../core/instruments/questions.js';
 import { fixed, headName, kindName, percent } from '../core/labels.js';
 import { rangeNotices } from '../core/measures.js';
 import { whyNot } from '../core/requests.js';
@@ -29,7 +30,8 @@ function drawShort(server, node, state) {
   const about = aboutModel(state);
   const open = openersOf(server, node);
   const warnings = rangeNotices(record, about).map((text) => element('li', {}, text));
-  const sentences = factsOf(state, about).map((fact) => {
+  const lens = isAnswered(state, 'lens', questionOf(state, 'lens')) ? state.answers.lens.answer : null; // of this sentence
+  const sentences = factsOf({ ...state, lens }, about).map((fact) => {
     const write = SENTENCES[fact.name];
     return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));
   });

@@ -138,3 +138,15 @@ test('the word that was decided in the last layer is the least likely of those',
   const early = { ...lens, leads_from: [0, 0, null, 2] };
   assert.equal(fact('late', { lens: early }), undefined);
 });
+
+test('a word keeps the characters that the model does not know', () => {
+  const piece = (word, text, special = false) => ({ word, text, special });
+  const words = wordsOf([
+    piece(0, 'Sch'),
+    piece(0, '☃', true),
+    piece(0, 'ee'),
+    piece(1, '.'),
+    piece(null, '</s>', true),
+  ]);
+  assert.deepEqual(words, [{ places: [0, 1, 2], text: 'Sch☃ee' }]);
+});

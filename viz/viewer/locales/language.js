@@ -13,6 +13,7 @@ let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
 let spoken = null; // { code, texts, plurals, mark } of the page's language
 speak(ENGLISH, {});
+if (typeof document !== 'undefined') keepLanguage(document.documentElement);
 
 // Takes a language and its catalogue: English texts with their translations, which are { one, other } for a count.
 export function speak(code, texts) {
@@ -20,6 +21,14 @@ export function speak(code, texts) {
   const own = Object.assign(Object.create(null), texts); // so that no text is a name of Object
   spoken = { code, texts: own, mark, plurals: new Intl.PluralRules(code) };
   if (typeof document !== 'undefined') document.documentElement.lang = code;
+}
+
+// Gradio writes the browser's language into the document when it begins, which may be after the page has chosen its own.
+function keepLanguage(root) {
+  const restore = () => {
+    if (root.lang !== spoken.code) root.lang = spoken.code;
+  };
+  new MutationObserver(restore).observe(root, { attributes: true, attributeFilter: ['lang'] });
 }
 
 export function spokenLanguage() {

@@ -47,11 +47,12 @@ export function factsOf(state, { trained = null } = {}) {
   return found.filter(Boolean).slice(0, MOST);
 }
 
-// The words of a sentence, { places, text } each, without special tokens and punctuation. A model of letters has letters.
+// The words of a sentence, { places, text } each, without </s> and punctuation. A word keeps the characters that the model
+// does not know: it is hidden as a whole. A model of letters has letters.
 export function wordsOf(tokens, isOfLetters) {
   const words = new Map();
-  tokens.forEach(({ word, special, text }, place) => {
-    if (special || word === null) return;
+  tokens.forEach(({ word, text }, place) => {
+    if (word === null) return;
     const name = isOfLetters ? place : word;
     const found = words.get(name) ?? { places: [], text: '' };
     words.set(name, { places: [...found.places, place], text: found.text + text });

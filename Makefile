@@ -143,8 +143,7 @@ OTHER_PROCESSOR = ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 NUMBA_CPU
 # $(call other_processor,THREADS)
 other_processor = $(OTHER_PROCESSOR) OMP_NUM_THREADS=$(1) \
 	$(PYTHON) -m pytest -m "numeric and not slow" -p no:cacheprovider tests/model tests/training tests/viz/engine
-# More processes than two cores, because the tests of the page and of servers wait most of the time.
-PARALLEL = --numprocesses 4 --dist loadfile
+PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
 # Checks every annotated tensor shape on each call. This doubles the time, so only these tests and the slow ones do it.
 SHAPED = tests/model/analysis tests/model/decoding tests/model/network tests/model/test_results.py
 CHECK_SHAPES = --jaxtyping-packages=model,training,viz,beartype.beartype

@@ -43,6 +43,7 @@ def test_leaving_the_list_of_models_changes_nothing(page: Page):
     go(page, model="de-en", text=FIRST)
     box, models = page.get_by_label("Sentence"), page.get_by_label("Model")
     box.fill("Was ich gerade")
+    page.wait_for_function("() => Headlight.viewer.state().short")  # what In short asks unasked has come
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     models.click()

@@ -70,7 +70,7 @@ def test_chromium_can_install_the_page(visitor: Visitor, site: str) -> None:
 def test_learn_works_without_a_connection(
     visitor: Visitor, models: dict[str, Translator], tmp_path: Path
 ) -> None:
-    """After one visit, on which nobody opened it."""
+    """After one visit in which Learn stayed closed."""
     with served(write(tmp_path / "site", {"de-en": Translator.load(MODELS / "de-en"), **models})) as url:
         page = visitor.visit(url)
         await_kept(page)

@@ -66,7 +66,7 @@ list.addEventListener('change', () => {
 """
 
 
-# Files of their own: the browser fetches them beside Gradio's, and keeps them for later visits.
+# Separate files: the browser fetches them at the same time as those of Gradio, and caches them.
 SCRIPTS = {"viewer.js": viewer_script, "training.js": training}
 FOREVER = "public, max-age=31536000, immutable"  # the address of a script has its checksum
 

@@ -111,6 +111,7 @@ def static_space(environment: Path) -> Sequence[str]:
     return ("SPACE=ada/headlight", "KIND=static", "MODELS=reverse")
 
 
+@pytest.mark.slow
 def test_a_static_space_gets_the_page_without_a_server(
     environment: Path, static_space: Sequence[str]
 ) -> None:

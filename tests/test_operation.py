@@ -29,19 +29,25 @@ SECRET = "Erdbeere"
 MEGABYTES = 1200
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the browser of `shared` writes the address that it opens."""
-    return tmp_path_factory.mktemp("browser") / "opened"
+# The proxy that the environment names is not asked either.
+PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy"), "http://192.0.2.1:9")
 
 
 @pytest.fixture(scope="module")
-def shared(opened: Path) -> Iterator[Server]:
-    """One server for the tests that do not stop it. Its start takes seconds."""
-    with serving(after=["--open"], BROWSER=f"sh -c 'echo %s >{opened}'") as running:
+def shared() -> Iterator[Server]:
+    """One server for the tests that do not stop it: without a network, a free disk or a steady clock.
+
+    Its start takes seconds.
+    """
+    with serving("-m", "tests.cage", "network,jumping-clock,full-disk", **PROXIES) as running:
         yield running
         assert running.end() == 0
     assert SECRET not in running.errors
+    assert not re.findall("REFUSED.*", running.errors)
+    assert {line["level"] for line in running.log()} == {"INFO"}
+    durations = [line["ms"] for line in running.log() if "ms" in line]
+    assert durations
+    assert all(0 <= each < 60_000 for each in durations)
 
 
 def ask(visitor: Visitor, **request: object) -> dict[str, object]:
@@ -55,12 +61,15 @@ def ask(visitor: Visitor, **request: object) -> dict[str, object]:
 # Starting
 
 
-def test_the_browser_opens_once_the_server_answers(shared: Server, opened: Path):
-    deadline = time.monotonic() + 60
-    while not (opened.exists() and opened.read_text()):
-        assert time.monotonic() < deadline, "no browser opens"
-        time.sleep(0.1)
-    assert opened.read_text() == f"http://127.0.0.1:{shared.visitor.port}/\n"
+@pytest.mark.slow
+def test_the_browser_opens_once_the_server_answers(tmp_path: Path):
+    opened = tmp_path / "opened"
+    with serving(after=["--open"], BROWSER=f"sh -c 'echo %s >{opened}'") as server:
+        deadline = time.monotonic() + 60
+        while not (opened.exists() and opened.read_text()):
+            assert time.monotonic() < deadline, "no browser opens"
+            time.sleep(0.1)
+        assert opened.read_text() == f"http://127.0.0.1:{server.visitor.port}/\n"
 
 
 @pytest.mark.parametrize(
@@ -112,23 +121,25 @@ def test_an_invalid_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch):
 # Without a network, a disk or a steady clock
 
 
-@pytest.mark.parametrize("disk", ["full-disk", pytest.param("read-only", marks=pytest.mark.slow)])
-def test_without_a_network_a_writable_disk_and_a_steady_clock_the_page_works(disk: str):
-    """Not even through the proxy that the environment names does it ask another machine."""
-    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy"), "http://192.0.2.1:9")
-    with serving("-m", "tests.cage", f"network,jumping-clock,{disk}", **proxies) as server:
-        assert server.visitor.ask("/")[0] == 200
-        assert "dog" in server.visitor.translate()["translation"]
-        assert "answer" in ask(server.visitor, do="export", address="http://127.0.0.1/")
-        assert "answer" in ask(server.visitor, do="beams", beam_size=2)
-        assert "answer" in ask(server.visitor, do="importance")
-        assert server.visitor.ask("/healthz")[1]["seconds"] >= 0
+def test_without_a_network_a_free_disk_and_a_steady_clock_the_page_works(shared: Server):
+    assert_works(shared)
+
+
+@pytest.mark.slow
+def test_without_a_network_on_a_read_only_disk_the_page_works():
+    with serving("-m", "tests.cage", "network,read-only", **PROXIES) as server:
+        assert_works(server)
         assert server.end() == 0
     assert not re.findall("REFUSED.*", server.errors)
-    assert {line["level"] for line in server.log()} == {"INFO"}
-    durations = [line["ms"] for line in server.log() if "ms" in line]
-    assert durations
-    assert all(0 <= each < 60_000 for each in durations)
+
+
+def assert_works(server: Server) -> None:
+    assert server.visitor.ask("/")[0] == 200
+    assert "dog" in server.visitor.translate()["translation"]
+    assert "answer" in ask(server.visitor, do="export", address="http://127.0.0.1/")
+    assert "answer" in ask(server.visitor, do="beams", beam_size=2)
+    assert "answer" in ask(server.visitor, do="importance")
+    assert server.visitor.ask("/healthz")[1]["seconds"] >= 0
 
 
 @pytest.mark.parametrize(
@@ -169,7 +180,8 @@ def test_a_client_that_disconnects_is_one_line_of_the_log_and_others_are_served(
     assert {line["level"] for line in lines} == {"INFO"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.slow  # in `make test` a crowd waits: tests/test_attacks.py
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_server_finishes_the_work_in_progress(number: signal.Signals):
     with serving("-m", "tests.cage", "slow-work") as server:
         visitor = server.visitor

@@ -93,6 +93,7 @@ def test_another_site_does_not(browser: Browser, address: str):
         show_in_frame(page, FOREIGN, address)
 
 
+@pytest.mark.slow  # in `make test` the page in a frame keeps to it
 def test_the_page_keeps_to_its_own_policy(browser: Browser, address: str):
     """Else a part of the page would be missing without a sign of it."""
     with listening(browser) as (page, told):

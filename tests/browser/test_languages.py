@@ -278,6 +278,7 @@ def test_a_link_in_german_opens_in_german(visit: Visit, address: str):
     page.wait_for_url("**lang=de**")
 
 
+@pytest.mark.slow
 def test_an_unknown_language_is_english(visit: Visit, address: str):
     page = visit(f"{address}#lang=xx", locale="ja-JP")
     assert page.locator("html").get_attribute("lang") == "en"

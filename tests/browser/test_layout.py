@@ -110,7 +110,7 @@ def look(page: Page, steps: Sequence[str | None] = (None,)) -> list[dict[str, An
     return page.evaluate(LOOK, [PANELS, list(steps)])
 
 
-@pytest.mark.parametrize("model", ["large", "smallest"])
+@pytest.mark.parametrize("model", ["large", pytest.param("smallest", marks=pytest.mark.slow)])
 def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
     page, before = empty(visit, address, 1440, 900)
     page.get_by_label("Model").select_option(label=TRANSLATORS[model].title)

@@ -158,11 +158,11 @@ def test_a_teacher_sends_a_link_to_a_chapter_with_a_sentence(visit: Visit, addre
     expect(view.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(text).text)
 
 
-@pytest.mark.parametrize("value", ["0", "7", "1.5", "<b>"])
-def test_a_chapter_that_does_not_exist_is_not_opened(page: Page, value: str):
-    page.evaluate("value => { location.hash += '&learn=' + encodeURIComponent(value); }", value)
-    page.wait_for_function("() => !location.hash.includes('learn')")
-    expect(learn(page)).to_be_hidden()
+def test_a_chapter_that_does_not_exist_is_not_opened(page: Page):
+    for value in ("0", "7", "1.5", "<b>"):
+        page.evaluate("value => { location.hash += '&learn=' + encodeURIComponent(value); }", value)
+        page.wait_for_function("() => !location.hash.includes('learn')")
+        expect(learn(page)).to_be_hidden()
 
 
 def test_a_chapter_keeps_the_visitors_own_sentence(page: Page):

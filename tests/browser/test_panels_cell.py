@@ -30,13 +30,22 @@ def pin(page: Page, row: int, column: int) -> None:
     page.mouse.click(*cell(page, row, column))
 
 
-@pytest.mark.parametrize(
-    ("kind", "layer", "head", "row", "column"),
-    [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)],
-)
-def test_the_numbers_are_the_models(page: Page, kind: str, layer: int, head: int, row: int, column: int):
+# Kind, layer, head, row and column.
+CELLS = [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)]
+Cell = tuple[str, int, int, int, int]
+
+
+@pytest.mark.parametrize("place", CELLS)
+def test_a_cell_is_explained_by_the_numbers_of_the_model(page: Page, place: Cell):
+    kind, layer, head, row, column = place
     choose(page, kind, layer, head)
     pin(page, row, column)
+    assert_numbers(page, *place)
+    assert_parts_of_the_score(page, *place)
+    assert_words_written(page, *place)
+
+
+def assert_numbers(page: Page, kind: str, layer: int, head: int, row: int, column: int) -> None:
     panel = open_panel(page, "Cell")
     weight = float(getattr(RESULT.attention, kind.lower())[layer - 1, head - 1, row, column])
     real = tiny().cell(TEXT, RESULT.ids, Head(kind.lower(), layer - 1, head - 1), row, column)
@@ -103,9 +112,6 @@ def test_a_cell_without_query_and_key_says_why(page: Page, asked: list):
     assert asked == []
 
 
-CELLS = [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)]
-
-
 def group(part: dict) -> str:
     """Return the line of the small matrix that a part is in."""
     layer = (part["layer"] or 0) + 1
@@ -113,10 +119,7 @@ def group(part: dict) -> str:
     return {**names, "bias": "biases"}.get(part["name"], part["name"])
 
 
-@pytest.mark.parametrize(("kind", "layer", "head", "row", "column"), CELLS)
-def test_the_parts_of_a_score(page: Page, kind: str, layer: int, head: int, row: int, column: int):
-    choose(page, kind, layer, head)
-    pin(page, row, column)
+def assert_parts_of_the_score(page: Page, kind: str, layer: int, head: int, row: int, column: int) -> None:
     why = ask(page, "Cell", "Why does it look there?")
     asked = kind.lower(), layer - 1, head - 1, row, column
     found = score_values(tiny(), TEXT, RESULT.ids, *asked)
@@ -136,10 +139,7 @@ def test_the_parts_of_a_score(page: Page, kind: str, layer: int, head: int, row:
     assert [abs(float(text.replace("−", "-"))) for text in pairs] == pytest.approx(largest, abs=0.0051)
 
 
-@pytest.mark.parametrize(("kind", "layer", "head", "row", "column"), CELLS)
-def test_what_a_head_writes(page: Page, kind: str, layer: int, head: int, row: int, column: int):
-    choose(page, kind, layer, head)
-    pin(page, row, column)
+def assert_words_written(page: Page, kind: str, layer: int, head: int, row: int, column: int) -> None:
     what = ask(page, "Cell", "What does it write from there?")
     asked = kind.lower(), layer - 1, head - 1, row, column
     found = writing_values(tiny(), TEXT, RESULT.ids, *asked)

@@ -223,6 +223,7 @@ def test_a_new_release_replaces_the_one_that_the_browser_kept(visitor, models, t
     expect_release(page, 2)
 
 
+@pytest.mark.slow
 def test_a_full_disk_hides_no_new_release(visitor, models, tmp_path, monkeypatch):
     folder, own = tmp_path / "site", {"reverse": models["reverse"]}
     with served(write(folder, own)) as url:
@@ -281,6 +282,7 @@ def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(
     expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_the_training_of_a_kept_model_shows_no_bar(visitor, address, models):
     page = visitor.visit(address)
     submit(page, "lamp")
@@ -300,7 +302,10 @@ def test_a_stored_answer_is_for_its_target_language_alone(visitor, address, mode
     assert reply["answer"]["text"] == models["reverse"].translate(f">>fra<< {task['text']}").text
 
 
-@pytest.mark.parametrize("fault", BROKEN)
+SLOW_FAULTS = [pytest.param(fault, marks=pytest.mark.slow) for fault in ("gone", "cut")]
+
+
+@pytest.mark.parametrize("fault", ["damaged", *SLOW_FAULTS])
 def test_a_failed_download_is_one_sentence_with_another_try(visitor, address, folder, models, fault):
     content = (folder / "models" / "reverse" / "model.safetensors").read_bytes()
     bodies = {"cut": content[:-1], "damaged": content[:-1] + b"\0"}

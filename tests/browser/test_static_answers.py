@@ -77,10 +77,10 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
 
 
 def test_the_worker_answers_as_the_server_does(visitor, address, models):
+    # The exact answers of de-en take long.
+    asked = [("reverse", question) for question in QUESTIONS] + [("de-en", QUESTIONS[0])]
     requests = [
-        {**COMMON, **question, "model": name, "text": app.EXAMPLES[name][1]}
-        for name in models
-        for question in QUESTIONS
+        {**COMMON, **question, "model": name, "text": app.EXAMPLES[name][1]} for name, question in asked
     ]
     replies = ask_page(visitor.visit(address), requests)
     expected = [json.loads(to_json(Backend(models).answer(request))) for request in requests]
@@ -93,7 +93,7 @@ def test_the_worker_answers_as_the_server_does(visitor, address, models):
 @pytest.mark.parametrize("of_each", [1, pytest.param(1000, marks=pytest.mark.slow)])
 def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, address, of_each):
     page = visitor.visit(address)
-    for text in hostile.some(of_each):
+    for text in hostile.some(of_each)[:: 3 if of_each == 1 else 1]:
         page.evaluate(TYPE, json.dumps(text))
         page.get_by_role("button", name="Translate").click()
         expect(page.locator("body:not(.hl-pending)")).to_be_attached()
@@ -166,7 +166,7 @@ def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, addre
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        ("de-en", 3),
+        ("de-en", 1),
         *(pytest.param(path.name, 200, marks=pytest.mark.slow) for path in list_models(app.MODELS)),
     ],
 )

@@ -25,7 +25,7 @@ from tests.model.helpers import SENTENCES, trained
 
 KINDS: list[TokenizerKind] = ["bpe", "word", "character"]
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
-MANY = settings(max_examples=80, deadline=None)
+MANY = settings(max_examples=40, deadline=None)
 STRANGE = (
     "😀",
     "👩‍👩‍👧 🇩🇪",

@@ -20,7 +20,6 @@ DROPPING = replace(REVERSE, max_steps=30)
 CONFIGS = {
     "killed": KILLED,
     "shared": SHARED,
-    "endless": replace(REVERSE, max_steps=10**6, validate_every=10**6),
     "dropping": DROPPING,
     "half": replace(DROPPING, max_steps=13),
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -283,18 +283,12 @@ def test_average_ends_in_one_sentence_where_there_is_no_run(command, tmp_path):
 
 
 def test_a_second_training_into_the_same_folder_is_refused(tmp_path, command):
-    """The kernel ends the lock of a killed process, and the next one takes over."""
-    holder = (
-        "import sys, time; from pathlib import Path; from training.run.directory import locked\n"
-        "with locked(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
-    )
     run = tmp_path / "run"
-    words = [sys.executable, "-c", holder, str(run)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=GUIDE.parents[1]) as process:
-        assert process.stdout.readline() == "locked\n"
-        with pytest.raises(SystemExit, match=rf"Process {process.pid} trains into .*run; stop it or give"):
-            command("train", WORDS, "--output", run)
-        assert not run.exists()
-        process.kill()
+    with (
+        locked(run),
+        pytest.raises(SystemExit, match=rf"Process {os.getpid()} trains into .*run; stop it or give"),
+    ):
+        command("train", WORDS, "--output", run)
+    assert not run.exists()
     with locked(run):
         pass

@@ -43,7 +43,7 @@ def path(nodes: list[BeamNode], node: BeamNode) -> tuple[int, ...]:
     return (*before, node.token.id)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(**searches, size=st.integers(0, 3))
 def test_tree_holds_what_the_search_did(seed: int, beam_size: int, size: int) -> None:
     tree, found, plain = watched(seed, beam_size, size)
@@ -73,7 +73,7 @@ def test_tree_holds_what_the_search_did(seed: int, beam_size: int, size: int) ->
         assert (node.reason == CUT) <= (node.step == LIMIT - 1)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(**searches)
 def test_no_node_left_out_of_a_step_beats_one_taken(seed: int, beam_size: int) -> None:
     tree, _, _ = watched(seed, beam_size)

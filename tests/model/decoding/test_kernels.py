@@ -24,7 +24,7 @@ from tests.numerics import assert_float32
 
 pytestmark = pytest.mark.numeric
 
-SOME = settings(max_examples=25, deadline=None)
+SOME = settings(max_examples=10, deadline=None)
 shapes = st.fixed_dictionaries(
     {
         "width": st.sampled_from([(6, 3), (12, 1), (16, 2), (34, 2), (72, 8)]),  # d_model and n_heads

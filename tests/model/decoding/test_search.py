@@ -24,7 +24,7 @@ from tests.model.helpers import LimitedSearch, random_model, random_tokens, set_
 from tests.numerics import assert_float32, exact
 
 pytestmark = pytest.mark.numeric
-FEW = settings(max_examples=20, deadline=None)
+FEW = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 10_000)
 batches = st.lists(st.integers(1, 7), min_size=1, max_size=5)  # the length of each source sentence
 

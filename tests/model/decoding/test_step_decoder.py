@@ -44,7 +44,7 @@ def padded(lengths: list[int], seed: int) -> Tensor:
     return source
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     lengths=lengths_of_sources,

@@ -27,7 +27,7 @@ def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return path
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_change_of_bytes_is_refused_or_harmless(data: st.DataObject, sound: Path, tmp_path: Path) -> None:
     directory = fresh_copy(sound, tmp_path / "changed")
@@ -53,7 +53,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_other_value_is_refused_or_harmless(data: st.DataObject, sound: Path, tmp_path: Path) -> None:
     """One value of one JSON file becomes any other JSON value, one name goes or one is added."""

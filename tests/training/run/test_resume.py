@@ -262,18 +262,20 @@ def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(
         assert max(Counter(logged(output, name)).values()) == 1
 
 
-@pytest.mark.parametrize(
-    "request_to_end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
-def test_a_run_asked_to_stop_saves_and_says_so(tmp_path, data, request_to_end):
-    output = tmp_path / "run"
-    with start("endless", data, output) as process:
-        wait_for(process, output, 4)
-        process.send_signal(request_to_end)
-        message = process.stderr.read().decode()
-    assert process.returncode == 1
-    assert "Traceback" not in message
-    assert f"Stopped at step {step_of(output)}; continue with --resume" in message.splitlines()[-1]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_asked_to_stop_saves_and_says_so(tmp_path, data, number):
+    trainer = prepared(REVERSE, data, tmp_path / "run")
+    train = trainer._step
+
+    def interrupted(batches, window):
+        train(batches, window)
+        if trainer.progress.step == 3:
+            signal.raise_signal(number)
+
+    trainer._step = interrupted
+    with pytest.raises(UserError, match="Stopped at step 3; continue with --resume"):
+        trainer.run()
+    assert step_of(tmp_path / "run") == 3
 
 
 # Simulates a full disk: no file of the process may grow beyond 20 KiB, and the state has 70.

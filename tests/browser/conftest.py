@@ -13,7 +13,7 @@ from typing import Any, Literal
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import app
 from model import Translator
@@ -25,6 +25,7 @@ from viz.server.backend import Backend
 from viz.server.handlers.registry import HANDLERS
 from viz.viewer import head
 
+expect.set_options(timeout=30_000)  # a failure waits so long, and a busy machine may need it
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 BROWSERS = (

@@ -60,7 +60,7 @@ def expect_step(page: Page, number: int) -> None:
 def train(page: Page, steps: int) -> None:
     """Train for at least this many steps."""
     press(page, "Start")
-    shown = "Number(document.querySelector('.hl-play-bar .hl-role').textContent.match(/\\d+/)[0])"
+    shown = "Number(document.querySelector('.hl-play-bar .hl-role')?.textContent.match(/\\d+/)?.[0])"
     page.wait_for_function(f"(steps) => {shown} >= steps", arg=steps)
     press(page, "Pause")
 

@@ -52,7 +52,8 @@ class TrainConfig:
     max_steps: int = 10_000
     peak_learning_rate: float = 1.5e-3
     warmup_steps: int = 1200
-    schedule: Literal["inverse_sqrt", "cosine", "step", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "step", "constant"] = "inverse_sqrt"
+    decay_share: float = 0.3  # of the steps; only for the schedule "trapezoid"
     decay_every: int = 1000  # steps; only for the schedule "step"
     decay_factor: float = 0.9
     label_smoothing: float = 0.1
@@ -79,7 +80,7 @@ class TrainConfig:
         for source, weight in self.weights:
             if not 0 <= weight <= LARGEST_WEIGHT:
                 raise UserError(f"The weight of {source} is {weight}; give 0 to {LARGEST_WEIGHT}.")
-        for name in ("concatenate", "alignment_weight"):
+        for name in ("concatenate", "alignment_weight", "decay_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is {getattr(self, name)}; give 0 to 1.")
         SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step

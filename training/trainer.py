@@ -30,6 +30,7 @@ from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
 from training.hardware import keep_freed_memory, start_accelerator, stop_requests
 from training.loss import SequenceLoss
+from training.optimizer import make_optimizer
 from training.run.card import run_card
 from training.run.directory import (
     BEST,
@@ -96,13 +97,7 @@ class Trainer:
         if self.start is not None and not self.resume:
             known = copy_weights(self.model, self.tokenizers, self.start)
             self._print(f"Starting from {self.start}, which knows {known:,} pieces of the vocabulary")
-        self.optimizer = torch.optim.AdamW(  # each step sets the learning rate
-            self.model.parameters(),
-            betas=config.betas,
-            eps=config.epsilon,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer = make_optimizer(self.model, config, self.accelerator.mixed_precision == "bf16")
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
         self.progress = load_state(output / STATE, self.model, self.optimizer) if self.resume else Progress()
         self.recorder = ProbeRecorder(

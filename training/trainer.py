@@ -49,6 +49,7 @@ from training.run.directory import (
     write_description,
 )
 from training.run.probes import ProbeRecorder
+from training.run.record import continue_record
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 from training.run.warm_start import copy_weights
 from training.schedule import learning_rate
@@ -71,6 +72,7 @@ class Trainer:
     ) -> None:
         self.config, self.data, self.output, self.resume = config, data, output, resume
         self.alignments, self.start = alignments, start
+        self.progress = Progress()
 
     def prepare(self) -> None:
         """Read and encode the corpus, and build the model or load the state of the run to resume.
@@ -97,11 +99,15 @@ class Trainer:
         if self.start is not None and not self.resume:
             known = copy_weights(self.model, self.tokenizers, self.start)
             self._print(f"Starting from {self.start}, which knows {known:,} pieces of the vocabulary")
+            if self.main:
+                self.progress = continue_record(self.start, output)
+                self._print(f"The record of the run begins with {self.progress.earlier_steps:,} steps of it")
         self.optimizer = make_optimizer(self.model, config, self.accelerator.mixed_precision == "bf16")
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
-        self.progress = load_state(output / STATE, self.model, self.optimizer) if self.resume else Progress()
+        if self.resume:
+            self.progress = load_state(output / STATE, self.model, self.optimizer)
         self.recorder = ProbeRecorder(
-            self._translator(self.checkpoint()), output, self.progress.step, self.main
+            self._translator(self.checkpoint()), output, self.progress.recorded_step, self.main
         )
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         precision, device = self.accelerator.mixed_precision, self.accelerator.device
@@ -178,7 +184,7 @@ class Trainer:
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with (
             disk_errors_as_user_errors(self.output),
-            closing(RunLog(self.output, self.progress.step)) if self.main else nullcontext() as log,
+            closing(RunLog(self.output, self.progress.recorded_step)) if self.main else nullcontext() as log,
         ):
             self._loop(deadline, log)
         self.accelerator.wait_for_everyone()  # otherwise communication threads abort at exit
@@ -191,21 +197,21 @@ class Trainer:
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
         with bar, stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
-                self.recorder.record(progress.step)
+                self.recorder.record(progress.recorded_step)
                 self._step(list(islice(batches, config.accumulate)), window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
                     values = window.values()
                     speed = f"{values['tokens_per_second']:,.0f}"
                     bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=speed)
-                    log.write(progress.step, {f"train/{name}": value for name, value in values.items()})
+                    log.write(progress.recorded_step, {f"train/{n}": v for n, v in values.items()})
                     window = TrainingWindow()
                 if progress.step % config.validate_every == 0:
                     self._validate(log)
                     window = TrainingWindow()
                 elif progress.step % config.save_every == 0:
                     self._save()
-            self.recorder.record(progress.step, last=True)
+            self.recorder.record(progress.recorded_step, last=True)
             if any(gather_object([stop.is_set()])):
                 self._save()
                 raise UserError(f"Stopped at step {progress.step}; continue with --resume.")
@@ -292,8 +298,8 @@ class Trainer:
         progress.validated = progress.step
         if log:
             minutes: dict[str, float | str] = {"minutes": progress.seconds / 60}
-            log.write(progress.step, {f"validation/{n}": v for n, v in values.items()} | minutes)
-            log.write_samples(progress.step, self.validator.samples(hypotheses))
+            log.write(progress.recorded_step, {f"validation/{n}": v for n, v in values.items()} | minutes)
+            log.write_samples(progress.recorded_step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
         self._print(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
         value = -loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by)

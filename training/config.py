@@ -67,6 +67,7 @@ class TrainConfig:
     save_every: int = 250
     best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
     patience: int | None = None  # the run stops after so many validations without improvement
+    stop_at: float | None = None  # the run stops when a validation reaches this score of `best_by`
     keep_last: int = 5  # latest snapshots that are kept for averaging; each validation makes one
     keep_best: int = 5  # best snapshots that are kept
     beam_size: int = 4  # for the evaluation at the end

@@ -220,9 +220,11 @@ class Trainer:
             self._evaluate()
 
     def _finished(self) -> bool:
-        patience = self.config.patience
-        return self.progress.step >= self.config.max_steps or (
-            patience is not None and self.progress.worse >= patience
+        config, progress = self.config, self.progress
+        return (
+            progress.step >= config.max_steps
+            or (config.patience is not None and progress.worse >= config.patience)
+            or (config.stop_at is not None and progress.best >= config.stop_at)
         )
 
     def _must_stop(self, deadline: float, stop: Event) -> bool:
@@ -266,6 +268,7 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         progress.step += 1
+        progress.tokens += tokens
         progress.seconds += time.monotonic() - started
         window.add(loss, tokens, norm, rate, None if self.alignments is None else alignment)
 
@@ -297,8 +300,8 @@ class Trainer:
         values: dict[str, float | str] = {"loss": loss, **asdict(scores)}
         progress.validated = progress.step
         if log:
-            minutes: dict[str, float | str] = {"minutes": progress.seconds / 60}
-            log.write(progress.recorded_step, {f"validation/{n}": v for n, v in values.items()} | minutes)
+            spent: dict[str, float | str] = {"minutes": progress.seconds / 60, "tokens": progress.tokens}
+            log.write(progress.recorded_step, {f"validation/{n}": v for n, v in values.items()} | spent)
             log.write_samples(progress.recorded_step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
         self._print(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")

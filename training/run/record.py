@@ -14,6 +14,8 @@ from model.storage.training_log import METRICS, TrainingLog
 from training.run.directory import BEST, STATE
 from training.run.resume import Progress, read_state
 
+COUNTED = ("step", "minutes", "tokens")  # from the first run on
+
 
 def continue_record(model: Path, output: Path) -> Progress:
     """Begin the record of a new run in `output` with that of `model`; returns the position after it.
@@ -31,9 +33,9 @@ def continue_record(model: Path, output: Path) -> Progress:
         probes = Probes.load(directory)
         probes.measured = {step: each for step, each in probes.measured.items() if step <= last}
         probes.save(output)
-    minutes = [float(row["minutes"]) for row in rows if "minutes" in row]
-    steps = int(max((row["step"] for row in rows), default=0)) if last == math.inf else int(last)
-    return Progress(earlier_steps=steps, seconds=60 * max(minutes, default=0.0))
+    most = {name: max((float(row[name]) for row in rows if name in row), default=0.0) for name in COUNTED}
+    steps = int(most["step"] if last == math.inf else last)
+    return Progress(earlier_steps=steps, seconds=60 * most["minutes"], tokens=int(most["tokens"]))
 
 
 def record_of(model: Path) -> tuple[Path, float]:

@@ -45,6 +45,7 @@ class Progress:
     best_step: int = 0
     worse: int = 0  # validations since the best one
     seconds: float = 0.0  # spent in training, over all sessions and joined runs
+    tokens: int = 0  # of the target that were read, over the same time
     snapshots: list[Snapshot] = field(default_factory=list)
     earlier_steps: int = 0  # of the runs whose record this one continues
 

@@ -34,8 +34,9 @@ def test_curves_and_probes_of_two_runs_are_those_of_one_run_of_their_steps(joine
     assert [line["step"] for line in metrics(first)] == [3, 6]
     assert [line["step"] for line in metrics(second)] == [3, 6, 9, 12]
     assert metrics(second)[:2] == metrics(first)
-    minutes = [line["minutes"] for line in metrics(second)]
-    assert minutes == sorted(minutes)
+    for name in ("minutes", "tokens"):
+        counts = [line[name] for line in metrics(second)]
+        assert counts == sorted(counts)
     before, after = Probes.load(first), Probes.load(second)
     assert after.steps == (0, 1, 2, 3, 4, 6, 8, 12)
     for step in (0, 1, 4):

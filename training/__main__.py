@@ -98,13 +98,26 @@ def run_evaluate(
     if as_json:
         counts = {"too_long": found.too_long, "unreadable": found.unreadable}
         lengths = {name: each._asdict() for name, each in found.by_length.items()}
-        print(json.dumps({"beam": beam, **asdict(scores), **counts, "by_length": lengths}))
+        print(
+            json.dumps(
+                {
+                    "beam": beam,
+                    **asdict(scores),
+                    **counts,
+                    "by_length": lengths,
+                    "names": found.names._asdict(),
+                }
+            )
+        )
         return
     print(f"BLEU  {scores.bleu:6.2f}  {scores.bleu_signature}")
     print(f"chrF  {scores.chrf:6.2f}  {scores.chrf_signature}")
     print(f"WER   {scores.wer:6.3f}  errors per reference word")
     print(f"CER   {scores.cer:6.3f}  errors per reference character")
     print(f"exact {scores.exact_match:6.2f}  % of sentences equal to their reference")
+    if found.names.names:
+        share = 100 * found.names.found / found.names.names
+        print(f"names {share:6.2f}  % of {found.names.names:,} names of the references")
     for name, each in found.by_length.items():
         print(f"BLEU  {each.bleu:6.2f}  {each.sentences:,} sentences of {name} words")
 

@@ -32,6 +32,12 @@ def length_cell(bucket: str, found: Evaluation) -> str:
     return "" if each is None else f"{each.bleu:.1f} ({each.sentences:,})"
 
 
+def names_cell(found: Evaluation) -> str:
+    """The percentage of the references' names that the translations have, with the number of names."""
+    names = found.names
+    return f"{100 * names.found / names.names:.1f} ({names.names:,})" if names.names else ""
+
+
 # The columns of the table of figures; with as many decimals as `evaluate` prints.
 COLUMNS: dict[str, Callable[[Evaluation], str]] = {
     "sentences": lambda found: f"{found.sentences:,}",
@@ -40,6 +46,7 @@ COLUMNS: dict[str, Callable[[Evaluation], str]] = {
     "WER": lambda found: f"{found.scores.wer:.3f}",
     "CER": lambda found: f"{found.scores.cer:.3f}",
     "exact": lambda found: f"{found.scores.exact_match:.2f}",
+    "names": names_cell,
 } | {f"{low}-{high} words": partial(length_cell, f"{low}-{high}") for low, high in LENGTHS}
 
 

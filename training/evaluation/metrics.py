@@ -59,6 +59,11 @@ class NameRecall(NamedTuple):
     names: int
     found: int
 
+    @property
+    def percent(self) -> float:
+        """The share of the names that were found, 0 to 100."""
+        return 100 * self.found / self.names
+
 
 def names(text: str) -> Counter[str]:
     """The capitalised words of a text that do not begin a sentence or a quotation.

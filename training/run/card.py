@@ -34,8 +34,7 @@ def length_cell(bucket: str, found: Evaluation) -> str:
 
 def names_cell(found: Evaluation) -> str:
     """The percentage of the references' names that the translations have, with the number of names."""
-    names = found.names
-    return f"{100 * names.found / names.names:.1f} ({names.names:,})" if names.names else ""
+    return f"{found.names.percent:.1f} ({found.names.names:,})" if found.names.names else ""
 
 
 # The columns of the table of figures; with as many decimals as `evaluate` prints.

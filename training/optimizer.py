@@ -85,7 +85,11 @@ class MuonAdamW(Optimizer):
 
 def make_optimizer(model: Transformer, config: TrainConfig, bfloat16: bool) -> Optimizer:
     """The optimizer of the configuration; each step sets its rate. `bfloat16` is for Muon's products."""
-    settings = {"betas": config.betas, "eps": config.epsilon, "weight_decay": config.weight_decay}
+    settings: dict[str, Any] = {
+        "betas": config.betas,
+        "eps": config.epsilon,
+        "weight_decay": config.weight_decay,
+    }
     if config.optimizer == "adamw":
         return AdamW(model.parameters(), fused=True, **settings)
     factor = config.muon_learning_rate / config.peak_learning_rate

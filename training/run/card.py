@@ -38,7 +38,7 @@ def names_cell(found: Evaluation) -> str:
 
 
 # The columns of the table of figures; with as many decimals as `evaluate` prints.
-COLUMNS: dict[str, Callable[[Evaluation], str]] = {
+COLUMNS: Mapping[str, Callable[[Evaluation], str]] = {
     "sentences": lambda found: f"{found.sentences:,}",
     "BLEU": lambda found: f"{found.scores.bleu:.2f}",
     "chrF": lambda found: f"{found.scores.chrf:.2f}",

@@ -96,19 +96,9 @@ def run_evaluate(
         reasons += f", {found.unreadable:,} without a known character"
         print(f"{subject}: {reasons}.", file=sys.stderr)
     if as_json:
-        counts = {"too_long": found.too_long, "unreadable": found.unreadable}
+        counts = {"too_long": found.too_long, "unreadable": found.unreadable, "names": found.names._asdict()}
         lengths = {name: each._asdict() for name, each in found.by_length.items()}
-        print(
-            json.dumps(
-                {
-                    "beam": beam,
-                    **asdict(scores),
-                    **counts,
-                    "by_length": lengths,
-                    "names": found.names._asdict(),
-                }
-            )
-        )
+        print(json.dumps({"beam": beam, **asdict(scores), **counts, "by_length": lengths}))
         return
     _print_scores(found)
 

@@ -32,7 +32,8 @@ def continue_record(model: Path, output: Path) -> Progress:
     if (directory / PROBES).is_file():
         probes = Probes.load(directory)
         probes.measured = {step: each for step, each in probes.measured.items() if step <= last}
-        probes.save(output)
+        if probes.measured:
+            probes.save(output)
     most = {name: max((float(row[name]) for row in rows if name in row), default=0.0) for name in COUNTED}
     steps = int(most["step"] if last == math.inf else last)
     return Progress(earlier_steps=steps, seconds=60 * most["minutes"], tokens=int(most["tokens"]))

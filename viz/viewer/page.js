@@ -9,7 +9,7 @@ import { interventionOf } from './core/instruments/questions.js';
 import { useStorage } from './core/storage.js';
 import { closeFromOutside } from './core/widgets.js';
 import { send } from './core/requests.js';
-import { reproducibleView } from './core/state/queries.js';
+import { sourceView, trainingStep } from './core/state/queries.js';
 import { createStore } from './core/state/store.js';
 import { save } from './matrix/save_menu.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
@@ -264,7 +264,7 @@ function exampleButtons(model) {
 }
 
 // Updates of the message, the download buttons, the button for the page with its model, and the API calls. After an
-// error, only the message changes.
+// error, there is nothing to download and no call.
 export async function exportRecord() {
   const { ask, state } = await viewer;
   try {
@@ -282,7 +282,8 @@ export async function exportRecord() {
       update({ value: curl }),
     ];
   } catch (error) {
-    return [escaped(error.message), ...Array.from({ length: 6 }, () => update({}))];
+    const files = Array.from({ length: 3 }, () => update({ value: null, interactive: false }));
+    return [escaped(error.message), ...files, update({}), update({ value: '' }), update({ value: '' })];
   }
 }
 
@@ -294,9 +295,16 @@ function portableTitle(model) {
   return say('Page that translates on, offline (HTML, {size} MB)', { size });
 }
 
+function notOfTraining() {
+  return say(
+    'The files hold no step of the training. Copy the link, save a picture, or go back to the model’s own translation.',
+  );
+}
+
 // Downloads a page with the model, which opens on the view on screen; returns the update of the message.
 export async function exportWithModel() {
   const { ask, state } = await viewer;
+  if (trainingStep(state())) return escaped(notOfTraining());
   const request = {
     do: 'portable',
     ...taskOf(state().home.record),
@@ -327,13 +335,13 @@ function update(properties) {
 }
 
 // The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
-// what they give instead. A step of the
-// training and a translation with muted heads cannot be computed again, so their source is used instead.
+// what they give instead. Throws an error with the sentence to show if the model cannot compute the record again.
 function onScreen(state) {
-  const { record, mutes } = reproducibleView(state);
+  if (trainingStep(state)) throw new Error(notOfTraining());
+  const { record, mutes } = sourceView(state);
   if (!record) return {};
   const given = mutes.length > 0 ? interventionOf(state) : null;
-  const muted = { heads: given ? mutes : [], ...given };
+  const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
   return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
 }

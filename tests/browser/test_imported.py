@@ -154,7 +154,7 @@ def test_requests_and_exports_are_about_the_chosen_target_language(page: Page) -
     page.get_by_role("button", name="Export").click()
     written = page.get_by_role("button", name="(JSON)")
     expect(written).to_be_enabled()
-    expect(page.locator("#hl-export-menu .cm-content").first).to_contain_text(f">>ita<< {TEXT}")
+    expect(page.locator("#hl-export-menu .hl-call").first).to_contain_text(f">>ita<< {TEXT}")
 
 
 def test_the_dialog_says_who_trained_the_model_and_the_training_tab_too(page: Page) -> None:

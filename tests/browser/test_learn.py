@@ -243,6 +243,18 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
     expect(task(page, 1)).to_contain_text("Done")
 
 
+def test_only_a_training_without_positions_ticks_the_last_task(page: Page):
+    open_chapter(page, 6)
+    played = {"settings": {"task": "copy", "positions": False}, "steps": 300, "share": 0.2}
+    with_positions = {**played, "settings": {"task": "copy", "positions": True}}
+    for trainings in ([{**played, "steps": 299}], [with_positions], [with_positions, played]):
+        page.evaluate("played => Headlight.viewer.server.store.change({ played })", trainings)
+        expect(task(page, 2)).not_to_contain_text("Done")
+    page.evaluate("played => Headlight.viewer.server.store.change({ played })", [played])
+    expect(task(page, 2)).to_contain_text("Done")
+    expect(task(page, 1)).not_to_contain_text("Done")
+
+
 # The picture
 
 

@@ -28,7 +28,7 @@ from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
 
-NO_MODEL = "This file has no model. The line at its top says how to do this in Headlight."
+NO_MODEL = "This file has no model. Its first line leads to Headlight, which can do this."
 LONGEST = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]  # of almost all sentences
 LONG = " ".join(f"Wort{number}" for number in range(59))
 SHORTER = [("sentence", FIRST), ("word", "Ja")]

@@ -52,7 +52,7 @@ export const CHAPTERS = [
     tasks: [
       {
         text: () => say('Pin a cell that stands out and open the tab Cell: it shows query, key and score.'),
-        isDone: (state) => state.panel === 'cell' && state.cell !== null,
+        isDone: (state) => state.panel === 'cell' && state.cell !== null && weightOfPin(state) > CLEAR,
       },
       {
         text: () =>

@@ -63,7 +63,7 @@ function measuredOf({ trained, study }) {
   if (trained)
     lines.push([
       say('training sentences'),
-      say('almost all have at most {tokens} tokens, and {pieces} tokens a word', {
+      say('almost all have at most {tokens} tokens; their words have at most {pieces} tokens on average', {
         tokens: trained.tokens,
         pieces: localNumber(String(trained.pieces)),
       }),

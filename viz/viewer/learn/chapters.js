@@ -45,7 +45,7 @@ export const CHAPTERS = [
     begin: BACKWARDS,
     text: () => [
       say(
-        'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum is the score. The softmax turns the scores of a row into weights.',
+        'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum, divided by the square root of how many they are, is the score. The softmax turns the scores of a row into weights.',
       ),
       say('Each letter also has a value. The weights decide how much of each value the head passes on.'),
     ],

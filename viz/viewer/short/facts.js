@@ -35,7 +35,8 @@ export function factsOf(state) {
     target: wordsOf(record.tokens.predicted, isOfLetters),
   };
   const found = [
-    spelledWord(record, words, without),
+    spelledWord(record, words),
+    without && doubtedWord(record, words, without),
     hesitation(record, words),
     without && dependence(record, words, without),
     without && spareWords(words, without),
@@ -69,23 +70,28 @@ function areLetters(tokens) {
   return tokens.every(({ special, text }) => special || [...text.trim()].length <= 1);
 }
 
-// The word of the source in the most pieces, if these are short; otherwise one in several pieces on which an unsure word
-// of the translation depends, once that is measured.
-function spelledWord(record, { source, target }, without) {
-  const isSpelled = ({ places, text }) =>
-    places.length >= THRESHOLDS.spelled && [...text.trim()].length < THRESHOLDS.piece * places.length;
-  const piecesOf = ({ places }) => places.map((place) => record.tokens.source[place]);
+// The word of the source in the most pieces, if the model knows it only in short ones.
+function spelledWord({ tokens }, { source }) {
   const [word] = source.filter(isSpelled).sort((one, other) => other.places.length - one.places.length);
-  if (word) return { name: 'spelled', word, pieces: piecesOf(word) };
-  if (!without) return null;
-  const { n_prefix: given = 0 } = record;
+  return word ? { name: 'spelled', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
+}
+
+function isSpelled({ places, text }) {
+  return places.length >= THRESHOLDS.spelled && [...text.trim()].length < THRESHOLDS.piece * places.length;
+}
+
+// A word of the source in several longer pieces, on which the least likely of the unsure words depends.
+function doubtedWord(record, { source, target }, without) {
+  const { n_prefix: given = 0, tokens } = record;
+  const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
   const [doubted] = source
-    .filter(({ places }) => places.length > 1)
-    .flatMap((from) => target.map((made) => ({ word: from, made, chance: chanceOf(record, made) })))
-    .filter(({ made, chance }) => made.places[0] >= given && chance < THRESHOLDS.unsure)
-    .filter(({ word: from, made }) => lossWithout(without, from.places, made.places) >= THRESHOLDS.linked)
-    .sort((one, other) => one.chance - other.chance);
-  return doubted ? { name: 'doubted', ...doubted, pieces: piecesOf(doubted.word) } : null;
+    .filter((word) => word.places.length > 1 && !isSpelled(word))
+    .flatMap((word) => unsure.map((made) => ({ word, made })))
+    .filter(({ word, made }) => lossWithout(without, word.places, made.places) >= THRESHOLDS.linked)
+    .sort((one, other) => chanceOf(record, one.made) - chanceOf(record, other.made));
+  return doubted
+    ? { name: 'doubted', ...doubted, pieces: doubted.word.places.map((place) => tokens.source[place]) }
+    : null;
 }
 
 // The steps at which the model hesitated, the least likely first; without any, the least likely of all.

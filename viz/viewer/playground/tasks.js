@@ -1,6 +1,6 @@
 // The tasks of the playground: pairs of a source and what to write, some of which no training sees.
 
-import { BOS_ID, EOS, EOS_ID, NEVER_PREDICTED, SPACE, UNK } from '../engine/text/tokenizer.js';
+import { BOS_ID, EOS, EOS_ID, SPACE, UNK } from '../engine/text/tokenizer.js';
 import { say } from '../locales/language.js';
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
@@ -144,17 +144,6 @@ export function batchOf(pairs, peeks = false) {
     batch.targets.push(batch.labels.length);
   }
   return batch;
-}
-
-// The likeliest token of each sentence after the last one that was read.
-export function likeliest(logits, { labels, targets }, vocabulary) {
-  const width = logits.length / labels.length;
-  return targets.slice(1).map((end) => {
-    const scores = logits.subarray((end - 1) * width, (end - 1) * width + vocabulary);
-    let best = NEVER_PREDICTED.length;
-    for (let id = best; id < vocabulary; id += 1) if (scores[id] > scores[best]) best = id;
-    return best;
-  });
 }
 
 // Random numbers from 0 to 1 that depend on the seed alone (mulberry32).

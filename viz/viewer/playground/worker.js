@@ -4,7 +4,7 @@ import { EOS_ID, UNK_ID, createTokenizer } from '../engine/text/tokenizer.js';
 import { turn } from '../engine/worker.js';
 import { fault, message } from '../locales/language.js';
 import { codesOf, directoryOf } from './directory.js';
-import { TASKS, batchOf, createRandom, drawSources, likeliest, tokenizerSettings } from './tasks.js';
+import { TASKS, batchOf, createRandom, drawSources, tokenizerSettings } from './tasks.js';
 import { createTrainer, forward, step } from './trainer.js';
 
 const BATCH = 64; // words of a step
@@ -80,10 +80,7 @@ export async function createTraining(settings, options) {
     ...{ n_heads: heads, n_encoder_layers: layers, n_decoder_layers: layers, dropout: 0, norm: 'pre', tied: true },
     ...{ separate_output: false, positions: settings.positions ? 'sinusoidal' : 'none' },
   };
-  const [source, target] = task.longest.map((letters) => letters + 2);
-  const rows = { source: TESTED * source, target: TESTED * target, sentences: TESTED };
-  rows.weights = TESTED * Math.max(source, target) ** 2;
-  const trainer = await createTrainer(shape, rows, createRandom(settings.seed), options);
+  const trainer = await createTrainer(shape, createRandom(settings.seed), options);
   const pairOf = (text) => [tokenizer.encode(text), tokenizer.encode(task.write(text))];
   const random = createRandom(settings.seed + 1e6); // two trainings of one seed read the same words
   const draw = (count, heldOut) => drawSources(task, count, random, heldOut).map(pairOf);
@@ -114,9 +111,13 @@ export function trainOnce(training) {
 // The share of unseen words that the model writes without an error. It writes them so exactly if each letter is the
 // likeliest one after the right letters before it.
 export function shareRight({ trainer, tests }) {
-  const { right } = forward(trainer, tests);
-  const { targets } = tests;
-  const words = targets.slice(1).filter((end, word) => right.subarray(targets[word], end).every(Boolean));
+  const { likeliest } = forward(trainer, tests);
+  const { labels, targets } = tests;
+  const words = targets
+    .slice(1)
+    .filter((end, word) =>
+      labels.slice(targets[word], end).every((label, place) => label === likeliest[targets[word] + place]),
+    );
   return words.length / TESTED;
 }
 
@@ -125,8 +126,7 @@ export function frameOf(training, word) {
   const { trainer, settings, examples, steps, loss, probes } = training;
   const isCausal = settings.mask;
   const batch = batchOf(examples, !isCausal);
-  const { weights, logits } = forward(trainer, batch, { isCausal });
-  const chances = chancesOf(logits, batch, trainer.shape.target_vocabulary);
+  const { weights, logProbabilities: chances } = forward(trainer, batch, { isCausal });
   const read = examples.map(([source, target], place) => {
     const [rows, columns] = [target.length + 1, source.length + 1];
     const codes = (kind, [height, width]) => ({
@@ -145,19 +145,6 @@ export function frameOf(training, word) {
   return { steps, loss, share: shareRight(training), examples: read, written };
 }
 
-// The log-probability of each label.
-function chancesOf(logits, { labels }, vocabulary) {
-  const width = logits.length / labels.length;
-  return Float32Array.from(labels, (label, row) => {
-    const scores = logits.subarray(row * width, row * width + vocabulary);
-    const most = Math.max(...scores);
-    return Math.min(
-      0,
-      scores[label] - most - Math.log(scores.reduce((total, each) => total + Math.exp(each - most), 0)),
-    );
-  });
-}
-
 // What the model writes for each text, greedily. The decoder never sees what it has not written yet.
 export function write({ trainer, tokenizer, task }, texts) {
   const limit = task.longest[1] + 1;
@@ -165,10 +152,11 @@ export function write({ trainer, tokenizer, task }, texts) {
   for (let length = 0; length < limit && found.some(({ done }) => !done); length += 1) {
     const open = found.filter(({ done }) => !done);
     const batch = batchOf(open.map(({ source, ids }) => [source, ids]));
-    const next = likeliest(forward(trainer, batch).logits, batch, trainer.shape.target_vocabulary);
+    const { likeliest } = forward(trainer, batch);
     open.forEach((one, place) => {
-      if (next[place] === EOS_ID) one.done = true;
-      else one.ids.push(next[place]);
+      const next = likeliest[batch.targets[place + 1] - 1];
+      if (next === EOS_ID) one.done = true;
+      else one.ids.push(next);
     });
   }
   return found.map(({ source, ids }) => ({ text: tokenizer.decode(ids), isReadable: !source.includes(UNK_ID) }));

@@ -10,7 +10,7 @@ import { save } from '../matrix/save_menu.js';
 import { say, tell } from '../locales/language.js';
 import { zip } from './directory.js';
 import { createMatrices } from './matrices.js';
-import { SWITCHES, addressOf, settingsOf } from './settings.js';
+import { HINTS, SWITCHES, addressOf, settingsOf } from './settings.js';
 import { TASKS } from './tasks.js';
 
 const MOST_FRAMES = 400; // of the slider; then every other one is dropped
@@ -93,7 +93,7 @@ function keep(play, { identity, files }, opens) {
   if (opens) {
     play.leave();
     play.page.openModel(identity, files);
-  } else save(new Blob([zip(identity.name, files)], { type: 'application/zip' }), `${identity.name}.zip`);
+  } else save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
 }
 
 // The page. A change of a switch begins the training again and is written into the address.
@@ -199,7 +199,7 @@ function createSwitches(play, side) {
 }
 
 function createSwitch(play, side, name) {
-  const { values, label, text = String, hint } = SWITCHES[name];
+  const { values, label, text = String } = SWITCHES[name];
   const own = play.settings[side];
   const id = `hl-play-${name}-${side}`;
   const options = values.map((value, place) => new Option(text(value), place, false, value === own[name]));
@@ -211,12 +211,12 @@ function createSwitch(play, side, name) {
     );
     change(play, chosen).then(() => play.node.querySelector(`[aria-describedby="${id}"]`)?.focus());
   });
-  return element('label', {}, label(), list, element('span', { class: 'hl-soft', id }, hint()));
+  return element('label', {}, tell(label), list, element('span', { class: 'hl-soft', id }, tell(HINTS[name])));
 }
 
 // The examples, whose matrices a click shows, and a word of the person: what is right, and what is written.
 function createWords(play, { examples, longest }) {
-  const attributes = { class: 'hl-box', maxlength: longest[0], placeholder: say('Your own word') };
+  const attributes = { class: 'hl-box', maxlength: longest, placeholder: say('Your own word') };
   play.own = element('input', { ...attributes, 'aria-label': say('Your own word'), autocomplete: 'off' });
   play.own.addEventListener('input', () => play.worker?.postMessage({ word: wordOf(play) }));
   const chosen = (place) => ({ 'aria-pressed': place === play.example });

@@ -43,20 +43,21 @@ function words(title, write) {
   };
 }
 
-const next = (letter) => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length];
+const following = (letter) => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length];
 
 // Each task: its title, sources as `draw` gives them, what to `write` for one, examples, which no training sees, the
 // characters of both sides, and the characters of the longest source.
 export const TASKS = {
   reverse: words(message('Spell backwards'), (letters) => letters.reverse()),
   copy: words(message('Copy'), (letters) => letters),
-  shift: words(message('Shift every letter by one'), (letters) => letters.map(next)),
+  shift: words(message('Shift every letter by one'), (letters) => letters.map(following)),
   double: words(message('Double every letter'), (letters) => letters.flatMap((letter) => [letter, letter])),
   sort: words(message('Sort the letters'), (letters) => letters.sort()),
   numbers: {
     title: message('German number words to digits'),
-    draw: (random) => germanNumber(random() < 1 / 3 ? from(1, 99, random) : from(100, 900, random)), // few are below 100
+    draw: (random) => germanNumber(from(1, 999, random)),
     write: (text) => NUMBERS.get(text) ?? '',
+    byHeart: [...NUMBERS.keys()].slice(0, 19), // the other numbers are made of these
     examples: ['einundzwanzig', 'siebenhundertdreißig', 'neunhundertvierundsechzig'],
     characters: [...new Set([...NUMBERS.keys()].join('')), ...DIGITS],
     longest: germanNumber(777).length,
@@ -91,11 +92,12 @@ export function tokenizerSettings({ characters }) {
   };
 }
 
-// Whether no training sees this source: the examples, and every eighth other one by a checksum of its letters (FNV-1a).
-export function isHeldOut({ examples }, source) {
+// Whether no training sees this source: the examples, and every eighth other one by a checksum of its letters (FNV-1a),
+// unless it must be learned by heart.
+export function isHeldOut({ examples, byHeart = [] }, source) {
   let sum = 0x811c9dc5;
   for (const letter of source) sum = Math.imul(sum ^ letter.codePointAt(0), 0x01000193);
-  return examples.includes(source) || (sum >>> 16) % HELD_OUT === 0;
+  return examples.includes(source) || ((sum >>> 16) % HELD_OUT === 0 && !byHeart.includes(source));
 }
 
 // Sources that are held out, or that are not.

@@ -15,11 +15,11 @@ const LONGEST_TARGET = 17; // tokens: 8 letters twice, and </s>
 const PERIOD = 100; // milliseconds between two frames
 const failed = message('The training failed; reload the page, then try again.');
 
-// Messages to the Worker: { start: [settings…] } begins trainings anew; { pace } steps a second, 0 for a pause; { steps: 1 }
-// takes one step; { word } is written in each frame; { save: side }. Messages from it: { frames: [frame…] }, one for each
-// training; { directory, opens }; and { said }, what went wrong.
+// Messages to the Worker: { start: [settings…], number } begins trainings anew; { pace } steps a second, 0 for a pause;
+// { steps: 1 } takes one step; { word } is written in each frame; { save: side, opens }. Messages from it: { frames, number },
+// a frame for each training; { directory, opens }; and { said }, what went wrong.
 export function train(scope) {
-  const run = { scope, trainings: [], pace: 0, due: 0, at: 0, word: '', isRunning: false };
+  const run = { scope, trainings: [], number: 0, pace: 0, due: 0, at: 0, word: '', isRunning: false };
   const guarded = (act) =>
     act().catch(({ said = failed }) => {
       run.pace = 0;
@@ -34,10 +34,11 @@ export function train(scope) {
   );
 }
 
-async function take(run, { start, pace, steps, word, save, opens }) {
+async function take(run, { start, number, pace, steps, word, save, opens }) {
   if (start) {
     run.pace = 0;
     run.trainings = await Promise.all(start.map((settings) => createTraining(settings)));
+    run.number = number;
   }
   run.word = word ?? run.word;
   run.pace = pace ?? run.pace;
@@ -63,7 +64,8 @@ async function keepTraining(run) {
 
 function post(run) {
   run.at = performance.now();
-  if (run.trainings.length > 0) run.scope.postMessage({ frames: run.trainings.map((each) => frameOf(each, run.word)) });
+  const frames = run.trainings.map((each) => frameOf(each, run.word));
+  if (frames.length > 0) run.scope.postMessage({ frames, number: run.number });
 }
 
 // Trainings

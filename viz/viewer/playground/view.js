@@ -116,6 +116,9 @@ function build(play) {
     play.problem,
     play.status,
     play.trainings,
+    note(
+      say('Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.'),
+    ),
     element('div', { class: 'hl-panel hl-play-below' }, createWords(play, TASKS[settings[0].task]), play.charts),
     element('div', { class: 'hl-play-sides' }, ...switches),
   );

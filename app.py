@@ -30,12 +30,18 @@ from viz.about import about_models, examples_of_models, page_values
 from viz.export import GENERATOR
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
-from viz.server.component import language_picker, picker, script_address, target_picker, viewer
+from viz.server.component import (
+    language_addresses,
+    language_picker,
+    picker,
+    script_address,
+    target_picker,
+    viewer,
+)
 from viz.server.connections import Access
 from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
 from viz.server.scheduler import Scheduler
-from viz.server.theme import theme
 from viz.viewer import style
 
 HERE = Path(__file__).parent
@@ -43,6 +49,7 @@ ASSETS = HERE / "assets"
 STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
+PURPOSE = "What every attention head does while a Transformer translates"
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
@@ -51,7 +58,12 @@ NO_MODELS = (
 # `Headlight` once its script is there; Gradio may call the functions of its widgets before.
 LOAD_VIEWER = """globalThis.loading = new Promise((resolve) => {
   const sentence = 'A part of this page did not arrive; check the connection and load the page again.';
-  const [onload, onerror] = [() => resolve(Headlight), () => document.body.prepend(sentence)];
+  const onload = async () => {
+    await Headlight.useLanguages(%s);
+    resolve(Headlight);
+  };
+  const onerror = () =>
+    document.body ? document.body.prepend(sentence) : addEventListener('DOMContentLoaded', onerror);
   document.head.append(Object.assign(document.createElement('script'), { src: '%s', onload, onerror }));
 });"""
 # What happens in the browser; the functions are in viz/viewer/page.js.
@@ -92,7 +104,6 @@ class ExportMenu(NamedTuple):
     button: gr.Button
     files: list[gr.DownloadButton]
     with_model: gr.Button
-    calls: list[gr.Code]
 
 
 def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
@@ -121,12 +132,9 @@ def create(
     scheduler = Scheduler(backend.answer, estimate=backend.estimate_seconds, examples=examples)
     page = build(translators, scheduler, problems)
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
-    look = {
-        "theme": theme(),
-        "head": f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style>"
-        f"<script>{LOAD_VIEWER % script_address('viewer.js')}</script>",
-    }
-    return Service(page, scheduler, calls, list(translators), look, access)
+    loader = LOAD_VIEWER % (json.dumps(language_addresses()), script_address("viewer.js"))
+    head = f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style><script>{loader}</script>"
+    return Service(page, scheduler, calls, list(translators), head, access)
 
 
 def build(
@@ -135,10 +143,10 @@ def build(
     """Return the page."""
     first = "de-en" if "de-en" in translators else next(iter(translators), "")
     site = page_values(translators, first, examples_of_models(translators, EXAMPLES))
-    offered = site["examples"].get(first, [])
+    offered = site["examples"].get(first, [])[: site["buttons"]]
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
-            gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
+            _brand()
             model = picker(site["groups"], first, elem_id="hl-model")
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
@@ -170,7 +178,7 @@ def build(
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
             triggers = [translate.click, sentence.submit, language.input]
             _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
-            outputs = [message, *menu.files, menu.with_model, *menu.calls]
+            outputs = [message, *menu.files, menu.with_model]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
             menu.with_model.click(None, None, message, js=EXPORT_WITH_MODEL, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
@@ -182,6 +190,11 @@ def build(
 
 
 # Widgets
+
+
+def _brand() -> None:
+    gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
+    gr.HTML(PURPOSE, elem_id="hl-purpose", apply_default_css=False)
 
 
 def _problems(problems: Sequence[str]) -> None:
@@ -234,11 +247,12 @@ def _export_menu() -> ExportMenu:
             files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
             portable = "Page that translates on, offline (HTML)"  # exportRecord adds the size of the model
             with_model = gr.Button(portable, size="sm")
-            calls = [
-                gr.Code(label="The same from Python", language="python", interactive=False, wrap_lines=True),
-                gr.Code(label="From a shell", language="shell", interactive=False, wrap_lines=True),
-            ]
-    return ExportMenu(button, files, with_model, calls)
+            gr.HTML(  # the viewer's own boxes: a gr.Code brings a whole editor of 130 kB
+                html_template='<div class="headlight hl-calls"></div>',
+                elem_id="hl-export-calls",
+                apply_default_css=False,
+            )
+    return ExportMenu(button, files, with_model)
 
 
 def _example_buttons(examples: Sequence[str], number: int) -> list[gr.Button]:

@@ -151,6 +151,7 @@ def files(
 ) -> dict[str, bytes]:
     """Return the three files of a record by name; see `document` for the other arguments."""
     model, sentence = slug(payload["model"]["name"]), slug(payload["source_text"])
+    sentence += "-muted" if "muted" in payload else ""
     return {
         f"headlight-{model}{_head(view)}-{sentence}.html": document(
             payload, view=view, origin=origin, language=language

@@ -23,7 +23,7 @@ from tests.viz.fakes import FakeTranslator, fake_short
 from viz.payload import encode, to_json
 from viz.server.backend import Backend
 from viz.server.handlers.registry import HANDLERS
-from viz.viewer import head
+from viz.viewer import script, style
 
 expect.set_options(timeout=30_000)  # a failure waits so long, and a busy machine may need it
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
@@ -204,7 +204,8 @@ def show(visit: Visit, tabs: Tabs, tmp_path: Path, asked: list[dict[str, Any]]) 
         about: Mapping[str, Any] | None = None,
     ) -> Page:
         known = json.dumps(about or {}).replace("<", "\\u003c")
-        text = BARE.replace("<body", head("viewer.css", "panels.css", "media.css") + "<body", 1)
+        look = style("viewer.css", "panels.css", "media.css")
+        text = BARE.replace("<body", f"<style>{look}</style><script>{script()}</script><body", 1)
         number = next(numbers)
         file = tmp_path / f"viewer-{number}.html"
         file.write_text(text.replace("ABOUT", known), "utf-8")

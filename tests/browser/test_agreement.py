@@ -220,7 +220,7 @@ def test_the_calls_of_the_menu_export_keep_the_forced_word(opened: Page):
     expect(opened.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
     forced = opened.evaluate("Headlight.viewer.state().record.tokens.predicted[0].id")
     opened.keyboard.press("e")
-    python, shell = (opened.locator("#hl-export-menu .cm-content").nth(place) for place in (0, 1))
+    python, shell = (opened.locator("#hl-export-menu .hl-call").nth(place) for place in (0, 1))
     expect(python).to_contain_text("/mute")
     expect(python).to_contain_text(f"prefix=[{forced}]")
     expect(shell).to_contain_text(f"[{forced}]]")

@@ -20,7 +20,7 @@ GERMAN = catalogues()["de"]
 SIZES = [(1440, 900), (1280, 720), (960, 600), (390, 844)]  # the third is the first at 150 %
 WHOLE_TEXTS = r"""() => {
   const quoted = 'bdi, option, kbd, .hl-number, .hl-translation, .hl-analysed, #hl-brand, #hl-examples, '
-    + '#hl-model, #hl-language, .cm-editor, .hl-words, [dir=auto], [lang=en], h2:has(~ div .hl-about), '
+    + '#hl-model, #hl-language, .hl-call, .hl-words, [dir=auto], [lang=en], h2:has(~ div .hl-about), '
     + '.hl-version, footer:not(.hl-keys)';
   const isShown = (node) => node.checkVisibility({ visibilityProperty: true });
   // Outside the brackets there may be names of heads, numbers and signs, but no word.
@@ -52,7 +52,7 @@ WHOLE_TEXTS = r"""() => {
   }
   for (const name of ['title', 'aria-label', 'placeholder'])
     for (const node of document.querySelectorAll(`[${name}]`))
-      if (!node.closest('iframe, .cm-editor, .hl-translation') && isShown(node)
+      if (!node.closest('iframe, .hl-call, .hl-translation') && isShown(node)
           && isLeftOut(node.getAttribute(name)))
         found.push(`${name}: ${node.getAttribute(name)}`);
   return found;

@@ -20,6 +20,7 @@ import viz
 from model import __version__
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
+from tests.browser.inspector import open_panel, status
 from tests.browser.screen import FIRST, cell, choose, readout, submit, translate
 from viz.payload import decode
 from viz.server.backend import UNEXPECTED
@@ -27,7 +28,7 @@ from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
 
-NO_MODEL = "This file has no model. The line at its top says how to do this in Headlight."
+NO_MODEL = "This file has no model. Its first line leads to Headlight, which can do this."
 LONGEST = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]  # of almost all sentences
 LONG = " ".join(f"Wort{number}" for number in range(59))
 SHORTER = [("sentence", FIRST), ("word", "Ja")]
@@ -124,6 +125,26 @@ def test_the_record_can_be_taken_away_as_json_and_npz(opened: Page, tmp_path: Pa
     assert record.ids == expected.ids
     with np.load(taken_away(opened, "NPZ", tmp_path)) as arrays:
         np.testing.assert_array_equal(arrays["cross"], expected.attention.cross.numpy())
+
+
+def test_the_files_hold_the_translation_with_muted_heads_while_it_is_shown(
+    opened: Page, visit: Visit, tmp_path: Path
+):
+    choose(opened, "Cross", 1, 2)
+    opened.keyboard.press("m")
+    open_panel(opened, "What if").get_by_role("button", name="Show its attention").click()
+    expect(opened.locator(".hl-translation")).to_contain_text("silent")
+    shown = opened.locator(".hl-translation").inner_text()
+    payload = json.loads(taken_away(opened, "JSON", tmp_path).read_text("utf-8"))
+    assert payload["text"] == shown
+    assert payload["muted"]["heads"] == [["cross", 0, 1]]
+    path = taken_away(opened, "HTML", tmp_path)
+    assert path.stem.endswith("-muted")
+    file = visit(path.as_uri(), number=1)
+    expect(file.locator(".hl-translation")).to_have_text(shown)
+    expect(status(file)).to_contain_text("with 1 head muted")
+    expect(file.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
+    expect(open_panel(file, "What if").get_by_role("button", name="Clear all")).to_be_disabled()
 
 
 def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.results import Translation
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import DIFFERENT, FAIL, HOLD, KEEP, RELEASE, open_panel, status
 from tests.browser.screen import FIRST, choose, point
 from tests.viz.fakes import FakeTranslator, random_translation
@@ -237,3 +237,20 @@ def test_a_missing_training_record_is_reported_and_not_requested_again(
     open_panel(page, "Head")
     expect(open_panel(page, "Training")).to_have_text("This model came without a record of its training.")
     assert [each["do"] for each in asked] == ["training"]
+
+
+def test_on_a_phone_with_a_chapter_open_the_slider_and_the_head_are_in_sight_together(
+    visit: Visit, address: str
+):
+    page = visit(f"{address}#learn=5", 390, 844)
+    panel = open_panel(page, "Training")
+    slider, picture = page.get_by_label("Saved step of the training"), panel.locator(".hl-step-picture")
+    to_step(page, 1)
+    expect(picture).to_be_visible()
+    slider.evaluate("slider => slider.scrollIntoView({ block: 'start' })")
+    sheet = page.get_by_role("complementary", name="Learn").bounding_box()
+    assert sheet is not None
+    for box in (slider.bounding_box(), picture.bounding_box()):
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= sheet["y"], "the chapter covers the slider or the head"

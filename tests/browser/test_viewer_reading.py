@@ -102,6 +102,9 @@ def test_one_column_on_a_phone(show: Show):
     tops = [box["y"] for box in panels if box]
     assert tops == sorted(tops)
     assert len(set(tops)) == 4
+    slider = page.get_by_label("Share of each row that is shown").bounding_box()
+    assert slider is not None
+    assert slider["width"] >= 64, "too short to move"
 
 
 def test_on_a_phone_the_readout_never_covers_the_heading(show: Show):

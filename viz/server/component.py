@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,10 +15,11 @@ from starlette.responses import Response
 
 from viz.about import Choices
 from viz.export import checksum
+from viz.payload import to_json
 from viz.server.api import viewer_functions
 from viz.server.scheduler import Scheduler
 from viz.static.settings import settings
-from viz.viewer import training, viewer_script
+from viz.viewer import catalogues, script, training
 
 MOUNT = """
 loading.then(() => {
@@ -66,8 +67,13 @@ list.addEventListener('change', () => {
 """
 
 
-# Separate files: the browser fetches them at the same time as those of Gradio, and caches them.
-SCRIPTS = {"viewer.js": viewer_script, "training.js": training}
+# Separate files: the browser fetches them at the same time as those of Gradio, and caches them. Of the texts
+# it fetches those of one language.
+SCRIPTS: dict[str, Callable[[], str]] = {
+    "viewer.js": script,
+    "training.js": training,
+    **{f"{code}.json": partial(to_json, texts) for code, texts in catalogues().items()},
+}
 FOREVER = "public, max-age=31536000, immutable"  # the address of a script has its checksum
 
 
@@ -81,15 +87,21 @@ def script_address(name: str) -> str:
     return f"scripts/{name}?{quote(checksum(_compressed(name)), safe='')}"
 
 
+def language_addresses() -> dict[str, str]:
+    """Return the address of the texts of each language but English, by its code."""
+    return {code: script_address(f"{code}.json") for code in catalogues()}
+
+
 async def send_script(request: Request) -> Response:
-    """Answer with a script of the page."""
+    """Answer with a script of the page, or with the texts of a language."""
     name = request.path_params["name"]
     if name not in SCRIPTS:
         raise HTTPException(404)
     content, headers = _compressed(name), {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+    kind = "text/javascript" if name.endswith(".js") else "application/json"
     if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(content, 200, headers | {"Content-Encoding": "gzip"}, "text/javascript")
-    return Response(gzip.decompress(content), 200, headers, "text/javascript")
+        return Response(content, 200, headers | {"Content-Encoding": "gzip"}, kind)
+    return Response(gzip.decompress(content), 200, headers, kind)
 
 
 def language_picker(**arguments: Any) -> gr.HTML:

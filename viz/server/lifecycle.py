@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from threading import Event, Thread
-from typing import Any
 
 import gradio as gr
 import uvicorn
@@ -37,6 +36,7 @@ from viz.server.connections import (
 )
 from viz.server.middleware import DocumentMiddleware, RequestFilter, security_headers
 from viz.server.scheduler import Scheduler
+from viz.server.theme import theme
 
 FINISH_SECONDS = 5  # for running work when the server is stopped
 CLOSE_SECONDS = 1  # for responses after that
@@ -59,13 +59,13 @@ class Service:
         scheduler: Scheduler,
         calls: Calls,
         models: Sequence[str],
-        look: Mapping[str, Any],
+        head: str,
         access: Access | None = None,
     ) -> None:
         self.page = page
         self.scheduler = scheduler
         self.workload = Workload()
-        self._calls, self._models, self._look, self._access = calls, models, look, access or Access()
+        self._calls, self._models, self._head, self._access = calls, models, head, access or Access()
         self._started = time.monotonic()
         self._stop_requested = Event()
 
@@ -76,7 +76,7 @@ class Service:
             # Gradio would let every site read unless the outer application says which ones may.
             Middleware(CORSMiddleware, allow_origins=self._access.origins, allow_methods=["GET", "POST"]),
             Middleware(RequestFilter, workload=self.workload, access=self._access),
-            Middleware(DocumentMiddleware, preload=script_address("viewer.js")),
+            Middleware(DocumentMiddleware, head=self._head, preload=script_address("viewer.js")),
         ]
         return gr.mount_gradio_app(
             Starlette(middleware=middleware),
@@ -87,7 +87,7 @@ class Service:
             footer_links=[],
             run_history=False,
             ssr_mode=False,
-            **self._look,
+            theme=theme(),
         )
 
     def _routes(self) -> list[Route]:

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Collection, Iterable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
@@ -132,19 +133,21 @@ class RequestFilter:
 
 
 class DocumentMiddleware(GZipMiddleware):
-    """Compresses the document of the page, and lets the browser fetch the script `preload` meanwhile.
+    """Puts `head` into the document of the page, compresses it, and names the script to `preload`.
 
-    The other files are compressed already.
+    Gradio itself adds such a head with a script, after the first picture: the page would jump. The other
+    files are compressed already.
     """
 
-    def __init__(self, app: ASGIApp, preload: str) -> None:
-        super().__init__(app)
+    def __init__(self, app: ASGIApp, head: str, preload: str) -> None:
+        super().__init__(partial(_send_document, app, head.encode()))
+        self.unchanged = app
         self.link = f"<{preload}>; rel=preload; as=script"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http" or scope["path"] not in ("", "/"):
-            await self.app(scope, receive, send)
+            await self.unchanged(scope, receive, send)
             return
 
         async def send_with_link(message: Message) -> None:
@@ -153,6 +156,27 @@ class DocumentMiddleware(GZipMiddleware):
             await send(message)
 
         await super().__call__(scope, receive, send_with_link)
+
+
+async def _send_document(app: ASGIApp, head: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the document of `app`, with `head` at the end of its head."""
+    start: Message = {}
+    parts: list[bytes] = []
+
+    async def collect(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            start.update(message)
+        if message["type"] != "http.response.body":
+            return
+        parts.append(message.get("body", b""))
+        if message.get("more_body", False):
+            return
+        body = b"".join(parts).replace(b"</head>", head + b"</head>", 1)
+        MutableHeaders(scope=start)["Content-Length"] = str(len(body))
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
+
+    await app(scope, receive, collect)
 
 
 class RequestContext:

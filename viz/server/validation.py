@@ -197,14 +197,23 @@ class PortableRequest(Request):
 class ExportRequest(PrefixRequest, MutedRowRequest):
     """Asks for the files of a record, and for the API calls that give it or what muting `heads` changes.
 
+    `shows_muted` says that the translation with `heads` muted is on screen, so that the files hold it.
     `address` is that of the page, for these calls. `view` is that of the view on which the HTML file opens,
     `language` the code of the language that the file speaks.
     """
 
     heads: Heads
+    shows_muted: Annotated[bool, Field(description="true or false")] = False
     address: Text
     view: Address = ""
     language: Language = "en"
+
+    @property
+    def intervention(self) -> dict[str, Any]:
+        """The muted heads and what they give instead, as the viewer keeps them."""
+        sentence = self.other.removeprefix(f"{self.target_code} ".lstrip())
+        instead = {"baseline": self.baseline, "sentence": sentence, "row": self.row}
+        return {"heads": [list(head) for head in self.heads], "instead": instead}
 
 
 R = TypeVar("R", bound=Request)

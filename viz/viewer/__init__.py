@@ -22,6 +22,7 @@ ENGLISH = "en"  # the language of the code, without a catalogue
 VIEWER = (
     "viewer.js",
     "page.js",
+    "gradio.js",
     "playground/entry.js",
     "locales/language.js",
 )  # the modules whose exports are `window.Headlight`
@@ -91,16 +92,6 @@ def catalogues() -> dict[str, dict[str, Any]]:
 def style(*names: str) -> str:
     """Return the named style sheets of this folder, one after the other."""
     return "\n".join((HERE / name).read_text("utf-8") for name in names)
-
-
-def head(*styles: str) -> str:
-    """Return the named style sheets and the viewer as elements for the head of a page."""
-    return f"<style>\n{style(*styles)}</style>\n<script>\n{viewer_script()}</script>\n"
-
-
-def viewer_script() -> str:
-    """Return the script of a page with a server, with all languages."""
-    return f"{script()}Headlight.useLanguages({to_json(catalogues())});\n"
 
 
 def training() -> str:

@@ -72,7 +72,8 @@ async function openAddress(server, address) {
   const wanted = viewOfAddress(address);
   const choices = () => ({ hover: null, ...fromAddress(address, store.get().record) });
   store.change({ ...goHome(store.get()), mode: 'weight', reference: null });
-  store.change({ ...choices(), mutes: CHOICES.mutes, gold: CHOICES.gold }); // they belong to the view
+  const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
+  store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
   if (!server.ask) return; // an exported file has one record
   if (wanted.reference !== null) await scoreTranslation(server, wanted.reference);
   await openWanted(server, wanted);

@@ -9,15 +9,14 @@ import { interventionOf } from './core/instruments/questions.js';
 import { useStorage } from './core/storage.js';
 import { closeFromOutside } from './core/widgets.js';
 import { send } from './core/requests.js';
-import { reproducibleView } from './core/state/queries.js';
+import { sourceView, trainingStep } from './core/state/queries.js';
 import { createStore } from './core/state/store.js';
-import { save } from './matrix/save_menu.js';
+import { createCalls, save } from './matrix/save_menu.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
-import { reopenIn, tell, translatePage } from './locales/language.js';
+import { reopenIn, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage, as the next one
 const LANGUAGE = 'headlight.language';
-const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
 
@@ -35,65 +34,13 @@ export function createPage(translateAddress, playground) {
   return { store, translateAddress, openExport, otherModels, openModel, ...playground };
 }
 
-// Runs a script of the server, which adds to `Headlight`.
-export function loadScript(address) {
-  return new Promise((resolve, reject) => {
-    const script = document.createElement('script');
-    Object.assign(script, { src: address, onload: resolve, onerror: reject });
-    document.head.append(script);
-  });
-}
-
-// Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
-// error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
-// that neither is known. `signal` cancels the work.
-export function asker(server) {
-  const cancelling = new Map(); // by request: one that came late would cancel the same request asked again
-  return async (request, showPosition, signal) => {
-    const key = JSON.stringify(request);
-    await cancelling.get(key);
-    signal?.throwIfAborted();
-    let open = true;
-    signal?.addEventListener('abort', async () => {
-      if (!open) return;
-      const done = server.cancel(request);
-      cancelling.set(key, done);
-      await done;
-      if (cancelling.get(key) === done) cancelling.delete(key);
-    });
-    const poll = async () => {
-      const position = await server.queue_position(request);
-      if (open) showPosition?.(position);
-    };
-    const clock = setInterval(poll, POLL_EVERY);
-    try {
-      // Gradio returns nothing when the server cannot be reached.
-      const { answer, error, said = error } = (await server.ask(request)) ?? { error: unreachable() };
-      if (error) throw new Error(tell(said));
-      return answer;
-    } finally {
-      open = false;
-      clearInterval(clock);
-    }
-  };
-}
-
-function unreachable() {
-  return say(
-    'The server does not answer. Check that it is running and that the text is not far too long, then try again.',
-  );
-}
-
-// Speaks the language that the person wants; `texts` has the catalogue of each language but English.
-export function useLanguages(texts) {
-  const code = wantedLanguage(Object.keys(texts));
-  speak(code, texts[code] ?? {});
-}
-
-// The language that the person wants, of English and these; `own` is that of an exported file.
-export function wantedLanguage(codes, own = null) {
+// Speaks the language that the person wants, of English and `codes`; `own` is that of an exported file. `fetchTexts` gives
+// the catalogue of a language; a page whose catalogue does not arrive speaks English.
+export async function speakAsWanted(codes, fetchTexts, own = null) {
   const stored = useStorage((storage) => storage.getItem(LANGUAGE));
-  return chooseLanguage(codes, stored, own);
+  const code = chooseLanguage(codes, stored, own);
+  const texts = codes.includes(code) ? await fetchTexts(code).catch(() => null) : null;
+  if (texts) speak(code, texts);
 }
 
 function takeLanguage({ target: { value } }) {
@@ -263,8 +210,8 @@ function exampleButtons(model) {
   });
 }
 
-// Updates of the message, the download buttons, the button for the page with its model, and the API calls. After an
-// error, only the message changes.
+// Shows the API calls, and returns updates of the message, the download buttons and the button for the page with its model.
+// After an error, there is nothing to download and no call.
 export async function exportRecord() {
   const { ask, state } = await viewer;
   try {
@@ -272,18 +219,23 @@ export async function exportRecord() {
     ofPage().downloads.forEach((url) => URL.revokeObjectURL(url));
     const values = Object.entries(files).map(fileOf);
     change({ downloads: values.map(({ url }) => url) });
+    showCalls([python, curl]);
     return [
       oppositeOf(state()) === null
         ? ''
         : say('The files hold A alone. To keep both sides, copy the link or save a picture.'),
       ...values.map((value) => update({ value, interactive: true })),
       update({ value: portableTitle(state().home.record.model.name) }),
-      update({ value: python }),
-      update({ value: curl }),
     ];
   } catch (error) {
-    return [escaped(error.message), ...Array.from({ length: 6 }, () => update({}))];
+    showCalls([]);
+    const nothing = update({ value: null, interactive: false });
+    return [escaped(error.message), nothing, nothing, nothing, update({})];
   }
+}
+
+function showCalls(calls) {
+  document.querySelector('#hl-export-calls .headlight').replaceChildren(...createCalls(...calls));
 }
 
 // With the size of a page with its model, whose files are written in base64.
@@ -294,9 +246,16 @@ function portableTitle(model) {
   return say('Page that translates on, offline (HTML, {size} MB)', { size });
 }
 
+function notOfTraining() {
+  return say(
+    'The files hold no step of the training. Copy the link, save a picture, or go back to the model’s own translation.',
+  );
+}
+
 // Downloads a page with the model, which opens on the view on screen; returns the update of the message.
 export async function exportWithModel() {
   const { ask, state } = await viewer;
+  if (trainingStep(state())) return escaped(notOfTraining());
   const request = {
     do: 'portable',
     ...taskOf(state().home.record),
@@ -327,13 +286,13 @@ function update(properties) {
 }
 
 // The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
-// what they give instead. A step of the
-// training and a translation with muted heads cannot be computed again, so their source is used instead.
+// what they give instead. Throws an error with the sentence to show if the model cannot compute the record again.
 function onScreen(state) {
-  const { record, mutes } = reproducibleView(state);
+  if (trainingStep(state)) throw new Error(notOfTraining());
+  const { record, mutes } = sourceView(state);
   if (!record) return {};
   const given = mutes.length > 0 ? interventionOf(state) : null;
-  const muted = { heads: given ? mutes : [], ...given };
+  const muted = { heads: given ? mutes : [], ...given, shows_muted: state.shown?.type === 'muted' };
   const about = { address: location.origin + location.pathname, view: toAddress(state), language: spokenLanguage() };
   return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
 }
@@ -369,9 +328,6 @@ export function restoreTheme() {
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
   document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
-  // Gradio's boxes of code scroll, but the keyboard does not reach them.
-  for (const box of document.querySelectorAll('#hl-export-menu :is(.cm-scroller, .codemirror-wrapper)'))
-    box.tabIndex = 0;
   togglePopover('hl-export', 'hl-export-menu');
 }
 

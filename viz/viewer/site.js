@@ -17,12 +17,12 @@ import {
   toggleDisclosure,
   toggleExport,
   toggleTheme,
-  wantedLanguage,
+  speakAsWanted,
 } from './page.js';
 import { BACKWARDS } from './learn/chapters.js';
 import { isPlayground, withOwnModels } from './playground/entry.js';
 import { mount } from './viewer.js';
-import { say, speak } from './locales/language.js';
+import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
 
@@ -32,7 +32,7 @@ const MEGABYTE = 1e6;
 // stored answer of a model, and `texts` the catalogue of a language.
 export async function startSite(site, sources) {
   if (location.hash === '' && site.view) history.replaceState(null, '', site.view);
-  await speakAsWanted(site, sources);
+  await speakAsWanted(site.locales, sources.texts, site.locale);
   const widgets = findWidgets();
   const asker = createAsker(site, sources, (loading) => showLoading(widgets.progress, loading));
   const ask = withOwnModels(asker, sources.engine, site.settings);
@@ -52,13 +52,6 @@ export async function startSite(site, sources) {
 function keepForLearn(ask) {
   if (navigator.connection?.saveData) return;
   ask({ do: 'keep', model: BACKWARDS.model }).catch(() => {}); // the next visit tries again
-}
-
-// A page whose catalogue does not arrive speaks English.
-async function speakAsWanted({ locales, locale }, { texts }) {
-  const code = wantedLanguage(locales, locale);
-  const found = locales.includes(code) ? await texts(code).catch(() => null) : null;
-  if (found) speak(code, found);
 }
 
 // Requests

@@ -340,6 +340,11 @@ def test_an_export_is_the_record_as_files_and_calls():
     assert b"kind=cross" in file(taken, page)
     assert "/attention" in taken["python"]
     assert "/attention" in taken["curl"]
+    heads = [["cross", 0, 0]]
+    muted = BACKEND.answer({**request, "heads": heads, "shows_muted": True})["answer"]
+    record = json.loads(file(muted, f"{name}-muted.json"))
+    assert decode(record).ids == TRANSLATOR.mute(TEXT, [Head("cross", 0, 0)], prefix=IDS[:2]).ablated.ids
+    assert record["muted"] == {"heads": heads, "instead": {"baseline": "zero", "sentence": "", "row": None}}
     whole = BACKEND.answer({**request, "prefix": IDS})["answer"]  # all of it was given
     assert decode(json.loads(file(whole, f"{name}.json"))).ids == tuple(IDS)
 

@@ -6,18 +6,27 @@ import pytest
 from starlette.testclient import TestClient
 
 from viz.server.component import script_address
-from viz.viewer import training, viewer_script
+from viz.viewer import catalogues, script, training
 
 PLAIN, PACKED = {"Accept-Encoding": "identity"}, {"Accept-Encoding": "gzip"}
 
 
-@pytest.mark.parametrize(("name", "text"), [("viewer.js", viewer_script), ("training.js", training)])
+@pytest.mark.parametrize(("name", "text"), [("viewer.js", script), ("training.js", training)])
 def test_a_script_is_the_same_packed_and_plain_and_kept_for_good(client: TestClient, name: str, text):
     packed, plain = (client.get(f"/{script_address(name)}", headers=each) for each in (PACKED, PLAIN))
     assert packed.text == plain.text == text()
     assert packed.headers["content-encoding"] == "gzip"
     assert "content-encoding" not in plain.headers
     assert "immutable" in packed.headers["cache-control"]
+
+
+def test_the_page_names_the_texts_of_every_language_but_holds_none(client: TestClient):
+    document = client.get("/").text
+    for code, texts in catalogues().items():
+        address = script_address(f"{code}.json")
+        assert address in document
+        assert client.get(f"/{address}").json() == texts
+        assert texts["Translate ⏎"] not in script()
 
 
 def test_there_is_no_other_script(client: TestClient):

@@ -157,6 +157,13 @@ test('the longest common subsequence of names is matched', () => {
   assert.deepEqual(matchInOrder([...'aa'], [...'aaa']), [0, 1]);
 });
 
+test('of two equal names the one at the nearer place is matched, but never at the cost of another match', () => {
+  assert.deepEqual(matchInOrder([...'xa'], [...'aa']), [null, 1]);
+  assert.deepEqual(matchInOrder([...'aa'], [...'xa']), [null, 1]);
+  assert.deepEqual(matchInOrder([...'the dog sees the'], [...'a cat sees the']).slice(-4), [10, 11, 12, 13]);
+  assert.deepEqual(matchInOrder([...'ab'], [...'xxxxab']), [4, 5]);
+});
+
 test('what stands beside is subtracted, cell by cell, where it has both tokens', () => {
   const other = recordOf([SOURCE[0], token('da', 1), END], TARGET, [
     [

@@ -27,14 +27,7 @@ import {
   toggleMute,
   togglePin,
 } from '../viewer/core/state/actions.js';
-import {
-  chosenHeads,
-  pinnedCell,
-  placeOfRow,
-  reproducibleView,
-  sourceView,
-  spotOfToken,
-} from '../viewer/core/state/queries.js';
+import { chosenHeads, pinnedCell, placeOfRow, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
 import { CHOICES } from '../viewer/core/state/store.js';
 import { CHAPTERS } from '../viewer/learn/chapters.js';
 import { opened, record, recordOf, token, weights } from './record.mjs';
@@ -296,7 +289,6 @@ test('answers about the translation with muted heads belong to its source', () =
   store.change({ mutes: [['cross', 0, 0]] });
   store.change(openView(store.get(), { ...record, text: 'muted' }, { type: 'muted', label: 'muted' }));
   assert.equal(sourceView(store.get()).record, record);
-  assert.equal(reproducibleView(store.get()).record, record);
   store.change(changeView(store.get(), sourceView(store.get()), { importance: {} }));
   assert.equal(store.get().importance, null);
   store.change(closeView(store.get()));

@@ -14,7 +14,7 @@ import torch
 
 from model import Translation, Translator
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
-from model.results import KINDS, Head
+from model.results import KINDS, AblationResult, Head
 from viz.export import files
 from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server.handlers.registry import handler
@@ -67,17 +67,7 @@ def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
     An answer about a baseline other than nothing says what it was, and how many rows another sentence has.
     """
     baseline = _baseline(translator, request)
-    result = intervene(
-        translator,
-        request.text,
-        request.heads,
-        baseline,
-        request.row,
-        beam_size=request.beam_size,
-        length_penalty=request.length_penalty,
-        target=request.target,
-        prefix=request.prefix,
-    )
+    result = _without_heads(translator, request, baseline, request.target)
     return {
         "text": result.ablated.text,
         "words": result.ablated_words,
@@ -86,6 +76,25 @@ def mute(translator: Translator, request: MuteRequest) -> dict[str, Any]:
         "payload": payload_of(translator, request, result.ablated),
         **_about_baseline(baseline),
     }
+
+
+def _without_heads(
+    translator: Translator,
+    request: MuteRequest | ExportRequest,
+    baseline: Baseline,
+    target: list[int] | None = None,
+) -> AblationResult:
+    return intervene(
+        translator,
+        request.text,
+        request.heads,
+        baseline,
+        request.row,
+        beam_size=request.beam_size,
+        length_penalty=request.length_penalty,
+        target=target,
+        prefix=request.prefix,
+    )
 
 
 def _baseline(translator: Translator, request: BaselineRequest) -> Baseline:
@@ -154,10 +163,14 @@ def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
     """The record as files by name, in base64, and the API call that gives it.
 
     The record is computed again from the request: `prefix`, the tokens that were given, and the model
-    determine it.
+    determine it, and the muted heads if the translation with them is on screen.
     """
-    translation = run_translation(translator, request, prefix=request.prefix)
-    payload = payload_of(translator, request, translation)
+    if request.shows_muted:
+        translation = _without_heads(translator, request, _baseline(translator, request)).ablated
+        payload = payload_of(translator, request, translation) | {"muted": request.intervention}
+    else:
+        translation = run_translation(translator, request, prefix=request.prefix)
+        payload = payload_of(translator, request, translation)
     exported = files(translation, payload, request.view, request.address, request.language)
     call = call_of(request)
     return {

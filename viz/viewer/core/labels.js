@@ -98,6 +98,13 @@ export function changedHeads(heads, { baseline, row }) {
   return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });
 }
 
+// What is on screen in place of the model's own translation; empty for that translation. An exported file may hold a
+// translation with muted heads as its only one.
+export function labelOf({ shown, record: { muted } }) {
+  if (shown) return shown.label;
+  return muted ? say('with {changed}', { changed: changedHeads(muted.heads, muted.instead) }) : '';
+}
+
 const GIVEN = {
   zero: {
     everywhere: (count) => sayCount(count, '{count} head muted', '{count} heads muted'),

@@ -35,28 +35,26 @@ export function strongest(values) {
   return best;
 }
 
-// The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null.
+// The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null. Of several that
+// are as long it is the one whose places are nearest to each other, so that of two equal words the right one is matched.
 export function matchInOrder(names, others) {
   const width = others.length + 1;
-  const lengths = new Uint16Array((names.length + 1) * width);
-  for (let one = names.length - 1; one >= 0; one -= 1) {
-    for (let two = others.length - 1; two >= 0; two -= 1) {
-      lengths[one * width + two] =
-        names[one] === others[two]
-          ? lengths[(one + 1) * width + two + 1] + 1
-          : Math.max(lengths[(one + 1) * width + two], lengths[one * width + two + 1]);
-    }
-  }
-  const found = [];
-  for (let one = 0, two = 0; one < names.length; one += 1) {
-    while (
-      two < others.length &&
-      names[one] !== others[two] &&
-      lengths[one * width + two + 1] >= lengths[(one + 1) * width + two]
-    )
+  const worth = (names.length + others.length) ** 2; // more than the distances of all pairs together
+  const best = new Float64Array((names.length + 1) * width);
+  const asPair = (one, two) =>
+    names[one] === others[two] ? best[(one + 1) * width + two + 1] + worth - Math.abs(one - two) : 0;
+  for (let one = names.length - 1; one >= 0; one -= 1)
+    for (let two = others.length - 1; two >= 0; two -= 1)
+      best[one * width + two] = Math.max(asPair(one, two), best[(one + 1) * width + two], best[one * width + two + 1]);
+  const found = names.map(() => null);
+  for (let one = 0, two = 0; one < names.length && two < others.length;) {
+    const most = best[one * width + two];
+    if (most > 0 && most === asPair(one, two)) {
+      found[one] = two;
+      one += 1;
       two += 1;
-    found.push(two < others.length && names[one] === others[two] ? two : null);
-    if (found[one] !== null) two += 1;
+    } else if (most === best[one * width + two + 1]) two += 1;
+    else one += 1;
   }
   return found;
 }

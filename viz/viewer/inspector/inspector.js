@@ -4,7 +4,8 @@
 import { createButton, element } from '../core/dom.js';
 import { oppositeOf } from '../core/instruments/comparison.js';
 import { closeView } from '../core/state/actions.js';
-import { differs } from '../core/state/queries.js';
+import { labelOf } from '../core/labels.js';
+import { differs, showsMuted } from '../core/state/queries.js';
 import { EMPTY, TABS } from '../core/state/store.js';
 import { actionButton, addRovingFocus } from '../core/widgets.js';
 import { createShort } from '../short/short.js';
@@ -128,8 +129,8 @@ function drawStatus(store, status, state) {
 
 // What the panels are about. Heads that are still muted for the next view change nothing in this one.
 function viewOf(state) {
-  const shown = state.shown?.label ?? say('the model’s own translation');
-  const isUnmuted = state.mutes.length > 0 && state.shown?.type !== 'muted';
+  const shown = labelOf(state) || say('the model’s own translation');
+  const isUnmuted = state.mutes.length > 0 && !showsMuted(state);
   const view = isUnmuted ? say('{view}, without muting', { view: shown }) : shown;
   return oppositeOf(state) ? say('About A: {view}', { view }) : view;
 }

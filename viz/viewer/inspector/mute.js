@@ -70,11 +70,15 @@ function drawChoices(server, node, state) {
   );
   const muted = state.mutes.map((each) => {
     const name = `${kindName(each[0])} ${listOf([each])}`;
-    const attributes = { class: 'hl-act hl-muted-head', 'aria-label': say('Unmute {head}', { head: name }) };
+    const attributes = {
+      class: 'hl-act hl-muted-head',
+      'aria-label': say('Unmute {head}', { head: name }),
+      disabled: reason !== null,
+    };
     return actionButton(`${name} ×`, () => toggle([each]), attributes);
   });
   const clearAll = () => store.change({ mutes: [], instead: withoutRow(store.get().instead) });
-  const clear = actionButton(say('Clear all'), clearAll, { disabled: state.mutes.length === 0 });
+  const clear = actionButton(say('Clear all'), clearAll, { disabled: state.mutes.length === 0 || reason !== null });
   node.replaceChildren(
     element('h3', {}, say('Mute')),
     note(titleOf(state)),

@@ -1,7 +1,7 @@
 // The likeliest tokens of a step. The person can force each of them.
 
 import { createButton, element, tokenText, visible } from '../core/dom.js';
-import { differs, stepToRow } from '../core/state/queries.js';
+import { differs, showsMuted, stepToRow } from '../core/state/queries.js';
 import { forceToken, showMuted } from '../core/effects.js';
 import { isOutcome } from '../core/instruments/questions.js';
 import { changedHeads, fixed, forPointer } from '../core/labels.js';
@@ -62,8 +62,8 @@ function stepText({ n_prefix: forced = 0, tokens }, step) {
 
 // While heads are muted, the numbers of a translation without muting say so, and what muting makes of the word of the step.
 function mutingNote(server, state) {
-  const { record, step, muted, mutes, shown } = state;
-  if (mutes.length === 0 || shown?.type === 'muted') return [];
+  const { record, step, muted, mutes } = state;
+  if (mutes.length === 0 || showsMuted(state)) return [];
   if (!muted || !isOutcome(state)) return [note(say('These numbers are those without muting.'))];
   const before = record.log_probabilities[step];
   const values = {

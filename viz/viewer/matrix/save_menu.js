@@ -30,6 +30,21 @@ export function createExports(stores) {
   return [...items, note];
 }
 
+// The calls that give the record on screen; none without a record that the model can compute again.
+export function createCalls(python = null, shell = null) {
+  const titles = [say('The same from Python'), say('From a shell')];
+  return [python, shell].flatMap((text, place) => (text === null ? [] : createCall(titles[place], text)));
+}
+
+function createCall(title, text) {
+  const button = createButton('hl-act', async () => {
+    button.textContent = (await copy(text)) ? say('Copied') : say('Select the text and copy it.');
+  });
+  button.textContent = say('Copy');
+  const heading = element('p', { class: 'hl-call-title' }, title, button);
+  return [heading, element('pre', { class: 'hl-call', tabindex: 0, 'aria-label': title, dir: 'ltr' }, text)];
+}
+
 // The menu where the page has none of its own: in an exported file and in a notebook.
 export function createExportMenu(entries) {
   const note = entries.at(-1);

@@ -277,11 +277,11 @@ function chartsOf(play, marked) {
   const last = play.frames.at(-1)[0].steps;
   if (last === 0) return [];
   const frames = play.frames.filter(([{ loss }]) => loss !== null);
-  const chart = (title, valueOf, digits) => {
+  const chart = (title, valueOf, digits, range = null) => {
     const points = (side) => frames.map((each) => [each[side].steps, valueOf(each[side])]);
     const lines = play.settings.map((_, side) => ({ name: nameOf(play, side), points: points(side) }));
-    return drawChart(title, lines, { first: 0, last, marked, format: (value) => fixed(value, digits) });
+    return drawChart(title, lines, { first: 0, last, marked, range, format: (value) => fixed(value, digits) });
   };
-  const share = chart(say('Unseen words right, %'), (frame) => 100 * frame.share, 0);
+  const share = chart(say('Unseen words right, %'), (frame) => 100 * frame.share, 0, [0, 100]);
   return [chart(say('Loss'), ({ loss }) => loss, 2), share];
 }

@@ -2,7 +2,7 @@
 
 import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { fixed, logP } from '../core/labels.js';
+import { fixed, labelOf, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
 import { isAligned, rangeNotices } from '../core/measures.js';
 import { togglePin } from '../core/state/actions.js';
@@ -121,11 +121,11 @@ function writeName({ analysed, beside }, state) {
 // What is on screen in place of the translation of the person's sentence; empty for that translation. While two sides
 // are on screen, each is named.
 function nameOfShown(state) {
-  const { shown, record } = state;
+  const { record } = state;
   const side = sideOf(state);
-  if (side === '' && !isElsewhere(state)) return shown?.label ?? '';
+  if (side === '' && !isElsewhere(state)) return labelOf(state);
   const quoted = say('“{text}”', { text: readable(record.source_text) });
-  const named = [side, quoted, shown?.label, record.model.title];
+  const named = [side, quoted, labelOf(state), record.model.title];
   return named.filter(Boolean).join(' · ');
 }
 
@@ -157,7 +157,7 @@ function endsOfArcs(state) {
   if (state.kind !== 'cross') return '';
   if (rowOffset(state) < 0) return say('This head looks up the word just written.');
   if (others.length === 0 && isAligned(state.record, head))
-    return say('This head looks up the word that it is about to write.');
+    return say('Most rows of this head look up the word that they are about to write.');
   return say('Each word is joined with what is read to write it.');
 }
 

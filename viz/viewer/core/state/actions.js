@@ -119,7 +119,7 @@ function createView(state, record) {
   return {
     ...EMPTY_VIEW,
     record,
-    mutes: sameHeads(state.record, record) ? state.mutes : NO_HEADS,
+    mutes: record.muted?.heads ?? (sameHeads(state.record, record) ? state.mutes : NO_HEADS),
     gold: sameWords(state.record, record) ? state.gold : EMPTY_VIEW.gold,
   };
 }

@@ -78,14 +78,14 @@ export function sourceView({ home, shown }) {
   return (shown?.type === 'muted' ? shown.source : shown) ?? home;
 }
 
+// Whether the translation with muted heads is on screen; an exported file may hold no other.
+export function showsMuted({ shown, record }) {
+  return shown?.type === 'muted' || Boolean(record.muted);
+}
+
 // The saved step and sentence of the training that are on screen, { step, sentence }, or null.
 export function trainingStep({ shown }) {
   return shown?.type === 'training' ? shown : null;
-}
-
-// The view that the server can compute again from the model, the sentence, the given tokens and the muted heads.
-export function reproducibleView(state) {
-  return trainingStep(state) ? state.home : sourceView(state);
 }
 
 // Whether another sentence than the person's is on screen: one of the training.

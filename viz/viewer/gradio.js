@@ -1,0 +1,60 @@
+// How the page with a server reaches it: through Gradio's `server` functions, and by its scripts.
+
+import { speakAsWanted } from './page.js';
+import { say, tell } from './locales/language.js';
+
+const POLL_EVERY = 2000; // milliseconds between two questions for the position in the queue
+
+// Runs a script of the server, which adds to `Headlight`.
+export function loadScript(address) {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement('script');
+    Object.assign(script, { src: address, onload: resolve, onerror: reject });
+    document.head.append(script);
+  });
+}
+
+// Speaks the language that the person wants; `addresses` are those of the catalogues, by the codes of their languages.
+export function useLanguages(addresses) {
+  return speakAsWanted(Object.keys(addresses), async (code) => (await fetch(addresses[code])).json());
+}
+
+// Returns a function that sends a request through Gradio's `server` functions. It returns the answer or throws an
+// error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
+// that neither is known. `signal` cancels the work.
+export function asker(server) {
+  const cancelling = new Map(); // by request: one that came late would cancel the same request asked again
+  return async (request, showPosition, signal) => {
+    const key = JSON.stringify(request);
+    await cancelling.get(key);
+    signal?.throwIfAborted();
+    let open = true;
+    signal?.addEventListener('abort', async () => {
+      if (!open) return;
+      const done = server.cancel(request);
+      cancelling.set(key, done);
+      await done;
+      if (cancelling.get(key) === done) cancelling.delete(key);
+    });
+    const poll = async () => {
+      const position = await server.queue_position(request);
+      if (open) showPosition?.(position);
+    };
+    const clock = setInterval(poll, POLL_EVERY);
+    try {
+      // Gradio returns nothing when the server cannot be reached.
+      const { answer, error, said = error } = (await server.ask(request)) ?? { error: unreachable() };
+      if (error) throw new Error(tell(said));
+      return answer;
+    } finally {
+      open = false;
+      clearInterval(clock);
+    }
+  };
+}
+
+function unreachable() {
+  return say(
+    'The server does not answer. Check that it is running and that the text is not far too long, then try again.',
+  );
+}

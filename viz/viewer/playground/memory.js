@@ -5,7 +5,7 @@ import { startWasm } from '../engine/tensors/products.js';
 import { fault } from '../locales/language.js';
 import { WASM } from './product_wasm.js';
 
-const SIZE = 2 ** 24; // numbers: 64 MB; the largest model that the switches allow takes 11 million
+const SIZE = 2 ** 24; // numbers: 64 MB; no model that the switches allow takes more than 15 million
 const ALIGNED = 4; // numbers: the 16 bytes that WebAssembly reads at once
 
 // `multiply(a, row, column, b, c, m, n, k)` adds the product of a [m, k] and b [k, n] to c [m, n]; `row` and `column` are

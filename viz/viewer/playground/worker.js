@@ -37,8 +37,8 @@ export function train(scope) {
 async function take(run, { start, number, pace, steps, word, save, opens }) {
   if (start) {
     run.pace = 0;
-    run.trainings = await Promise.all(start.map((settings) => createTraining(settings)));
-    run.number = number;
+    const trainings = await Promise.all(start.map((settings) => createTraining(settings)));
+    if (number > run.number) Object.assign(run, { trainings, number });
   }
   run.word = word ?? run.word;
   run.pace = pace ?? run.pace;

@@ -13,7 +13,7 @@ PREVIOUS := 84f24d6
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help app test test-numeric test-slow lint format bench-training bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
+.PHONY: help app test test-numeric test-slow lint format bench-training speedrun bench-decoding bench-alignment bench-corpus bench-payload bench-instruments bench-imported bench-browser load attack lock licences study cards screenshots docs wasm static space clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 
 bench-training: $(BENCHMARKS_INSTALLED) ## print training speeds beside others'; needs ARGS="--data DIR"
 	$(PYTHON) -m tests.benchmarks.training --previous $(PREVIOUS) $(ARGS)
+
+speedrun: $(TESTS_INSTALLED) ## print how long training takes to BLEU 40 on Multi30k val; needs ARGS="--data TATOEBA MULTI30K"
+	$(PYTHON) -m tests.benchmarks.speedrun $(ARGS)
 
 bench-decoding: $(BENCHMARKS_INSTALLED) ## print decoding speeds beside others'
 	$(PYTHON) -m tests.benchmarks.decoding --previous $(PREVIOUS) $(ARGS)

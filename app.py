@@ -49,6 +49,7 @@ ASSETS = HERE / "assets"
 STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
+BRAND = '<span class="hl-lamp"></span>Headlight'
 PURPOSE = "What every attention head does while a Transformer translates"
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
@@ -134,7 +135,8 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     loader = LOAD_VIEWER % (json.dumps(language_addresses()), script_address("viewer.js"))
     head = f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style><script>{loader}</script>"
-    return Service(page, scheduler, calls, list(translators), head, access)
+    look = {"head": head, "opening": f'<div id="hl-opening" aria-hidden="true">{BRAND}</div>'}
+    return Service(page, scheduler, calls, list(translators), look, access)
 
 
 def build(
@@ -193,7 +195,7 @@ def build(
 
 
 def _brand() -> None:
-    gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
+    gr.HTML(BRAND, elem_id="hl-brand", apply_default_css=False)
     gr.HTML(PURPOSE, elem_id="hl-purpose", apply_default_css=False)
 
 

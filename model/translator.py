@@ -131,11 +131,7 @@ class Translator(OnHub):
         `target` is text, to which </s> is added, or token ids, taken as they are. Raises UserError if
         either side is empty or too long.
         """
-        ids = self._given(text, target) if target else []
-        if isinstance(target, str) and ids:
-            ids.append(EOS_ID)
-        if not ids:
-            raise UserError(Sentence("There is no translation to score; give one."))
+        ids = self._scored(text, target)
         source = self.inference.encode(self._source(text), gates)
         started = time.perf_counter()
         result = self._translation(text, source, ids, len(ids), self.inference.read(source, ids, gates))
@@ -200,9 +196,9 @@ class Translator(OnHub):
         The target is `target`, as `score` takes it, or else the model's own greedy translation. An ablated
         head gives nothing, or the baseline's outputs.
         """
-        result = self.translate(text) if target is None else self.score(text, target)
-        ids = torch.tensor([result.ids], device=self.device)
-        return importance(self.inference.model, self._source(text), ids, baseline)
+        ids = self.translate(text).ids if target is None else self._scored(text, target)
+        read = torch.tensor([list(ids)], device=self.device)
+        return importance(self.inference.model, self._source(text), read, baseline)
 
     def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
@@ -269,6 +265,13 @@ class Translator(OnHub):
         ids = target_ids(self.checkpoint, target)
         first = self.checkpoint.source_tokenizer.first_ids(text)
         return ids if ids[: len(first)] == first else [*first, *ids]
+
+    def _scored(self, text: str, target: str | Sequence[int]) -> list[int]:
+        """The ids of a whole translation, as `score` takes it. Raises UserError if there are none."""
+        ids = self._given(text, target) if target else []
+        if not ids:
+            raise UserError(Sentence("There is no translation to score; give one."))
+        return [*ids, EOS_ID] if isinstance(target, str) else ids
 
     def _source(self, text: str) -> Int[Tensor, "1 S"]:
         (row,) = source_ids(self.checkpoint, [text], self.max_tokens)

@@ -19,7 +19,7 @@ from model.storage.checkpoint import CARD, find_model, list_models
 from model.translator import Translator
 from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, CorpusAlignment, align_files
-from training.evaluation.evaluate import evaluate
+from training.evaluation.evaluate import Evaluation, evaluate
 from training.evaluation.study import study
 from training.recipes import RECIPES, RENAMED
 from training.run.average import average_runs, publish
@@ -96,15 +96,23 @@ def run_evaluate(
         reasons += f", {found.unreadable:,} without a known character"
         print(f"{subject}: {reasons}.", file=sys.stderr)
     if as_json:
-        counts = {"too_long": found.too_long, "unreadable": found.unreadable}
+        counts = {"too_long": found.too_long, "unreadable": found.unreadable, "names": found.names._asdict()}
         lengths = {name: each._asdict() for name, each in found.by_length.items()}
         print(json.dumps({"beam": beam, **asdict(scores), **counts, "by_length": lengths}))
         return
+    _print_scores(found)
+
+
+def _print_scores(found: Evaluation) -> None:
+    """Print every score with its unit or its signature."""
+    scores = found.scores
     print(f"BLEU  {scores.bleu:6.2f}  {scores.bleu_signature}")
     print(f"chrF  {scores.chrf:6.2f}  {scores.chrf_signature}")
     print(f"WER   {scores.wer:6.3f}  errors per reference word")
     print(f"CER   {scores.cer:6.3f}  errors per reference character")
     print(f"exact {scores.exact_match:6.2f}  % of sentences equal to their reference")
+    if found.names.names:
+        print(f"names {found.names.percent:6.2f}  % of {found.names.names:,} names of the references")
     for name, each in found.by_length.items():
         print(f"BLEU  {each.bleu:6.2f}  {each.sentences:,} sentences of {name} words")
 

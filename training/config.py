@@ -50,9 +50,12 @@ class TrainConfig:
     pairs_per_batch: int | None = None  # upper limit of sentence pairs in a batch
     accumulate: int = 1  # batches per step, whose gradients are added
     max_steps: int = 10_000
+    optimizer: Literal["adamw", "muon"] = "adamw"  # the latter for the layers' matrices
     peak_learning_rate: float = 1.5e-3
+    muon_learning_rate: float = 6e-3  # peak; only for the optimizer "muon"
     warmup_steps: int = 1200
-    schedule: Literal["inverse_sqrt", "cosine", "step", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "step", "constant"] = "inverse_sqrt"
+    decay_share: float = 0.3  # of the steps; only for the schedule "trapezoid"
     decay_every: int = 1000  # steps; only for the schedule "step"
     decay_factor: float = 0.9
     label_smoothing: float = 0.1
@@ -64,6 +67,7 @@ class TrainConfig:
     save_every: int = 250
     best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
     patience: int | None = None  # the run stops after so many validations without improvement
+    stop_at: float | None = None  # the run stops when a validation reaches this score of `best_by`
     keep_last: int = 5  # latest snapshots that are kept for averaging; each validation makes one
     keep_best: int = 5  # best snapshots that are kept
     beam_size: int = 4  # for the evaluation at the end
@@ -79,7 +83,7 @@ class TrainConfig:
         for source, weight in self.weights:
             if not 0 <= weight <= LARGEST_WEIGHT:
                 raise UserError(f"The weight of {source} is {weight}; give 0 to {LARGEST_WEIGHT}.")
-        for name in ("concatenate", "alignment_weight"):
+        for name in ("concatenate", "alignment_weight", "decay_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is {getattr(self, name)}; give 0 to 1.")
         SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step

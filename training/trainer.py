@@ -30,6 +30,7 @@ from training.evaluation.metrics import Scores, TrainingWindow
 from training.evaluation.validation import Validator
 from training.hardware import keep_freed_memory, start_accelerator, stop_requests
 from training.loss import SequenceLoss
+from training.optimizer import make_optimizer
 from training.run.card import run_card
 from training.run.directory import (
     BEST,
@@ -48,6 +49,7 @@ from training.run.directory import (
     write_description,
 )
 from training.run.probes import ProbeRecorder
+from training.run.record import continue_record
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 from training.run.warm_start import copy_weights
 from training.schedule import learning_rate
@@ -70,6 +72,7 @@ class Trainer:
     ) -> None:
         self.config, self.data, self.output, self.resume = config, data, output, resume
         self.alignments, self.start = alignments, start
+        self.progress = Progress()
 
     def prepare(self) -> None:
         """Read and encode the corpus, and build the model or load the state of the run to resume.
@@ -96,17 +99,15 @@ class Trainer:
         if self.start is not None and not self.resume:
             known = copy_weights(self.model, self.tokenizers, self.start)
             self._print(f"Starting from {self.start}, which knows {known:,} pieces of the vocabulary")
-        self.optimizer = torch.optim.AdamW(  # each step sets the learning rate
-            self.model.parameters(),
-            betas=config.betas,
-            eps=config.epsilon,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+            if self.main:
+                self.progress = continue_record(self.start, output)
+                self._print(f"The record of the run begins with {self.progress.earlier_steps:,} steps of it")
+        self.optimizer = make_optimizer(self.model, config, self.accelerator.mixed_precision == "bf16")
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
-        self.progress = load_state(output / STATE, self.model, self.optimizer) if self.resume else Progress()
+        if self.resume:
+            self.progress = load_state(output / STATE, self.model, self.optimizer)
         self.recorder = ProbeRecorder(
-            self._translator(self.checkpoint()), output, self.progress.step, self.main
+            self._translator(self.checkpoint()), output, self.progress.recorded_step, self.main
         )
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         precision, device = self.accelerator.mixed_precision, self.accelerator.device
@@ -183,7 +184,7 @@ class Trainer:
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with (
             disk_errors_as_user_errors(self.output),
-            closing(RunLog(self.output, self.progress.step)) if self.main else nullcontext() as log,
+            closing(RunLog(self.output, self.progress.recorded_step)) if self.main else nullcontext() as log,
         ):
             self._loop(deadline, log)
         self.accelerator.wait_for_everyone()  # otherwise communication threads abort at exit
@@ -196,21 +197,21 @@ class Trainer:
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
         with bar, stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
-                self.recorder.record(progress.step)
+                self.recorder.record(progress.recorded_step)
                 self._step(list(islice(batches, config.accumulate)), window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
                     values = window.values()
                     speed = f"{values['tokens_per_second']:,.0f}"
                     bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=speed)
-                    log.write(progress.step, {f"train/{name}": value for name, value in values.items()})
+                    log.write(progress.recorded_step, {f"train/{n}": v for n, v in values.items()})
                     window = TrainingWindow()
                 if progress.step % config.validate_every == 0:
                     self._validate(log)
                     window = TrainingWindow()
                 elif progress.step % config.save_every == 0:
                     self._save()
-            self.recorder.record(progress.step, last=True)
+            self.recorder.record(progress.recorded_step, last=True)
             if any(gather_object([stop.is_set()])):
                 self._save()
                 raise UserError(f"Stopped at step {progress.step}; continue with --resume.")
@@ -219,9 +220,11 @@ class Trainer:
             self._evaluate()
 
     def _finished(self) -> bool:
-        patience = self.config.patience
-        return self.progress.step >= self.config.max_steps or (
-            patience is not None and self.progress.worse >= patience
+        config, progress = self.config, self.progress
+        return (
+            progress.step >= config.max_steps
+            or (config.patience is not None and progress.worse >= config.patience)
+            or (config.stop_at is not None and progress.best >= config.stop_at)
         )
 
     def _must_stop(self, deadline: float, stop: Event) -> bool:
@@ -265,6 +268,7 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         progress.step += 1
+        progress.tokens += tokens
         progress.seconds += time.monotonic() - started
         window.add(loss, tokens, norm, rate, None if self.alignments is None else alignment)
 
@@ -296,9 +300,9 @@ class Trainer:
         values: dict[str, float | str] = {"loss": loss, **asdict(scores)}
         progress.validated = progress.step
         if log:
-            minutes: dict[str, float | str] = {"minutes": progress.seconds / 60}
-            log.write(progress.step, {f"validation/{n}": v for n, v in values.items()} | minutes)
-            log.write_samples(progress.step, self.validator.samples(hypotheses))
+            spent: dict[str, float | str] = {"minutes": progress.seconds / 60, "tokens": progress.tokens}
+            log.write(progress.recorded_step, {f"validation/{n}": v for n, v in values.items()} | spent)
+            log.write_samples(progress.recorded_step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
         self._print(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
         value = -loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by)

@@ -32,7 +32,7 @@ from model.analysis.origins.routes import routes
 from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
-from model.network.transformer import check_head
+from model.network.transformer import HeadGates, check_head
 from model.results import KINDS, AttentionRecord, Head, HeadValues, Token
 from model.translator import Translator
 
@@ -91,8 +91,11 @@ def short_values(
     if n_heads * config.n_parameters <= MAX_HEAD_WORK:
         found = translator.importance(text, ids)
         importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
+        original = translator.score(text, ids)
         for head in _most_needed(found):
-            muted = translator.mute(text, [head], beam_size, length_penalty, target=ids, prefix=prefix)
+            gates = HeadGates.ablating(config, [head]).to(translator.device)
+            options = beam_size, length_penalty, prefix
+            muted = translator.compare(text, original, (head,), gates, *options)
             heads.append({"head": list(head), "text": muted.ablated.text})
     return {
         "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from model.analysis.patching import HeadOutputs, Rows, intervention
 from model.config import ModelConfig
 from model.decoding.progress import report
+from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
 from model.network.attention import KeyValue
 from model.network.layers import DecoderLayer
@@ -49,16 +51,20 @@ def importance(
     replacements = {} if baseline is None else intervention(config, heads, rows, baseline).replacements
     tokens = min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary)
     size = max(1, tokens // max(source.shape[1], target.shape[1]))
+    threads = ALL_THREADS if source.device.type == "cpu" else 1
     for start in range(0, len(heads), size):
         report(Sentence("{done} of {count} heads", done=start, count=len(heads)))
-        part = heads[start : start + size]
-        for (kind, layer, head), value in zip(
-            part, _changes(model, source, target, part, replacements), strict=True
-        ):
+        turn = heads[start : start + size]
+        parts = [part for first in range(threads) if (part := turn[first::threads])]
+        changes = map_in_threads(
+            lambda part: _changes(model, source, target, part, replacements), parts, threads
+        )
+        for (kind, layer, head), value in zip(chain(*parts), chain(*changes), strict=True):
             getattr(values, kind)[layer, head] = value
     return values
 
 
+@torch.inference_mode()
 def _changes(
     model: Transformer,
     source: Int[Tensor, "1 S"],
@@ -117,19 +123,19 @@ def _log_probabilities(
 ) -> Float[Tensor, " R"]:
     """Log-probability of the target for each row."""
     weight, bias = model.output.weight, cast(Tensor | None, model.output.bias)
-    if bias is None:
-        bias = weight.new_zeros(len(weight))
     words = target.expand(hidden.shape[:2])
     normaliser = hidden.new_full(hidden.shape[:2], -torch.inf)
     chosen = torch.zeros_like(normaliser)
     for start in range(0, len(weight), BLOCK_WORDS):
         block = slice(start, start + BLOCK_WORDS)
-        logits = F.linear(hidden, weight[block], bias[block])
-        normaliser = torch.logaddexp(normaliser, logits.logsumexp(-1))
+        logits = F.linear(hidden, weight[block], None if bias is None else bias[block])
         # The same product in both terms: the rounding of a likely word cancels.
         places = (words - start).clamp(0, logits.shape[-1] - 1)
         here = (words >= start) & (words < start + BLOCK_WORDS)
         chosen = torch.where(here, logits.gather(-1, places[..., None])[..., 0], chosen)
+        largest = logits.amax(-1, keepdim=True)
+        total = logits.sub_(largest).exp_().sum(-1)  # in place: a copy takes as long as the exponentials
+        normaliser = torch.logaddexp(normaliser, total.log() + largest[..., 0])
     return (chosen - normaliser).sum(-1)
 
 

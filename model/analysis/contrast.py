@@ -14,8 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from model.analysis.ablation import gate_gradients
-from model.analysis.trace import Attending, FrozenNorm, Stack, output_rows, trace
-from model.errors import UserError
+from model.analysis.trace import Attending, FrozenNorm, Stack, check_step, output_rows, trace
 from model.network.transformer import Transformer
 from model.results import HeadValues
 
@@ -65,8 +64,7 @@ def contributions(
     al. 2019). A single logit has a part that all words share; the difference of two words does not.
     `word` and `other` are token ids. Raises UserError if there is no such step.
     """
-    if not 0 <= step < len(read):
-        raise UserError(f"There is no step {step}; steps go from 0 to {len(read) - 1}.")
+    check_step(step, read)
     direction = _direction(model.output, word, other)
     encoder, decoder = trace(model, source, read[: step + 1])
     rows = torch.zeros_like(decoder.tokens)

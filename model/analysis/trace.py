@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from model.errors import Sentence, UserError
 from model.network.attention import MultiHeadAttention
 from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual, SubLayerPass
 from model.network.masks import causal_mask
@@ -241,3 +242,11 @@ def norms_after(stack: Stack, place: int, row: int) -> list[FrozenNorm]:
     if isinstance(stack.norm, nn.LayerNorm):
         norms.append(FrozenNorm.at(stack.norm, stack.x[row]))
     return norms
+
+
+def check_step(step: int, read: Int[Tensor, " T"]) -> None:
+    """Raise UserError if the translation does not have this step."""
+    if not 0 <= step < len(read):
+        raise UserError(
+            Sentence("There is no step {step}; the last one is {last}.", step=step, last=len(read) - 1)
+        )

@@ -12,14 +12,19 @@ import torch
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+# Of the process: one for each core, or fewer by OMP_NUM_THREADS. A thread can have set fewer for itself.
+ALL_THREADS = torch.get_num_threads()
 
-def map_in_threads(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """The result of each part, in order. There are as many threads as torch has, and torch uses one in each.
+
+def map_in_threads(
+    function: Callable[[Part], Result], parts: Sequence[Part], threads: int | None = None
+) -> list[Result]:
+    """The result of each part, in order, in so many threads or as many as torch has; torch uses one in each.
 
     Two threads with half of a batch each take less time than two threads that share every product.
     """
     total = torch.get_num_threads()
-    count = min(total, len(parts))
+    count = min(threads or total, len(parts))
     if count < 2:
         return [function(part) for part in parts]
     started = Barrier(count + 1)

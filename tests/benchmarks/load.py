@@ -77,6 +77,7 @@ class Person:
     number: int
     client: httpx.AsyncClient
     component: int
+    sees_short: bool = False  # the page asks what In short says with each translation; since 0.2
     session: str = field(default_factory=lambda: uuid.uuid4().hex)
     waits: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     actions: Counter[str] = field(default_factory=Counter)
@@ -106,6 +107,8 @@ class Person:
             record = await self.timed(kind, self.ask({**common, "do": "translate", "prefix": []}))
             assert record["source_text"] == text, "the answer to another question"
             ids = [token["id"] for token in record["tokens"]["predicted"]]
+            if self.sees_short:
+                await self.timed("short", self.ask({**common, "do": "short", "ids": ids}))
             head = ["cross", self.chance.randrange(4), self.chance.randrange(8)]
             more: dict[str, dict[str, Any]] = {
                 "score": {"target": "The dog sees the red ball."},
@@ -189,10 +192,10 @@ class Figures:
     met: bool
 
 
-async def crowd(server: Server, people: int, seconds: float) -> tuple[float, bool]:
+async def crowd(server: Server, people: int, seconds: float, sees_short: bool) -> tuple[float, bool]:
     """Simulate many people and print their waits. Returns the late wait and whether all limits are met."""
     client, viewer = client_of(server), viewer_of(server)
-    everybody = [Person(number, client, viewer) for number in range(people)]
+    everybody = [Person(number, client, viewer, sees_short) for number in range(people)]
     end = time.monotonic() + seconds
     lives = asyncio.gather(*(person.live(end) for person in everybody))
     await asyncio.sleep(seconds / 2)
@@ -294,7 +297,7 @@ async def beside_a_hostile_neighbour(server: Server, people: int, seconds: float
     """
     client, viewer = client_of(server), viewer_of(server)
     end = time.monotonic() + ALONE + seconds + 60
-    everybody = [Person(-(10**6) - number, client, viewer) for number in range(people)]
+    everybody = [Person(-(10**6) - number, client, viewer, sees_short=True) for number in range(people)]
     lives = asyncio.gather(*(person.live(end) for person in everybody))
     await asyncio.sleep(ALONE)
     before, most = memory_of(server), 0.0
@@ -324,7 +327,7 @@ async def measure(people: int, seconds: float, translations: int, root: Path = R
         _, pictures = await in_a_browser(server, [FIFTEEN_TOKENS.format(number) for number in NUMBERS])
         picture = statistics.median(pictures)
         print(f"from Enter to the first picture, 15 tokens: {1000 * picture:.0f} ms")
-        waited, served = await crowd(server, people, seconds)
+        waited, served = await crowd(server, people, seconds, sees_short=root == ROOT)
         each, steady = await marathon(server, translations)
         return Figures(picture, waited, each, served and steady)
 

@@ -37,6 +37,7 @@ SHORTER = [("sentence", FIRST), ("word", "Ja")]
 def test_the_first_page_shows_a_translated_example(opened: Page):
     expect(opened.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
     expect(opened.locator(".hl-chips").first.locator(".hl-chip")).to_have_count(11)
+    expect(opened.locator("#hl-opening")).to_be_hidden()  # it is seen until the page itself is there
 
 
 def test_a_viewer_that_does_not_arrive_is_one_sentence(visit: Visit, address: str):

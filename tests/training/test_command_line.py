@@ -18,7 +18,7 @@ from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import logged, parallel_files, sentences, state_of, word_list, write_lines
 from training.__main__ import main
-from training.evaluation.metrics import score
+from training.evaluation.metrics import name_recall, score
 from training.recipes import RECIPES
 from training.run.average import average_runs
 from training.run.directory import BEST, RUN, locked
@@ -188,6 +188,7 @@ def test_evaluate_scores_the_whole_file_with_the_beam_given(command, tmp_path, t
         "too_long": 0,
         "unreadable": 0,
         "by_length": lengths,
+        "names": name_recall(translator.translate_batch(sources, beam), references)._asdict(),
     }
     assert errors == ""
     share = 100 * (len(sources) - 1) / len(sources)
@@ -200,7 +201,9 @@ def test_evaluate_prints_every_score_with_its_signature(command, tmp_path, trans
     words = ["--source", test_set[0], "--reference", test_set[1], "--beam", 3]
     printed = command("evaluate", tmp_path / "model", *words)[0].splitlines()
     numbers = [float(line.split()[1]) for line in printed]
-    wanted = [scores.bleu, scores.chrf, scores.wer, scores.cer, scores.exact_match, scores.bleu]
+    kept = name_recall(translator.translate_batch(sources, 3), references)
+    wanted = [scores.bleu, scores.chrf, scores.wer, scores.cer, scores.exact_match]
+    wanted += [100 * kept.found / kept.names, scores.bleu]
     assert numbers == pytest.approx(wanted, abs=0.006)
     assert scores.bleu_signature in printed[0]
     assert scores.chrf_signature in printed[1]
@@ -213,6 +216,7 @@ def test_evaluate_scores_refused_sentences_as_empty_and_counts_them(command, tmp
     found, errors = evaluated(command, tmp_path, test_set)
     scores = score(["", *whole[1:-2], "", whole[-1]], references)
     assert found.pop("by_length")["1-10"]["sentences"] == len(sources) - 1  # without the longest
+    found.pop("names")
     assert found == {"beam": 1, **asdict(scores), "too_long": 1, "unreadable": 1}
     assert errors.count("\n") == 1
     assert f"2 of {len(sources)} sentences count as empty translations" in errors

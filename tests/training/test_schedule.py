@@ -15,7 +15,7 @@ from training.schedule import learning_rate
 
 PEAK, WARMUP, STEPS = 2e-3, 40, 400
 FALLING = ["inverse_sqrt", "cosine"]
-SCHEDULES = [*FALLING, "step", "constant"]
+SCHEDULES = [*FALLING, "trapezoid", "step", "constant"]
 CONFIG = replace(
     REVERSE,
     peak_learning_rate=PEAK,
@@ -51,6 +51,14 @@ def test_cosine_is_half_the_peak_in_the_middle_and_ends_at_zero():
     assert rate((WARMUP + STEPS) // 2, "cosine") == pytest.approx(PEAK / 2)
     assert rate(STEPS, "cosine") == pytest.approx(0, abs=1e-12)
     assert rate(2 * STEPS, "cosine") == pytest.approx(0, abs=1e-12)
+
+
+def test_a_trapezoid_stays_at_the_peak_and_falls_in_equal_steps_to_zero():
+    config = replace(CONFIG, schedule="trapezoid", decay_share=0.25)
+    rates = [learning_rate(config, step) / PEAK for step in range(WARMUP, STEPS + 1)]
+    last = STEPS // 4
+    assert rates[:-last] == pytest.approx([1] * (STEPS - WARMUP + 1 - last))
+    assert rates[-last:] == pytest.approx([left / last for left in reversed(range(last))])
 
 
 def test_steps_halve_the_rate_at_equal_distances_and_a_constant_stays():

@@ -117,6 +117,16 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path, data, monkeypatch
         assert (progress["step"], progress["best_step"], progress["worse"]) == (8, 4, 2)
 
 
+def test_a_score_ends_a_run_that_reaches_it(tmp_path, data, monkeypatch):
+    scripted(monkeypatch, [20.0, 30.0, 99.0, 99.0])
+    config = replace(REVERSE, max_steps=100, validate_every=2, stop_at=30.0)
+    trainer = prepared(config, data, tmp_path / "run")
+    read = sum(int(trainer.target_lengths[rows].sum()) for rows in trainer.batches.epoch(0)[:4])
+    trainer.run()
+    assert (trainer.progress.step, trainer.progress.tokens) == (4, read)
+    assert [entry["tokens"] for entry in metrics(tmp_path / "run") if "tokens" in entry][-1] == read
+
+
 def test_snapshots_of_the_last_and_the_best_validations_are_kept(tmp_path, data, monkeypatch):
     scripted(monkeypatch, [50.0, 20.0, 40.0, 30.0, 10.0, 0.0, 0.0])
     run(replace(REVERSE, validate_every=2, keep_last=2, keep_best=2), data, tmp_path / "run")

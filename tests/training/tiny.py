@@ -108,9 +108,11 @@ def pairs_of(part: Dataset) -> list[tuple[str, str]]:
     return list(zip(part["source"], part["target"], strict=True))
 
 
-def prepared(config: TrainConfig, data: Path, output: Path, resume: bool = False) -> Trainer:
+def prepared(
+    config: TrainConfig, data: Path, output: Path, resume: bool = False, start: Path | None = None
+) -> Trainer:
     """A trainer that is ready to run."""
-    trainer = Trainer(config, [data], output, resume)
+    trainer = Trainer(config, [data], output, resume, start=start)
     trainer.prepare()
     return trainer
 

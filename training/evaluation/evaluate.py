@@ -11,7 +11,14 @@ from model.errors import TooLongError, UserError
 from model.languages import join_code
 from model.network.transformer import HeadGates
 from model.translator import Translator
-from training.evaluation.metrics import LengthScore, Scores, score, score_by_length
+from training.evaluation.metrics import (
+    LengthScore,
+    NameRecall,
+    Scores,
+    name_recall,
+    score,
+    score_by_length,
+)
 
 
 class Evaluation(NamedTuple):
@@ -22,6 +29,7 @@ class Evaluation(NamedTuple):
     too_long: int
     unreadable: int  # without a character that the model knows
     by_length: dict[str, LengthScore]
+    names: NameRecall
 
 
 def read_sentences(path: Path) -> list[str]:
@@ -64,7 +72,12 @@ def evaluate(
     too_long = sum(isinstance(error, TooLongError) for error in refused)
     by_length = score_by_length(sources, hypotheses, references)
     return Evaluation(
-        score(hypotheses, references), len(sources), too_long, len(refused) - too_long, by_length
+        score(hypotheses, references),
+        len(sources),
+        too_long,
+        len(refused) - too_long,
+        by_length,
+        name_recall(hypotheses, references),
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import jiwer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+
+from training.corpus.links import words
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,37 @@ def score_by_length(
             pairs = [hypotheses[place] for place in places], [[references[place] for place in places]]
             found[f"{low}-{high}"] = LengthScore(len(places), BLEU().corpus_score(*pairs).score)
     return found
+
+
+class NameRecall(NamedTuple):
+    """How many names of the references the translations have, spelt in the same way."""
+
+    names: int
+    found: int
+
+    @property
+    def percent(self) -> float:
+        """The share of the names that were found, 0 to 100."""
+        return 100 * self.found / self.names
+
+
+def names(text: str) -> Counter[str]:
+    """The capitalised words of a text that do not begin a sentence or a quotation.
+
+    In languages that write common nouns in lower case, these are mostly names, days and nations.
+    """
+    return Counter(
+        word
+        for before, word in pairwise(words(text))
+        if (before[-1].isalnum() or before == ",") and word[0].isupper() and word[1:2].isalpha()
+    )
+
+
+def name_recall(hypotheses: Sequence[str], references: Sequence[str]) -> NameRecall:
+    """Count the names of the references, and those that their translation has too, in any place."""
+    wanted = [names(reference) for reference in references]
+    kept = [each & Counter(words(text)) for each, text in zip(wanted, hypotheses, strict=True)]
+    return NameRecall(sum(map(Counter.total, wanted)), sum(map(Counter.total, kept)))
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:

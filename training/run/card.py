@@ -32,14 +32,20 @@ def length_cell(bucket: str, found: Evaluation) -> str:
     return "" if each is None else f"{each.bleu:.1f} ({each.sentences:,})"
 
 
+def names_cell(found: Evaluation) -> str:
+    """The percentage of the references' names that the translations have, with the number of names."""
+    return f"{found.names.percent:.1f} ({found.names.names:,})" if found.names.names else ""
+
+
 # The columns of the table of figures; with as many decimals as `evaluate` prints.
-COLUMNS: dict[str, Callable[[Evaluation], str]] = {
+COLUMNS: Mapping[str, Callable[[Evaluation], str]] = {
     "sentences": lambda found: f"{found.sentences:,}",
     "BLEU": lambda found: f"{found.scores.bleu:.2f}",
     "chrF": lambda found: f"{found.scores.chrf:.2f}",
     "WER": lambda found: f"{found.scores.wer:.3f}",
     "CER": lambda found: f"{found.scores.cer:.3f}",
     "exact": lambda found: f"{found.scores.exact_match:.2f}",
+    "names": names_cell,
 } | {f"{low}-{high} words": partial(length_cell, f"{low}-{high}") for low, high in LENGTHS}
 
 

@@ -40,7 +40,16 @@ from training.run.resume import Snapshot
 STATE, BEST = "training_state.safetensors", "best"
 SPLIT, CURVES = "split.json", "tensorboard"
 SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
-MAY_CHANGE = {"max_steps", "validate_every", "save_every", "patience", "keep_last", "keep_best", "beam_size"}
+MAY_CHANGE = {
+    "max_steps",
+    "validate_every",
+    "save_every",
+    "patience",
+    "stop_at",
+    "keep_last",
+    "keep_best",
+    "beam_size",
+}
 PACKAGES = ("torch", "numpy", "tokenizers", "datasets", "accelerate", "safetensors", "sacrebleu", "jiwer")
 
 

@@ -44,8 +44,15 @@ class Progress:
     best: float = float("-inf")  # score of the best validation; higher is better
     best_step: int = 0
     worse: int = 0  # validations since the best one
-    seconds: float = 0.0  # spent in training, over all sessions
+    seconds: float = 0.0  # spent in training, over all sessions and joined runs
+    tokens: int = 0  # of the target that were read, over the same time
     snapshots: list[Snapshot] = field(default_factory=list)
+    earlier_steps: int = 0  # of the runs whose record this one continues
+
+    @property
+    def recorded_step(self) -> int:
+        """The position in the record, which begins with that of the run it starts from."""
+        return self.earlier_steps + self.step
 
 
 def seed_step(seed: int, step: int, process: int) -> None:

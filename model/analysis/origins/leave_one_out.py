@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from model.decoding.progress import report
+from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
 from model.network.transformer import Transformer, eval_mode
 from model.results import Token
@@ -54,25 +55,37 @@ def leave_one_out(
     everything = [(), *([(place,) for place in range(len(source))] if groups is None else groups)]
     tokens = min(PASS_TOKENS, PASS_LOGITS // model.config.target_vocabulary)
     size = max(1, tokens // max(len(source), len(read)))
-    chances, best = [], []
+    threads = ALL_THREADS if source.device.type == "cpu" else 1
+    found: list[tuple[Tensor, Tensor]] = []
     with eval_mode(model):
         for start in range(0, len(everything), size):
             done = min(start, len(everything) - 1)
             report(Sentence("{done} of {count} source tokens", done=done, count=len(everything) - 1))
-            found = _log_probabilities(model, source, read, everything[start : start + size])
-            chances.append(found.gather(-1, predicted.expand(len(found), -1)[..., None])[..., 0])
-            best.append(found.argmax(-1))
-    chance = torch.cat(chances)
-    return LeaveOneOut(chance[0] - chance[1:], torch.cat(best)[1:])
+            turn = everything[start : start + size]
+            part = -(-len(turn) // threads)
+            parts = [turn[first : first + part] for first in range(0, len(turn), part)]
+            found += map_in_threads(
+                lambda groups: _without(model, source, read, predicted, groups), parts, threads
+            )
+    chance, best = (torch.cat(each) for each in zip(*found, strict=True))
+    return LeaveOneOut(chance[0] - chance[1:], best[1:])
 
 
-def _log_probabilities(
-    model: Transformer, source: Int[Tensor, " S"], read: Int[Tensor, " T"], groups: Sequence[Group]
-) -> Float[Tensor, "G T V"]:
+@torch.inference_mode()
+def _without(
+    model: Transformer,
+    source: Int[Tensor, " S"],
+    read: Int[Tensor, " T"],
+    predicted: Int[Tensor, " T"],
+    groups: Sequence[Group],
+) -> tuple[Float[Tensor, "G T"], Int[Tensor, "G T"]]:
+    """The log-probability of each predicted token without each group, and the likeliest token."""
     mask = visible(groups, len(source)).to(source.device)[:, None, None]
     encoded = model.encode(source.expand(len(groups), -1), mask, explicit=EXPLICIT)
     hidden = model.decode(read.expand(len(groups), -1), encoded, explicit=EXPLICIT).hidden
-    return cast(Tensor, model.output(hidden)).log_softmax(-1)
+    logits = cast(Tensor, model.output(hidden))
+    chosen = logits.gather(-1, predicted.expand(len(groups), -1)[..., None])[..., 0]
+    return chosen - logits.logsumexp(-1), logits.argmax(-1)
 
 
 def visible(groups: Iterable[Group], length: int) -> Bool[Tensor, "G S"]:

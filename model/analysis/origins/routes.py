@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.analysis.trace import Attending, SubLayer, Trace, output_rows, trace
-from model.errors import Sentence, UserError
+from model.analysis.trace import Attending, SubLayer, Trace, check_step, output_rows, trace
 from model.network.transformer import Transformer
 
 LEAST_FLOW = 0.01  # of the word, for a connection to be listed
@@ -55,10 +54,7 @@ def routes(
     "Information Flow Routes". `source` ends with </s> and `read` begins with <s>, both without padding.
     Raises UserError if there is no such step.
     """
-    if not 0 <= step < len(read):
-        raise UserError(
-            Sentence("There is no step {step}; the last one is {last}.", step=step, last=len(read) - 1)
-        )
+    check_step(step, read)
     found = trace(model, source, read)
     flow = torch.zeros(len(read)).to(found.decoder.x)
     flow[step] = 1.0

@@ -40,6 +40,7 @@ def test_importance_equals_ablating_one_head_after_another(
 ) -> None:
     monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", pass_tokens)
     monkeypatch.setattr("model.analysis.ablation.BLOCK_WORDS", 7)
+    monkeypatch.setattr("model.analysis.ablation.ALL_THREADS", 3)
     model, source, target = random_model(norm=norm), random_tokens(1, 6), random_tokens(1, 5, seed=1)
     values = importance(model, source, target)
     whole = log_probability(model, source, target)

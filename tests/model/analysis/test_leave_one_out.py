@@ -56,14 +56,16 @@ def test_a_hidden_token_has_no_weight_in_any_layer(shape, monkeypatch):
     assert float(found.losses.abs().max()) > 0.01
 
 
-def test_without_groups_each_token_is_hidden_alone_and_several_passes_are_one(monkeypatch):
+def test_without_groups_each_token_is_hidden_alone_and_passes_and_threads_do_not_matter(monkeypatch):
     model, pair = random_model(), sentence_pair()
     alone = [(place,) for place in range(len(pair[0]))]
     found, expected = leave_one_out(model, *pair), leave_one_out(model, *pair, alone)
+    monkeypatch.setattr("model.analysis.origins.leave_one_out.ALL_THREADS", 3)
+    in_threads = leave_one_out(model, *pair)
     monkeypatch.setattr("model.analysis.origins.leave_one_out.PASS_TOKENS", 1)
     in_turn = leave_one_out(model, *pair)
     assert found.losses.shape == found.instead.shape == (6, 5)
-    for one, other in zip((*expected, *in_turn), (*found, *found), strict=True):
+    for one, other in zip((*expected, *in_threads, *in_turn), found * 3, strict=True):
         assert_exact(one, other)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from training.evaluation.metrics import TrainingWindow, score, score_by_length
+from training.evaluation.metrics import TrainingWindow, name_recall, names, score, score_by_length
 
 REFERENCES = [
     "A small dog runs through the snow.",
@@ -104,3 +104,16 @@ def test_length_buckets_hold_every_sentence_of_1_to_60_words_once():
     assert found["1-10"].bleu == pytest.approx(100)
     assert found["36-60"].bleu == score(hypotheses[36:61], references[36:61]).bleu < 10
     assert list(score_by_length(sources[:5], hypotheses[:5], references[:5])) == ["1-10"]
+
+
+def test_names_are_capitalised_words_inside_a_sentence():
+    found = names(
+        "Tom and I saw Anna, Max and Anna. On Monday I'm in New York. “Well, Bob!” He said: “Why not?” L"
+    )
+    assert found == {"Anna": 2, "Max": 1, "Monday": 1, "New": 1, "York": 1, "Bob": 1}
+
+
+def test_name_recall_counts_each_name_of_a_reference_as_often_as_the_translation_has_it():
+    references = ["I met Tom and Tom's Anna.", "He lives in Munich.", "no name"]
+    hypotheses = ["Anna met Tom.", "He lives in coins.", "Paris"]
+    assert name_recall(hypotheses, references) == (4, 2)

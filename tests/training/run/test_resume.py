@@ -95,6 +95,18 @@ def test_a_run_resumed_after_a_crash_equals_one_without_it(tmp_path, data, refer
     ]
 
 
+def test_a_run_with_muon_resumed_after_a_crash_equals_one_without_it(tmp_path, data, reference):
+    config = replace(REVERSE, optimizer="muon", schedule="trapezoid")
+    trainer = prepared(config, data, tmp_path / "crashed")
+    crash_at(trainer, 7)
+    with pytest.raises(CrashError):
+        trainer.run()
+    run(config, data, tmp_path / "crashed", resume=True)
+    assert_same_run(reference(config), tmp_path / "crashed")
+    momenta = [name for name in state_of(tmp_path / "crashed")[0] if "optimizer.momentum." in name]
+    assert len(momenta) == 2 + 2 + 4 + 2  # of one encoder and one decoder layer
+
+
 def snapshots(output: Path) -> tuple[list, list[str]]:
     return state_of(output)[1]["snapshots"], sorted(path.name for path in (output / SNAPSHOTS).iterdir())
 

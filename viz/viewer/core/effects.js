@@ -21,7 +21,7 @@ import {
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
-import { differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
+import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
 import { say } from '../locales/language.js';
 
 const READ = { norms: unpackKinds }; // how the answers of a request are read
@@ -124,7 +124,7 @@ export async function askShort(server) {
 
 // The pinned cell is explained while the panel Cell is open.
 function followPin(server, state, before) {
-  const moved = differs(state, before, ['panel', 'record', 'kind', 'layer', 'head', 'selection', 'pin', 'words']);
+  const moved = differs(state, before, ['panel', ...PINNED]);
   if (!moved || state.panel !== 'cell' || !pinnedCell(state) || isExplained(state) || whyNot(server, 'cell')) return;
   if (!isRequested(server, 'cell', cellQuestion(state))) askCell(server);
 }

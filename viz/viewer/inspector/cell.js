@@ -3,7 +3,7 @@
 import { element, readUnderPointer, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
 import { gridFocus, shownGrid } from '../core/grid.js';
-import { differs, isCell, isExplained, pinnedCell, placesOfPin } from '../core/state/queries.js';
+import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../core/state/queries.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
@@ -34,19 +34,7 @@ export function createCell(server) {
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
-      const shown = [
-        'record',
-        'kind',
-        'layer',
-        'head',
-        'selection',
-        'pin',
-        'cell',
-        'busy',
-        'words',
-        'hideSpecials',
-        'mode',
-      ];
+      const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'mode'];
       if (differs(state, before, shown)) drawCell(server, parts, state);
       asked.replaceChildren(...(pinnedCell(state) ? questions.map(({ node }) => node) : []));
       for (const question of questions) question.draw(state, before);

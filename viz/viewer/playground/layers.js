@@ -4,9 +4,8 @@
 // The sentences of a batch lie end to end, without padding. `borders` hold where each of them begins, and the end.
 
 import { sum } from '../core/math.js';
-import { logSumExp } from '../engine/model.js';
 import { attend, normalise } from '../engine/network.js';
-import { padded } from '../engine/tensors/products.js';
+import { logSumExpPlainly as logSumExp, padded } from '../engine/tensors/products.js';
 import { EOS_ID } from '../engine/text/tokenizer.js';
 
 export function variable(memory, length) {

@@ -1,23 +1,11 @@
 // The instruments as questions: what each of them asks about a state. Its answer is kept in the view that it is about.
 
 import { targetIds } from '../payload.js';
-import { aboutModel, pinnedCell, sourceView } from '../state/queries.js';
+import { PINNED, aboutModel, pinnedCell, sourceView } from '../state/queries.js';
 import { say } from '../../locales/language.js';
 
 // The parts of the state that a question may be about, and which questions are open.
-export const SUBJECTS = [
-  'questions',
-  'record',
-  'kind',
-  'layer',
-  'head',
-  'selection',
-  'pin',
-  'words',
-  'step',
-  'other',
-  'gold',
-];
+export const SUBJECTS = ['questions', ...PINNED, 'step', 'other', 'gold'];
 
 // By name, which is that of the request too: the panel that shows the answer (null: every panel); what is asked about a
 // state, null if the state has nothing that it could be about; what the status line says meanwhile; and whether only a

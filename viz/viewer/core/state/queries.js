@@ -20,6 +20,9 @@ export function placesOfPin(state) {
   return { rows: placesOfWord(names.rows, pin.row), columns: placesOfWord(names.columns, pin.column) };
 }
 
+// The parts of the state that the pinned cell depends on.
+export const PINNED = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'words'];
+
 // The pinned cell of a single head, if the mask allows it: { kind, layer, head, row, column }, otherwise null. Of two words
 // it is the cell of their pieces with the largest weight.
 export function pinnedCell(state) {

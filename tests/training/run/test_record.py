@@ -1,0 +1,82 @@
+"""The record of a run that starts from another run begins with that run's record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.storage.probes import PROBES, Probes
+from model.storage.run import LATEST
+from model.storage.training_log import METRICS
+from tests.training.run.test_resume import CrashError, crash_at
+from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
+from training.run.average import average_runs
+from training.run.directory import BEST
+
+SIX = replace(REVERSE, max_steps=6, validate_every=3, keep_last=2)
+LAST = replace(SIX, peak_learning_rate=5e-3)
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory) -> tuple[Path, Path]:
+    """A run of 6 steps, and a second one from its last weights."""
+    folder = tmp_path_factory.mktemp("joined")
+    data = word_list(folder / "data")
+    run(SIX, data, folder / "first")
+    prepared(LAST, data, folder / "second", start=folder / "first" / LATEST).run()
+    return folder / "first", folder / "second"
+
+
+def test_curves_and_probes_of_two_runs_are_those_of_one_run_of_their_steps(joined):
+    first, second = joined
+    assert [line["step"] for line in metrics(first)] == [3, 6]
+    assert [line["step"] for line in metrics(second)] == [3, 6, 9, 12]
+    assert metrics(second)[:2] == metrics(first)
+    for name in ("minutes", "tokens"):
+        counts = [line[name] for line in metrics(second)]
+        assert counts == sorted(counts)
+    before, after = Probes.load(first), Probes.load(second)
+    assert after.steps == (0, 1, 2, 3, 4, 6, 8, 12)
+    for step in (0, 1, 4):
+        assert after.log_probabilities(step, 0) == before.log_probabilities(step, 0)
+
+
+def test_a_joined_run_that_resumes_keeps_its_record(joined, tmp_path):
+    first, second = joined
+    data = first.parent / "data"
+    trainer = prepared(LAST, data, tmp_path / "run", start=first / LATEST)
+    crash_at(trainer, 5)
+    with pytest.raises(CrashError):
+        trainer.run()
+    run(LAST, data, tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / PROBES).read_bytes() == (second / PROBES).read_bytes()
+    assert [line["step"] for line in metrics(tmp_path / "run")] == [3, 6, 9, 12]
+
+
+def test_a_third_run_and_a_mean_have_the_whole_record(joined, tmp_path):
+    first, second = joined
+    prepared(SIX, first.parent / "data", tmp_path / "run", start=second / LATEST).run()
+    average_runs([tmp_path / "run"], 2, 0, tmp_path / "mean")
+    for directory in (tmp_path / "run", tmp_path / "run" / BEST, tmp_path / "mean"):
+        assert [line["step"] for line in metrics(directory)] == [3, 6, 9, 12, 15, 18]
+        assert Probes.load(directory).steps == (0, 1, 2, 3, 4, 6, 8, 12, 16, 18)
+
+
+def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):
+    data = joined[0].parent / "data"
+    trainer = prepared(replace(SIX, validate_every=4, max_steps=8), data, tmp_path / "first")
+    trainer.run()
+    best = trainer.progress.best_step
+    trainer = prepared(SIX, data, tmp_path / "second", start=tmp_path / "first" / BEST)
+    assert trainer.progress.earlier_steps == best
+    assert max(line["step"] for line in metrics(tmp_path / "second")) == best
+
+
+def test_a_run_with_another_vocabulary_has_its_own_record(joined, tmp_path):
+    data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
+    config = replace(SIX, validation_rows=2, test_rows=1)
+    trainer = prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
+    assert trainer.progress.earlier_steps == 0
+    assert not (tmp_path / "run" / METRICS).exists()

@@ -1,0 +1,95 @@
+"""The optimizer of a run: AdamW alone, or Muon (Jordan et al. 2024) for the layers' matrices with AdamW."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.optim import AdamW, Optimizer
+
+from model.network.attention import MultiHeadAttention
+from model.network.transformer import Transformer
+from training.config import TrainConfig
+
+ITERATIONS = 5
+A, B, C = 3.4445, -4.7750, 2.0315  # of Jordan's polynomial ax + bx³ + cx⁵
+MOMENTUM = 0.95
+# Root mean square of an update at rate 1, about that of AdamW's updates (Liu et al. 2025, section 2.2).
+UPDATE_SIZE = 0.2
+
+
+def orthogonalise(x: Float[Tensor, "N rows columns"]) -> Float[Tensor, "N rows columns"]:
+    """Bring all singular values of each matrix near 1, by Newton-Schulz iterations (Jordan et al. 2024).
+
+    The polynomial acts on the singular values, divided by the matrix's Frobenius norm. Those of at least
+    0.002 times the norm come to between 0.68 and 1.21; smaller ones stay lower.
+    """
+    if x.shape[-2] > x.shape[-1]:  # the other Gram matrix is smaller
+        return orthogonalise(x.mT).mT
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=B, alpha=C), x, beta=A)
+    return x
+
+
+class MuonAdamW(Optimizer):
+    """Muon for the matrices of the layers, AdamW for all other parameters, with one state for both.
+
+    A step of Muon has about the same size in every direction of a matrix. W_Q, W_K and W_V count as three
+    matrices, although a layer stores them as one.
+    """
+
+    def __init__(self, model: Transformer, factor: float, dtype: torch.dtype, **adamw: Any) -> None:
+        """Take the settings of AdamW, and for Muon a factor of the rate and the type of its products."""
+        layers = [*model.encoder, *model.decoder]
+        matrices = [weight for layer in layers for weight in layer.parameters() if weight.ndim == 2]
+        attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+        self.packed = {attention.project.weight for attention in attentions}
+        self.factor, self.dtype = factor, dtype
+        super().__init__(matrices, {"lr": 0.0, "weight_decay": adamw["weight_decay"]})
+        chosen = set(matrices)
+        self.adamw = AdamW([each for each in model.parameters() if each not in chosen], fused=True, **adamw)
+        self.adamw.state = self.state
+        self.add_param_group(self.adamw.param_groups[0])
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update all parameters by their gradients."""
+        self.adamw.step()
+        group = self.param_groups[0]
+        rate = group["lr"] * self.factor
+        same_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for weight in group["params"]:
+            weight.mul_(1 - rate * group["weight_decay"])
+            parts = 3 if weight in self.packed else 1
+            directions = self._with_momentum(weight, weight.grad).chunk(parts)
+            for matrix, direction in zip(weight.chunk(parts), directions, strict=True):
+                same_shape[matrix.shape].append((matrix, direction.to(self.dtype)))
+        for shape, pairs in same_shape.items():
+            size = rate * UPDATE_SIZE * max(shape) ** 0.5
+            updates = orthogonalise(torch.stack([direction for _, direction in pairs]))
+            for (matrix, _), update in zip(pairs, updates, strict=True):
+                matrix.sub_(update, alpha=size)
+
+    def _with_momentum(self, weight: Tensor, gradient: Tensor) -> Tensor:
+        """The gradient with Nesterov's momentum."""
+        buffer = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        buffer.lerp_(gradient, 1 - MOMENTUM)
+        return gradient.lerp(buffer, MOMENTUM)
+
+
+def make_optimizer(model: Transformer, config: TrainConfig, bfloat16: bool) -> Optimizer:
+    """The optimizer of the configuration; each step sets its rate. `bfloat16` is for Muon's products."""
+    settings: dict[str, Any] = {
+        "betas": config.betas,
+        "eps": config.epsilon,
+        "weight_decay": config.weight_decay,
+    }
+    if config.optimizer == "adamw":
+        return AdamW(model.parameters(), fused=True, **settings)
+    factor = config.muon_learning_rate / config.peak_learning_rate
+    return MuonAdamW(model, factor, torch.bfloat16 if bfloat16 else torch.float32, **settings)

@@ -1,0 +1,57 @@
+"""The record of a run, which is its curves and probes, continues that of the run it starts from."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from model.files import write_atomically
+from model.storage.checkpoint import load_tokenizers
+from model.storage.probes import PROBES, Probes
+from model.storage.run import LATEST
+from model.storage.training_log import METRICS, TrainingLog
+from training.run.directory import BEST, STATE
+from training.run.resume import Progress, read_state
+
+COUNTED = ("step", "minutes", "tokens")  # from the first run on
+
+
+def continue_record(model: Path, output: Path) -> Progress:
+    """Begin the record of a new run in `output` with that of `model`; returns the position after it.
+
+    Nothing is copied if the model has no record or another vocabulary, because losses per token and the
+    tokens of the probes would not fit together. Raises UserError when the record is broken.
+    """
+    directory, last = record_of(model)
+    if not (directory / METRICS).is_file() or vocabularies(directory) != vocabularies(output):
+        return Progress()
+    rows = [row for row in TrainingLog.load(directory).rows if int(row["step"]) <= last]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    write_atomically(output / METRICS, lambda part: part.write_text(lines, encoding="utf-8"))
+    if (directory / PROBES).is_file():
+        probes = Probes.load(directory)
+        probes.measured = {step: each for step, each in probes.measured.items() if step <= last}
+        if probes.measured:
+            probes.save(output)
+    most = {name: max((float(row[name]) for row in rows if name in row), default=0.0) for name in COUNTED}
+    steps = int(most["step"] if last == math.inf else last)
+    return Progress(earlier_steps=steps, seconds=60 * most["minutes"], tokens=int(most["tokens"]))
+
+
+def record_of(model: Path) -> tuple[Path, float]:
+    """The directory with the record of a model, and the recorded step that gave it its weights.
+
+    The step is infinite, which means the whole record, unless the model is the best or the latest of a run.
+    """
+    run = model.parent
+    if model.name not in (BEST, LATEST) or not (run / STATE).is_file():
+        return model, math.inf
+    progress, _ = read_state(run / STATE)
+    step = progress.best_step or progress.step if model.name == BEST else progress.step
+    return run, progress.earlier_steps + step
+
+
+def vocabularies(directory: Path) -> list[str]:
+    """The tokenizers of both languages, as text to compare."""
+    return [tokenizer.to_json() for tokenizer in load_tokenizers(directory, joint=False)]

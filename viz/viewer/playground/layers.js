@@ -5,7 +5,7 @@
 
 import { sum } from '../core/math.js';
 import { attend, normalise } from '../engine/network.js';
-import { logSumExpPlainly as logSumExp, padded } from '../engine/tensors/products.js';
+import { logSumExpPlainly, padded } from '../engine/tensors/products.js';
 import { EOS_ID } from '../engine/text/tokenizer.js';
 
 export function variable(memory, length) {
@@ -147,7 +147,7 @@ export function crossEntropy(logits, labels, vocabulary) {
   const likeliest = [];
   const logProbabilities = Float32Array.from(labels, (label, row) => {
     const scores = logits.value.subarray(row * width, row * width + vocabulary);
-    const norm = logSumExp(scores);
+    const norm = logSumExpPlainly(scores);
     let best = EOS_ID;
     for (let id = 0; id < vocabulary; id += 1) {
       if (id > EOS_ID && scores[id] > scores[best]) best = id;

@@ -117,6 +117,20 @@ def test_what_an_address_asks_for_in_vain_is_usual(visitor, static):
     assert playground(page).locator("canvas").count() == 3 * 2
 
 
+def test_reduced_motion_redraws_once_a_second(visitor, static):
+    page = visitor.visit(static + SMALL)
+    expect_step(page, 0)
+    page.emulate_media(reduced_motion="reduce")
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)  # of the page; the Worker trains on
+    press(page, "Start")
+    page.wait_for_function("() => Headlight.viewer.state().played[0].steps >= 20")
+    expect_step(page, 0)
+    page.clock.fast_forward(1000)
+    expect(playground(page).locator(".hl-play-bar .hl-role")).not_to_contain_text("Step 0 ·")
+    press(page, "Pause")
+
+
 def test_two_trainings_step_together(visitor, static):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)

@@ -9,8 +9,8 @@ const { settings, steps, texts } = JSON.parse(readFileSync('settings.json', 'utf
 const training = await createTraining(settings);
 frameOf(training, '');
 for (let count = 0; count < steps; count += 1) trainOnce(training);
-const { identity, files } = directoryOf(training);
-writeFileSync('model.zip', zip(identity.name, files));
+const { identity, files } = await directoryOf(training);
+writeFileSync('model.zip', Buffer.concat(zip(identity.name, files).map(({ buffer }) => new Uint8Array(buffer))));
 const written = texts.flatMap((text) => write(training, [text]).map((found) => found.text));
 const weights = Object.fromEntries([...training.trainer.weights].map(([name, { value }]) => [name, [...value]]));
 writeFileSync('written.json', JSON.stringify({ name: identity.name, written, weights }));

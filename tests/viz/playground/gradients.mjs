@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 import { createTrainer, forward, step } from '../viewer/playground/trainer.js';
 
-const { shape, rows, weights, batches, isCausal, rate, wasm } = JSON.parse(readFileSync('questions.json', 'utf8'));
-const trainer = await createTrainer(shape, rows, Math.random, { wasm });
+const { shape, weights, batches, isCausal, rate, wasm } = JSON.parse(readFileSync('questions.json', 'utf8'));
+const trainer = await createTrainer(shape, Math.random, { wasm });
 for (const [name, values] of Object.entries(weights)) trainer.weights.get(name).value.set(values);
 
 const { loss, weights: found } = forward(trainer, batches[0], { isCausal, learns: true });
@@ -14,5 +14,4 @@ const attention = Object.fromEntries(
 );
 const gradients = Object.fromEntries([...trainer.weights].map(([name, { gradient }]) => [name, [...gradient]]));
 const losses = rate ? batches.map((batch) => step(trainer, batch, rate, { isCausal }).loss) : [];
-const room = trainer.memory.used();
-writeFileSync('answers.json', JSON.stringify({ loss, attention, gradients, losses, room }));
+writeFileSync('answers.json', JSON.stringify({ loss, attention, gradients, losses }));

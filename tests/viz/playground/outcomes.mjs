@@ -11,7 +11,7 @@ const outcomes = [];
 for (const { settings, steps } of JSON.parse(readFileSync('settings.json', 'utf8'))) {
   const training = await createTraining(settings);
   const isGood = () => (training.log.at(-1)?.['validation/exact_match'] ?? 0) >= GOOD;
-  while (training.steps < steps && !isGood()) trainOnce(training);
-  outcomes.push({ loss: training.loss, share: shareRight(training), good: isGood() ? training.steps : null });
+  while (training.trainer.steps < steps && !isGood()) trainOnce(training);
+  outcomes.push({ loss: training.loss, share: shareRight(training), good: isGood() ? training.trainer.steps : null });
 }
 writeFileSync('outcomes.json', JSON.stringify(outcomes));

@@ -113,21 +113,10 @@ def ask(
     shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
     shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
-    packed = case.packed
-    rows = {
-        "source": max(len(batch["source"]) for batch in packed),
-        "target": max(len(batch["labels"]) for batch in packed),
-        "sentences": max(len(batch) for batch in case.batches),
-        "weights": max(
-            sum(max((len(t) + 1) ** 2, (len(s) + 1) ** 2, (len(s) + 1) * (len(t) + 1)) for s, t in batch)
-            for batch in case.batches
-        ),
-    }
     questions = {
         "shape": case.config.to_json(),
-        "rows": rows,
         "weights": {name: each.flatten().tolist() for name, each in model.named_parameters()},
-        "batches": packed,
+        "batches": case.packed,
         "isCausal": case.is_causal,
         "rate": rate,
         "wasm": wasm,

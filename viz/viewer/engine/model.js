@@ -48,9 +48,11 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
 // The parts of the network. `matrix` and `norm` give those of a name, `slice` some rows of a matrix.
 export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
-  const self = (block) => ({
+  const attention = (block) => ({
     self: { project: matrix(`${block}.self_attention.project`), output: matrix(`${block}.self_attention.output`) },
     selfNorm: norm(`${block}.self_residual.norm`),
+  });
+  const feedForward = (block) => ({
     inner: matrix(`${block}.feed_forward.inner`),
     outer: matrix(`${block}.feed_forward.outer`),
     feedForwardNorm: norm(`${block}.feed_forward_residual.norm`),
@@ -72,8 +74,12 @@ export function blocksOf(shape, matrix, norm, slice = sliceOf) {
     source,
     target: tied ? source : matrix('target_embedding.tokens'),
     output: tied && !separate ? source : matrix('output'),
-    encoder: numbered('encoder', shape.n_encoder_layers, self),
-    decoder: numbered('decoder', shape.n_decoder_layers, (block) => ({ ...self(block), ...cross(block) })),
+    encoder: numbered('encoder', shape.n_encoder_layers, (block) => ({ ...attention(block), ...feedForward(block) })),
+    decoder: numbered('decoder', shape.n_decoder_layers, (block) => ({
+      ...attention(block),
+      ...cross(block),
+      ...feedForward(block),
+    })),
     encoderNorm: shape.norm === 'pre' ? norm('encoder_norm') : null,
     decoderNorm: shape.norm === 'pre' ? norm('decoder_norm') : null,
   };

@@ -1,172 +1,118 @@
 // A trained model as a model directory, as model/storage writes it, and the directory as one zip file.
 
+import { sum } from '../core/math.js';
+import { inEnglish } from '../locales/language.js';
 import { tokenizerSettings } from './tasks.js';
 
 const LEVELS = 255; // codes of the weights
-const FORMAT = 3; // of config.json
-const PROBES = 1; // version of probes.safetensors
 
-// Weights as codes of 8 bits; a row adds up to 255: rounded down, then the largest remainders are raised by 1.
+// Weights as codes of 8 bits. Those of a row add up to 255, because what is rounded is the sum so far.
 export function codesOf(weights, columns) {
-  const codes = Uint8Array.from(weights, (weight) => Math.floor(weight * LEVELS));
-  for (let start = 0; start < codes.length; start += columns) {
-    const places = Array.from({ length: columns }, (_, place) => start + place);
-    const left = LEVELS - places.reduce((total, place) => total + codes[place], 0);
-    const remainder = (place) => weights[place] * LEVELS - codes[place];
-    places.sort((one, other) => remainder(other) - remainder(one));
-    for (const place of places.slice(0, left)) codes[place] += 1;
-  }
-  return codes;
+  let total = 0;
+  return Uint8Array.from(weights, (weight, place) => {
+    const before = place % columns === 0 ? 0 : total;
+    total = before + weight;
+    return Math.round(LEVELS * total) - Math.round(LEVELS * before);
+  });
 }
 
 // What the page needs to know of the model, and its files by name, as bytes.
-export function directoryOf({ settings, task, trainer, steps, log, probes }) {
-  const name = `playground-${settings.task}`;
-  const title = `Playground: ${task.title()}, ${steps} steps`;
-  const config = {
-    format: FORMAT,
-    model: pythonShape(trainer.shape),
-    source_language: 'word',
-    target_language: settings.task,
-    title,
-    scores: {},
-  };
-  const tensors = [...trainer.weights].map(([key, { sizes, value }]) => [key, 'F32', sizes, value]);
-  const text = (value) => new TextEncoder().encode(value);
+export async function directoryOf({ settings, task, trainer, log, probes }) {
+  const title = `Playground: ${inEnglish(task.title)}, ${trainer.steps} steps`;
+  const { positions, ...shape } = trainer.shape; // older versions of the program know no setting `positions`
+  const model = positions === 'sinusoidal' ? shape : trainer.shape;
+  const config = { format: 3, model, source_language: 'word', target_language: settings.task, title, scores: {} };
+  const tensors = [...trainer.weights].map(([key, { sizes, value }]) => [key, 'F32', sizes, [value]]);
   const files = {
-    'config.json': text(JSON.stringify(config, null, 2)),
+    'config.json': [JSON.stringify(config, null, 2)],
     'model.safetensors': safetensors(tensors, {}),
-    'tokenizer.json': text(JSON.stringify(tokenizerSettings(task))),
-    'README.md': text(cardOf(title, settings, steps, log)),
-    'metrics.jsonl': text(log.map((row) => `${JSON.stringify(row)}\n`).join('')),
+    'tokenizer.json': [JSON.stringify(tokenizerSettings(task))],
+    'README.md': [cardOf(title, settings, trainer.steps, log)],
+    'metrics.jsonl': log.map((row) => `${JSON.stringify(row)}\n`),
     'probes.safetensors': probesOf(task, probes, trainer.shape.n_heads),
   };
+  for (const [file, parts] of Object.entries(files)) files[file] = new Uint8Array(await new Blob(parts).arrayBuffer());
+  const languages = { source: 'word', target: settings.task, language: 'words', codes: [] };
   const identity = {
-    name,
+    name: `playground-${settings.task}`,
     title,
-    source: 'word',
-    target: settings.task,
-    language: 'words',
-    codes: [],
+    ...languages,
     no_training: '',
+    examples: task.examples,
   };
-  return { identity: { ...identity, examples: task.examples }, files };
-}
-
-// Older versions of the program know no setting `positions`.
-function pythonShape({ positions, ...shape }) {
-  return positions === 'sinusoidal' ? shape : { ...shape, positions };
+  return { identity, files };
 }
 
 function cardOf(title, settings, steps, log) {
   const share = log.at(-1)?.['validation/exact_match'];
   const score = share === undefined ? '' : ` It wrote ${share.toFixed(0)} % of unseen words right.`;
-  const choices = Object.entries(settings).map(([name, value]) => `| ${name} | ${value} |`);
-  return `# ${title}\n\nTrained in a browser for ${steps} steps.${score}\n\n| switch | value |\n|---|---|\n${choices.join('\n')}\n`;
+  const choices = Object.entries(settings).map(([name, value]) => `| ${name} | ${value} |\n`);
+  return `# ${title}\n\nTrained in a browser for ${steps} steps.${score}\n\n| switch | value |\n|---|---|\n${choices.join('')}`;
 }
 
 // The examples at the probed steps, in the form of model/storage/probes.py.
 function probesOf(task, probes, heads) {
   const steps = [...probes.keys()].sort((one, other) => one - other);
   const sentences = task.examples.map((source) => ({ source, target: task.write(source) }));
-  const tensors = sentences.flatMap((_, place) => {
-    const found = steps.map((at) => probes.get(at)[place]);
-    const kinds = ['encoder', 'decoder', 'cross'].map((kind) => {
-      const { rows, columns, codes } = found[0][kind];
-      const all = joined(
-        Uint8Array,
-        found.flatMap((each) => each[kind].codes),
-      );
-      return [`${place}.${kind}`, 'U8', [steps.length, codes.length, heads, rows, columns], all];
-    });
-    const chances = joined(
-      Float32Array,
-      found.map((each) => each.chances),
+  const each = (tensorOf) =>
+    sentences.map((_, place) =>
+      tensorOf(
+        place,
+        steps.map((at) => probes.get(at)[place]),
+      ),
     );
-    return [...kinds, [`${place}.log_probabilities`, 'F32', [steps.length, found[0].chances.length], chances]];
+  const chances = each((place, found) => {
+    const sizes = [steps.length, found[0].logProbabilities.length];
+    return [`${place}.log_probabilities`, 'F32', sizes, found.map((probe) => probe.logProbabilities)];
   });
-  return safetensors(tensors, { probes: JSON.stringify({ version: PROBES, steps, sentences }) });
+  const weights = ['encoder', 'decoder', 'cross'].flatMap((kind) =>
+    each((place, found) => {
+      const { rows, columns, codes } = found[0][kind];
+      const sizes = [steps.length, codes.length, heads, rows, columns];
+      return [`${place}.${kind}`, 'U8', sizes, found.flatMap((probe) => probe[kind].codes)];
+    }),
+  );
+  return safetensors([...chances, ...weights], { probes: JSON.stringify({ version: 1, steps, sentences }) });
 }
 
-function joined(Type, parts) {
-  const all = new Type(parts.reduce((total, { length }) => total + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
-
-// A safetensors file of tensors [name, type, shape, values], those of 32 bits first, so that they are aligned.
+// The parts of a safetensors file of tensors [name, type, shape, parts]. Those of 32 bits come first, to be aligned.
 function safetensors(tensors, metadata) {
-  const sorted = tensors.toSorted(([, one], [, other]) => (one === other ? 0 : one === 'F32' ? -1 : 1));
   const entries = { __metadata__: { format: 'pt', ...metadata } };
   let at = 0;
-  for (const [name, dtype, shape, { byteLength }] of sorted)
-    entries[name] = { dtype, shape, data_offsets: [at, (at += byteLength)] };
+  for (const [name, dtype, shape, parts] of tensors)
+    entries[name] = { dtype, shape, data_offsets: [at, (at += sum(parts.map(({ byteLength }) => byteLength)))] };
   const header = new TextEncoder().encode(JSON.stringify(entries));
-  const padding = new Uint8Array((8 - (header.length % 8)) % 8).fill(0x20);
-  const length = new Uint8Array(new BigUint64Array([BigInt(header.length + padding.length)]).buffer);
-  const bytes = sorted.map(
-    ([, , , { buffer, byteOffset, byteLength }]) => new Uint8Array(buffer, byteOffset, byteLength),
-  );
-  return joined(Uint8Array, [length, header, padding, ...bytes]);
+  const padding = ' '.repeat(-header.length & 7);
+  const length = BigUint64Array.of(BigInt(header.length + padding.length));
+  return [length, header, padding, ...tensors.flatMap(([, , , parts]) => parts)];
 }
 
-// Files in a folder of this name as a zip file, without compression (APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12 and
-// 4.3.16).
+// The parts of a zip file without compression with these files in a folder: for each file a local header, the path and
+// the bytes, then an entry in the directory, then its end (APPNOTE.TXT of PKWARE, sections 4.3.7, 4.3.12 and 4.3.16). All
+// fields have 16 bits; a number of 32 bits is two of them.
 export function zip(folder, files) {
-  const parts = [];
-  const entries = [];
-  let at = 0;
+  const wide = (value) => [value & 0xffff, value >>> 16];
+  const [parts, entries] = [[], []];
+  const sizeOf = (list) => sum(list.map(({ byteLength }) => byteLength));
   for (const [name, bytes] of Object.entries(files)) {
     const path = new TextEncoder().encode(`${folder}/${name}`);
-    const [sum, size] = [checksum(bytes), bytes.length];
-    const common = [
-      [2, 20],
-      [2, 0x800],
-      [2, 0],
-      [2, 0],
-      [2, 0x21],
-      [4, sum],
-      [4, size],
-      [4, size],
-      [2, path.length],
-      [2, 0],
-    ];
-    const local = joined(Uint8Array, [fields([[4, 0x04034b50], ...common]), path, bytes]);
-    entries.push(fields([[4, 0x02014b50], [2, 20], ...common, [2, 0], [2, 0], [2, 0], [4, 0], [4, at]]), path);
-    parts.push(local);
-    at += local.length;
+    const sizes = [...wide(checksum(bytes)), ...wide(bytes.length), ...wide(bytes.length), path.length, 0];
+    const common = [20, 0x800, 0, 0, 0x21, ...sizes]; // version 2.0, names in UTF-8, the first day of 1980
+    const start = wide(sizeOf(parts));
+    parts.push(Uint16Array.of(...wide(0x04034b50), ...common), path, bytes);
+    entries.push(Uint16Array.of(...wide(0x02014b50), 20, ...common, 0, 0, 0, 0, 0, ...start), path);
   }
-  const [count, size] = [entries.length / 2, joined(Uint8Array, entries).length];
-  const end = fields([
-    [4, 0x06054b50],
-    [2, 0],
-    [2, 0],
-    [2, count],
-    [2, count],
-    [4, size],
-    [4, at],
-    [2, 0],
-  ]);
-  return joined(Uint8Array, [...parts, ...entries, end]);
-}
-
-// Numbers of two or four bytes, little-endian.
-function fields(values) {
-  return Uint8Array.from(
-    values.flatMap(([size, value]) => Array.from({ length: size }, (_, byte) => (value >>> (8 * byte)) & 255)),
-  );
+  const count = entries.length / 2;
+  const places = [...wide(sizeOf(entries)), ...wide(sizeOf(parts)), 0];
+  return [...parts, ...entries, Uint16Array.of(...wide(0x06054b50), 0, 0, count, count, ...places)];
 }
 
 // CRC-32.
 function checksum(bytes) {
-  let sum = -1;
+  let found = -1;
   for (const byte of bytes) {
-    sum ^= byte;
-    for (let bit = 0; bit < 8; bit += 1) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+    found ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) found = (found >>> 1) ^ (found & 1 ? 0xedb88320 : 0);
   }
-  return (sum ^ -1) >>> 0;
+  return (found ^ -1) >>> 0;
 }

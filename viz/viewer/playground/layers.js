@@ -3,33 +3,31 @@
 //
 // The sentences of a batch lie end to end, without padding. `borders` hold where each of them begins, and the end.
 
+import { sum } from '../core/math.js';
 import { attend, normalise } from '../engine/network.js';
-import { padded } from '../engine/tensors/products.js';
+import { logSumExpPlainly, padded } from '../engine/tensors/products.js';
+import { EOS_ID } from '../engine/text/tokenizer.js';
 
 export function variable(memory, length) {
   return { value: memory.take(length), gradient: memory.take(length) };
 }
 
 // y = x Wᵀ + b. With `into` the product is added to that variable: a residual connection, whose gradient is also that
-// of the product. Rows of y are padded to the width that the product can write.
+// of the product. Rows of y are padded to the width that the product can write; only the logits need it, without a bias.
 export function linear({ memory, tape }, x, { inputs, outputs, weight, bias }, into = null) {
   const rows = x.value.length / inputs;
   const width = padded(outputs);
   const y = into ?? variable(memory, rows * width);
-  const turned = memory.take(inputs * width);
+  const [turned, one] = [memory.take(inputs * width), memory.take(1).fill(1)];
   for (let output = 0; output < outputs; output += 1)
     for (let input = 0; input < inputs; input += 1)
       turned[input * width + output] = weight.value[output * inputs + input];
-  if (bias)
-    for (let start = 0; start < y.value.length; start += width)
-      for (let output = 0; output < outputs; output += 1) y.value[start + output] += bias.value[output];
   memory.multiply(x.value, inputs, 1, turned, y.value, rows, width, inputs);
+  if (bias) memory.multiply(one, 0, 0, bias.value, y.value, rows, width, 1); // the bias, once for each row
   tape.push(() => {
     memory.multiply(y.gradient, width, 1, weight.value, x.gradient, rows, inputs, outputs);
     memory.multiply(y.gradient, 1, width, x.value, weight.gradient, outputs, inputs, rows);
-    if (bias)
-      for (let start = 0; start < y.gradient.length; start += width)
-        for (let output = 0; output < outputs; output += 1) bias.gradient[output] += y.gradient[start + output];
+    if (bias) memory.multiply(one, 0, 0, y.gradient, bias.gradient, 1, width, rows); // the sum of all rows
   });
   return y;
 }
@@ -50,9 +48,8 @@ export function layerNorm({ memory, tape }, x, { weight, bias }) {
   const [unit, factors] = [memory.take(x.value.length), memory.take(x.value.length / width)];
   normalise(x.value, { weight: weight.value, bias: bias.value }, y.value, { unit, factors });
   tape.push(() => {
-    for (let row = 0; row < factors.length; row += 1) {
-      let total = 0;
-      let along = 0;
+    factors.forEach((factor, row) => {
+      let [total, along] = [0, 0];
       for (let place = 0, at = row * width; place < width; place += 1, at += 1) {
         const gradient = y.gradient[at] * weight.value[place];
         total += gradient;
@@ -61,33 +58,34 @@ export function layerNorm({ memory, tape }, x, { weight, bias }) {
         bias.gradient[place] += y.gradient[at];
       }
       for (let place = 0, at = row * width; place < width; place += 1, at += 1)
-        x.gradient[at] += factors[row] * (y.gradient[at] * weight.value[place] - (total + unit[at] * along) / width);
-    }
+        x.gradient[at] += factor * (y.gradient[at] * weight.value[place] - (total + unit[at] * along) / width);
+    });
   });
   return y;
+}
+
+// Calls `act(row, sentence, place)` for each row of a batch.
+function eachRow(borders, act) {
+  for (let sentence = 0; sentence + 1 < borders.length; sentence += 1)
+    for (let row = borders[sentence]; row < borders[sentence + 1]; row += 1)
+      act(row, sentence, row - borders[sentence]);
 }
 
 // Rows of the embedding times sqrt(d_model), plus positions.
 export function embed({ memory, tape }, { inputs: width, weight }, ids, borders, positionOf) {
   const x = variable(memory, ids.length * width);
   const factor = Math.fround(Math.sqrt(width));
-  eachRow(borders, (_, first, row) => {
-    const position = positionOf(row - first);
-    for (let place = 0; place < width; place += 1)
-      x.value[row * width + place] = weight.value[ids[row] * width + place] * factor + position[place];
+  eachRow(borders, (row, _, place) => {
+    const position = positionOf(place);
+    for (let at = 0; at < width; at += 1)
+      x.value[row * width + at] = weight.value[ids[row] * width + at] * factor + position[at];
   });
   tape.push(() => {
-    for (let row = 0; row < ids.length; row += 1)
-      for (let place = 0; place < width; place += 1)
-        weight.gradient[ids[row] * width + place] += x.gradient[row * width + place] * factor;
+    ids.forEach((id, row) => {
+      for (let at = 0; at < width; at += 1) weight.gradient[id * width + at] += x.gradient[row * width + at] * factor;
+    });
   });
   return x;
-}
-
-// Calls `act(sentence, first, row)` for each row; `first` is the first row of its sentence.
-function eachRow(borders, act) {
-  for (let sentence = 0; sentence + 1 < borders.length; sentence += 1)
-    for (let row = borders[sentence]; row < borders[sentence + 1]; row += 1) act(sentence, borders[sentence], row);
 }
 
 // Multi-head attention. `queries` and `keys` are { of, stride, start, borders }: rows of a variable, `stride` apart, in
@@ -95,91 +93,68 @@ function eachRow(borders, act) {
 // weights of each sentence [head, query, key].
 export function attention({ memory, tape }, shape, queries, keys, isCausal) {
   const { width, heads } = shape;
-  const rows = queries.borders.at(-1);
-  const joined = variable(memory, rows * width);
-  const weights = [];
-  for (let sentence = 0; sentence + 1 < queries.borders.length; sentence += 1)
-    weights.push(memory.take(heads * lengthOf(queries, sentence) * lengthOf(keys, sentence)));
-  // What `attend` reads and writes for a row, with values or gradients of the variables.
-  const each = (act) =>
-    eachRow(queries.borders, (sentence, first, row) => {
-      const length = lengthOf(keys, sentence);
-      act({
-        query: row * queries.stride + queries.start,
-        key: keys.borders[sentence] * keys.stride + keys.start,
-        output: row * width,
-        count: isCausal ? row - first + 1 : length,
-        weights: {
-          array: weights[sentence],
-          start: (row - first) * length,
-          stride: lengthOf(queries, sentence) * length,
-        },
-      });
-    });
-  each(({ query, key, count, output, weights: found }) => {
-    const read = { array: keys.of.value, start: key, stride: keys.stride };
-    attend(
-      shape,
+  const joined = variable(memory, queries.borders.at(-1) * width);
+  const lengthOf = ({ borders }, sentence) => borders[sentence + 1] - borders[sentence];
+  const sizeOf = (sentence) => lengthOf(queries, sentence) * lengthOf(keys, sentence);
+  const weights = queries.borders.slice(1).map((_, sentence) => memory.take(heads * sizeOf(sentence)));
+  eachRow(queries.borders, (row, sentence, place) => {
+    const columns = lengthOf(keys, sentence);
+    const found = { array: weights[sentence], start: place * columns, stride: sizeOf(sentence) };
+    const query = row * queries.stride + queries.start;
+    const key = keys.borders[sentence] * keys.stride + keys.start;
+    const output = row * width;
+    const count = isCausal ? place + 1 : columns;
+    const [reads, writes] = [
       { array: queries.of.value, start: query },
-      read,
-      count,
-      null,
       { array: joined.value, start: output },
-      found,
-    );
-  });
-  tape.push(() => {
-    for (let head = 0; head < heads; head += 1) each((row) => attendBack(shape, head, queries.of, keys, joined, row));
+    ];
+    attend(shape, reads, { array: keys.of.value, start: key, stride: keys.stride }, count, null, writes, found);
+    tape.push(() => attendBack(shape, queries.of, keys, joined, { query, key, output, count, found }));
   });
   return { joined, weights };
 }
 
-function lengthOf({ borders }, sentence) {
-  return borders[sentence + 1] - borders[sentence];
-}
-
-// The gradients of one head and row.
-function attendBack({ width, headWidth }, head, queries, { of: keys, stride }, joined, row) {
-  const scale = headWidth ** -0.5;
-  const [query, output] = [row.query + head * headWidth, row.output + head * headWidth];
-  const first = row.key + head * headWidth;
-  const weights = row.weights.array.subarray(row.weights.start + head * row.weights.stride);
-  const gradients = new Float32Array(row.count); // of the weights
-  let mean = 0;
-  for (let key = 0, at = first + width; key < row.count; key += 1, at += stride) {
-    let gradient = 0;
-    for (let place = 0; place < headWidth; place += 1) {
-      gradient += joined.gradient[output + place] * keys.value[at + place];
-      keys.gradient[at + place] += weights[key] * joined.gradient[output + place];
+// The gradients of one row.
+function attendBack({ width, headWidth, heads }, queries, { of: keys, stride }, joined, row) {
+  const gradients = new Float32Array(row.count); // of the weights of a head
+  for (let head = 0; head < heads; head += 1) {
+    const [query, first, output] = [row.query, row.key, row.output].map((start) => start + head * headWidth);
+    const weights = row.found.array.subarray(row.found.start + head * row.found.stride);
+    let mean = 0;
+    for (let key = 0, at = first + width; key < row.count; key += 1, at += stride) {
+      let gradient = 0;
+      for (let place = 0; place < headWidth; place += 1) {
+        gradient += joined.gradient[output + place] * keys.value[at + place];
+        keys.gradient[at + place] += weights[key] * joined.gradient[output + place];
+      }
+      gradients[key] = gradient;
+      mean += gradient * weights[key];
     }
-    gradients[key] = gradient;
-    mean += gradient * weights[key];
-  }
-  for (let key = 0, at = first; key < row.count; key += 1, at += stride) {
-    const gradient = weights[key] * (gradients[key] - mean) * scale; // of the product of query and key
-    for (let place = 0; place < headWidth; place += 1) {
-      queries.gradient[query + place] += gradient * keys.value[at + place];
-      keys.gradient[at + place] += gradient * queries.value[query + place];
+    for (let key = 0, at = first; key < row.count; key += 1, at += stride) {
+      const gradient = weights[key] * (gradients[key] - mean) * headWidth ** -0.5; // of query times key
+      for (let place = 0; place < headWidth; place += 1) {
+        queries.gradient[query + place] += gradient * keys.value[at + place];
+        keys.gradient[at + place] += gradient * queries.value[query + place];
+      }
     }
   }
 }
 
-// The mean cross-entropy of the labels in nats, with its gradient. `logits` have padded rows; `right` says for each row
-// whether the label is the likeliest token.
+// The mean cross-entropy of the labels in nats, with its gradient; the log-probability of each label; and the token of
+// each row that the model writes, </s> or one after it in the vocabulary. `logits` have padded rows.
 export function crossEntropy(logits, labels, vocabulary) {
   const width = logits.value.length / labels.length;
-  const right = new Uint8Array(labels.length);
-  let loss = 0;
-  labels.forEach((label, row) => {
+  const likeliest = [];
+  const logProbabilities = Float32Array.from(labels, (label, row) => {
     const scores = logits.value.subarray(row * width, row * width + vocabulary);
-    let most = -Infinity;
-    for (const score of scores) most = Math.max(most, score);
-    let total = 0;
-    for (const score of scores) total += Math.exp(score - most);
-    loss += (most + Math.log(total) - scores[label]) / labels.length;
-    right[row] = scores[label] === most;
-    for (let id = 0; id < vocabulary; id += 1)
-      logits.gradient[row * width + id] = (Math.exp(scores[id] - most) / total - (id === label)) / labels.length;
+    const norm = logSumExpPlainly(scores);
+    let best = EOS_ID;
+    for (let id = 0; id < vocabulary; id += 1) {
+      if (id > EOS_ID && scores[id] > scores[best]) best = id;
+      logits.gradient[row * width + id] = (Math.exp(scores[id] - norm) - (id === label)) / labels.length;
+    }
+    likeliest.push(best);
+    return Math.min(0, scores[label] - norm);
   });
-  return { loss, right };
+  return { loss: -sum(logProbabilities) / labels.length, logProbabilities, likeliest };
 }

@@ -6,20 +6,16 @@ import { kindName } from '../core/labels.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { say } from '../locales/language.js';
 
-const KINDS = ['cross', 'encoder', 'decoder'];
 const LEVELS = 255; // codes of the weights
 const END = '⏎';
 const START = '▸';
 
 // Returns { node, draw }: `draw(example)` takes the weights of a frame.
 export function createMatrices({ heads, layers, mask }, source, target) {
-  const [reads, writes] = [
-    [...source, END],
-    [...target, END],
-  ];
+  const [reads, writes] = [source, target].map((text) => Array.from(text + END));
   const read = mask ? [START, ...target] : writes;
-  const axes = { encoder: [reads, reads], decoder: [read, read], cross: [writes, reads] };
-  const pictures = KINDS.flatMap((kind) =>
+  const axes = { cross: [writes, reads], encoder: [reads, reads], decoder: [read, read] };
+  const pictures = Object.keys(axes).flatMap((kind) =>
     Array.from({ length: layers * heads }, (_, place) => {
       const [layer, head] = [Math.floor(place / heads), place % heads];
       const names = { kind: kindName(kind), layer: layer + 1, head: head + 1 };

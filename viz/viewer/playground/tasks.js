@@ -1,39 +1,21 @@
 // The tasks of the playground: pairs of a source and what to write, some of which no training sees.
 
-import { BOS_ID, EOS, EOS_ID, NEVER_PREDICTED, SPACE, UNK } from '../engine/text/tokenizer.js';
-import { say } from '../locales/language.js';
+import { BOS_ID, EOS, EOS_ID, SPACE, UNK } from '../engine/text/tokenizer.js';
+import { message } from '../locales/language.js';
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
 const DIGITS = [...'0123456789'];
 const [SHORTEST, LONGEST] = [3, 8]; // letters of a word
-const ONES =
-  ',ein,zwei,drei,vier,fünf,sechs,sieben,acht,neun,zehn,elf,zwölf,dreizehn,vierzehn,fünfzehn,sechzehn,siebzehn,achtzehn,neunzehn'.split(
-    ',',
-  );
-const TENS = ',,zwanzig,dreißig,vierzig,fünfzig,sechzig,siebzig,achtzig,neunzig'.split(',');
-const MONTHS = 'january,february,march,april,may,june,july,august,september,october,november,december'.split(',');
+const ONES = [
+  ...['', 'ein', 'zwei', 'drei', 'vier', 'fünf', 'sechs', 'sieben', 'acht', 'neun', 'zehn', 'elf', 'zwölf'],
+  ...['dreizehn', 'vierzehn', 'fünfzehn', 'sechzehn', 'siebzehn', 'achtzehn', 'neunzehn'],
+];
+const TENS = ['', '', 'zwanzig', 'dreißig', 'vierzig', 'fünfzig', 'sechzig', 'siebzig', 'achtzig', 'neunzig'];
+const MONTHS = 'january february march april may june july august september october november december'.split(' ');
 const HELD_OUT = 8; // one of so many sources
 
-// A task of words of random letters. `write` turns a list of letters into another one.
-function words(title, write) {
-  const draw = (random) =>
-    Array.from({ length: SHORTEST + Math.floor((LONGEST - SHORTEST + 1) * random()) }, () =>
-      pick(LETTERS, random),
-    ).join('');
-  const examples = ['lantern', 'notebook', 'umbrella'];
-  return {
-    title,
-    draw,
-    write: (text) => write([...text]).join(''),
-    examples,
-    characters: LETTERS,
-    longest: [LONGEST, 2 * LONGEST],
-  };
-}
-
-function pick(list, random) {
-  return list[Math.floor(list.length * random())];
-}
+const from = (first, count, random) => first + Math.floor(count * random());
+const pick = (list, random) => list[from(0, list.length, random)];
 
 // A number from 1 to 999 in German words.
 export function germanNumber(number) {
@@ -51,47 +33,42 @@ function writeDate(text) {
   return `${year}-${two(MONTHS.indexOf(month) + 1)}-${two(day)}`;
 }
 
-function drawDate(random) {
-  const from = (first, count) => first + Math.floor(count * random());
-  return `${from(1, 28)} ${pick(MONTHS, random)} ${from(1900, 200)}`;
+// A task of words of random letters. `write` turns a list of letters into another one.
+function words(title, write) {
+  const lengthOf = (random) => from(SHORTEST, LONGEST - SHORTEST + 1, random);
+  return {
+    ...{ title, examples: ['lantern', 'notebook', 'umbrella'], characters: LETTERS, longest: LONGEST },
+    draw: (random) => Array.from({ length: lengthOf(random) }, () => pick(LETTERS, random)).join(''),
+    write: (text) => write([...text]).join(''),
+  };
 }
 
+const following = (letter) => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length];
+
+// Each task: its title, sources as `draw` gives them, what to `write` for one, examples, which no training sees, the
+// characters of both sides, and the characters of the longest source.
 export const TASKS = {
-  reverse: words(
-    () => say('Spell backwards'),
-    (letters) => letters.reverse(),
-  ),
-  copy: words(
-    () => say('Copy'),
-    (letters) => letters,
-  ),
-  shift: words(
-    () => say('Shift every letter by one'),
-    (letters) => letters.map((letter) => LETTERS[(LETTERS.indexOf(letter) + 1) % 26]),
-  ),
-  double: words(
-    () => say('Double every letter'),
-    (letters) => letters.flatMap((letter) => [letter, letter]),
-  ),
-  sort: words(
-    () => say('Sort the letters'),
-    (letters) => letters.sort(),
-  ),
+  reverse: words(message('Spell backwards'), (letters) => letters.reverse()),
+  copy: words(message('Copy'), (letters) => letters),
+  shift: words(message('Shift every letter by one'), (letters) => letters.map(following)),
+  double: words(message('Double every letter'), (letters) => letters.flatMap((letter) => [letter, letter])),
+  sort: words(message('Sort the letters'), (letters) => letters.sort()),
   numbers: {
-    title: () => say('German number words to digits'),
-    draw: (random) => pick([...NUMBERS.keys()], random),
+    title: message('German number words to digits'),
+    draw: (random) => germanNumber(from(1, 999, random)),
     write: (text) => NUMBERS.get(text) ?? '',
+    byHeart: [...NUMBERS.keys()].slice(0, 19), // the other numbers are made of these
     examples: ['einundzwanzig', 'siebenhundertdreißig', 'neunhundertvierundsechzig'],
     characters: [...new Set([...NUMBERS.keys()].join('')), ...DIGITS],
-    longest: [Math.max(...[...NUMBERS.keys()].map((each) => each.length)), 3],
+    longest: germanNumber(777).length,
   },
   dates: {
-    title: () => say('Dates to a standard form'),
-    draw: drawDate,
+    title: message('Dates to a standard form'),
+    draw: (random) => `${from(1, 28, random)} ${pick(MONTHS, random)} ${from(1900, 200, random)}`,
     write: writeDate,
     examples: ['3 may 2024', '21 december 1989', '17 august 1956'],
     characters: [...new Set(MONTHS.join('')), ...DIGITS, '-', SPACE],
-    longest: ['28 september 2024'.length, '2024-09-28'.length],
+    longest: '28 september 2024'.length,
   },
 };
 
@@ -115,11 +92,12 @@ export function tokenizerSettings({ characters }) {
   };
 }
 
-// Whether no training sees this source: the examples, and every eighth other one by a checksum of its letters (FNV-1a).
-export function isHeldOut({ examples }, source) {
+// Whether no training sees this source: the examples, and every eighth other one by a checksum of its letters (FNV-1a),
+// unless it must be learned by heart.
+export function isHeldOut({ examples, byHeart = [] }, source) {
   let sum = 0x811c9dc5;
   for (const letter of source) sum = Math.imul(sum ^ letter.codePointAt(0), 0x01000193);
-  return examples.includes(source) || (sum >>> 16) % HELD_OUT === 0;
+  return examples.includes(source) || ((sum >>> 16) % HELD_OUT === 0 && !byHeart.includes(source));
 }
 
 // Sources that are held out, or that are not.
@@ -144,17 +122,6 @@ export function batchOf(pairs, peeks = false) {
     batch.targets.push(batch.labels.length);
   }
   return batch;
-}
-
-// The likeliest token of each sentence after the last one that was read.
-export function likeliest(logits, { labels, targets }, vocabulary) {
-  const width = logits.length / labels.length;
-  return targets.slice(1).map((end) => {
-    const scores = logits.subarray((end - 1) * width, (end - 1) * width + vocabulary);
-    let best = NEVER_PREDICTED.length;
-    for (let id = best; id < vocabulary; id += 1) if (scores[id] > scores[best]) best = id;
-    return best;
-  });
 }
 
 // Random numbers from 0 to 1 that depend on the seed alone (mulberry32).

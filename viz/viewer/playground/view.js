@@ -10,7 +10,7 @@ import { save } from '../matrix/save_menu.js';
 import { say, tell } from '../locales/language.js';
 import { zip } from './directory.js';
 import { createMatrices } from './matrices.js';
-import { SWITCHES, addressOf, settingsOf } from './settings.js';
+import { HINTS, SWITCHES, addressOf, settingsOf } from './settings.js';
 import { TASKS } from './tasks.js';
 
 const MOST_FRAMES = 400; // of the slider; then every other one is dropped
@@ -18,47 +18,46 @@ const PACES = [Infinity, 20, 2]; // steps a second
 const SECOND = 1000;
 
 // Returns { node, open, close }. `page` has `engine()`, the script of the Worker, and `openModel(identity, files)`, which
-// puts a model into the page. `report` gets the settings and the frame of each training.
+// puts a model into the page. `report` gets the settings, step and share of each training, `leave` closes the playground.
 export function createPlayground(page, report, leave) {
-  const play = {
-    page,
-    report,
-    node: element('dialog', { class: 'hl-playground hl-scroll' }),
-    leave,
-    frames: [],
-    shown: null,
-  };
-  Object.assign(play, { settings: [], worker: null, pace: 0, example: 0, drawnAt: 0, sides: [], step: 0 });
-  play.node.setAttribute('aria-label', say('Playground'));
+  const node = element('dialog', { class: 'hl-playground hl-scroll', 'aria-label': say('Playground') });
+  const play = { page, report, leave, node, number: 0, example: 0, drawnAt: 0, frames: [], sides: [] };
   watchTheme(() => draw(play));
   return {
-    node: play.node,
-    async open(address) {
-      play.settings = settingsOf(address);
-      if (!play.node.open) play.node.show();
-      build(play);
-      await restart(play);
+    node,
+    open(address) {
+      node.show();
+      return begin(play, settingsOf(address));
     },
     close() {
       setPace(play, 0);
-      play.node.close();
+      node.close();
     },
   };
 }
 
 // The trainings
 
+// Begins trainings with these settings at step 0.
+function begin(play, settings) {
+  play.settings = settings;
+  history.replaceState(history.state, '', addressOf(settings));
+  build(play);
+  return restart(play);
+}
+
 async function restart(play) {
   play.worker ??= await connect(play);
   Object.assign(play, { frames: [], shown: null });
   setPace(play, 0);
-  play.worker.postMessage({ start: play.settings });
+  play.number += 1;
+  play.worker.postMessage({ start: play.settings, number: play.number });
 }
 
 async function connect(play) {
   const worker = startWorker(await play.page.engine(), 'train');
-  worker.addEventListener('message', ({ data: { frames, directory, said, opens } }) => {
-    if (frames) take(play, frames);
+  worker.addEventListener('message', ({ data: { frames, number, directory, said, opens } }) => {
+    if (frames && number === play.number) take(play, frames); // not of a training that was given up
     if (directory) keep(play, directory, opens);
     if (said) fail(play, said);
   });
@@ -66,15 +65,19 @@ async function connect(play) {
 }
 
 function take(play, frames) {
-  const last = play.frames.at(-1);
-  if (last && last[0].steps === frames[0].steps) play.frames.pop(); // the same weights, perhaps with another word
+  if (play.frames.at(-1)?.[0].steps === frames[0].steps) play.frames.pop(); // the same weights, perhaps with another word
   play.frames.push(frames);
   if (play.frames.length > MOST_FRAMES)
     play.frames = play.frames.filter((_, place) => place % 2 === 0 || place === MOST_FRAMES);
-  play.report(frames.map((frame, side) => ({ settings: play.settings[side], steps: frame.steps, share: frame.share })));
+  play.report(frames.map(({ steps, share }, side) => ({ settings: play.settings[side], steps, share })));
   const isSlow = matchMedia('(prefers-reduced-motion: reduce)').matches && play.pace > 0;
-  if (play.shown !== null || (isSlow && performance.now() - play.drawnAt < SECOND)) return;
-  draw(play);
+  if (play.shown === null && !(isSlow && performance.now() - play.drawnAt < SECOND)) draw(play);
+}
+
+function keep(play, { identity, files }, opens) {
+  if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
+  play.leave();
+  return play.page.openModel(identity, files);
 }
 
 function fail(play, said) {
@@ -89,157 +92,135 @@ function setPace(play, pace) {
   play.worker?.postMessage({ pace });
 }
 
-function keep(play, { identity, files }, opens) {
-  if (opens) {
-    play.leave();
-    play.page.openModel(identity, files);
-  } else save(new Blob([zip(identity.name, files)], { type: 'application/zip' }), `${identity.name}.zip`);
+// Shows a frame; null is the last one at any time.
+function show(play, place) {
+  play.shown = place;
+  draw(play);
 }
 
-// The page. A change of a switch begins the training again and is written into the address.
+// The page
 
 function build(play) {
-  const { node, settings } = play;
+  const { node, settings, leave } = play;
   play.problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });
   play.status = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   play.charts = element('div', { class: 'hl-play-charts' });
-  play.sides = settings.map((_, side) => createSide(play, side));
+  play.trainings = element('div', { class: 'hl-play-sides' });
+  const switches = settings.map((_, side) => createSwitches(play, side));
+  const close = createButton('hl-tab', leave, {}, say('Close'));
+  createSides(play);
   node.replaceChildren(
-    element(
-      'header',
-      { class: 'hl-bar' },
-      element('h2', {}, say('Playground')),
-      createButton('hl-tab', play.leave, {}, say('Close')),
-    ),
+    element('header', { class: 'hl-bar' }, element('h2', {}, say('Playground')), close),
     note(say('Train a small Transformer in this browser and watch its heads form. Nothing leaves this page.')),
     element('div', { class: 'hl-play-controls' }, createControls(play), createHistory(play)),
     play.problem,
     play.status,
-    element('div', { class: 'hl-play-sides' }, ...play.sides.map((side) => side.node)),
+    play.trainings,
+    note(
+      say('Each row shows where one letter looks: faint over many letters, strong on one. ▸ is the start, ⏎ the end.'),
+    ),
     element('div', { class: 'hl-panel hl-play-below' }, createWords(play, TASKS[settings[0].task]), play.charts),
-    element('div', { class: 'hl-play-sides' }, ...settings.map((_, side) => createSwitches(play, side))),
+    element('div', { class: 'hl-play-sides' }, ...switches),
   );
 }
 
 function createControls(play) {
-  const paceText = (pace) =>
+  const textOf = (pace) =>
     pace === Infinity ? say('as fast as it can') : say('{count} steps a second', { count: pace });
-  const speeds = PACES.map((pace) => new Option(paceText(pace), pace));
+  const speeds = PACES.map((pace) => new Option(textOf(pace), pace));
   const speed = element('select', { class: 'hl-box', 'aria-label': say('Speed') }, ...speeds);
-  const paceOf = () => Number(speed.value);
-  speed.addEventListener('change', () => play.pace && setPace(play, paceOf()));
-  play.start = actionButton(say('Start'), () => begin(play, paceOf()), { class: 'hl-button' });
+  speed.addEventListener('change', () => play.pace && setPace(play, Number(speed.value)));
+  const run = (pace) => {
+    show(play, null);
+    setPace(play, pace);
+  };
   const single = () => {
-    setPace(play, 0);
-    showLast(play);
+    run(0);
     play.worker?.postMessage({ steps: 1 });
   };
+  play.start = actionButton(say('Start'), () => run(play.pace ? 0 : Number(speed.value)), { class: 'hl-button' });
+  const [first, second] = play.settings;
+  const other = second ? [first] : [first, { ...first, positions: !first.positions }];
   return actions(
     createSwitch(play, 0, 'task'),
     play.start,
     actionButton(say('One step'), single),
     actionButton(say('Start again'), () => restart(play)),
     speed,
-    besideButton(play),
+    actionButton(second ? say('Without the second one') : say('A second one side by side'), () => begin(play, other)),
   );
-}
-
-function begin(play, pace) {
-  showLast(play);
-  setPace(play, play.pace ? 0 : pace);
-}
-
-function besideButton(play) {
-  const [first, second] = play.settings;
-  const settings = second ? [first] : [first, { ...first, positions: !first.positions }];
-  return actionButton(second ? say('Without the second one') : say('A second one side by side'), () =>
-    change(play, settings),
-  );
-}
-
-function change(play, settings) {
-  play.settings = settings;
-  history.replaceState(history.state, '', addressOf(settings));
-  build(play);
-  return restart(play);
-}
-
-function createSide(play, side) {
-  const { settings } = play;
-  const { examples, write } = TASKS[settings[side].task];
-  const title = nameOf(settings, side);
-  const progress = element('p', { class: 'hl-role' });
-  const source = examples[play.example];
-  const matrices = createMatrices(settings[side], source, write(source));
-  const send = (opens) => play.worker?.postMessage({ save: side, opens });
-  const buttons = actions(
-    actionButton(say('Open in the viewer'), () => send(true)),
-    actionButton(say('Save the model'), () => send(false)),
-  );
-  const bar = element('div', { class: 'hl-play-bar' }, title && element('h3', {}, title), progress, buttons);
-  const node = element(
-    'section',
-    { class: 'hl-panel', 'aria-label': title || say('This training') },
-    bar,
-    matrices.node,
-  );
-  return { node, progress, matrices };
 }
 
 // A and B, where there are two.
-function nameOf(settings, side) {
+function nameOf({ settings }, side) {
   return settings.length > 1 ? 'AB'[side] : '';
+}
+
+// Each training with its progress, its matrices of the chosen example, and what can be done with its model.
+function createSides(play) {
+  play.sides = play.settings.map((own, side) => {
+    const { examples, write } = TASKS[own.task];
+    const source = examples[play.example];
+    const title = nameOf(play, side);
+    const progress = element('p', { class: 'hl-role' });
+    const matrices = createMatrices(own, source, write(source));
+    const send = (opens) => play.worker?.postMessage({ save: side, opens });
+    const open = actionButton(say('Open in the viewer'), () => send(true));
+    const download = actionButton(say('Save the model'), () => send(false));
+    const parts = [title && element('h3', {}, title), progress, actions(open, download)];
+    const bar = element('div', { class: 'hl-play-bar' }, ...parts);
+    const labelled = { class: 'hl-panel', 'aria-label': title || say('This training') };
+    return { node: element('section', labelled, bar, matrices.node), progress, matrices };
+  });
+  play.trainings.replaceChildren(...play.sides.map(({ node }) => node));
 }
 
 function createSwitches(play, side) {
   const names = Object.keys(SWITCHES).filter((name) => name !== 'task');
-  const title = element('h3', {}, `${say('Switches')} ${nameOf(play.settings, side)}`.trim());
+  const title = `${say('Switches')} ${nameOf(play, side)}`.trim();
   const list = element('div', { class: 'hl-play-switches' }, ...names.map((name) => createSwitch(play, side, name)));
-  return element('section', { class: 'hl-panel', 'aria-label': title.textContent }, title, list);
+  return element('section', { class: 'hl-panel', 'aria-label': title }, element('h3', {}, title), list);
 }
 
+// A list of values. A change begins the training again and is written into the address.
 function createSwitch(play, side, name) {
-  const { values, label, text = String, hint } = SWITCHES[name];
-  const own = play.settings[side];
+  const { values, label, text = String } = SWITCHES[name];
   const id = `hl-play-${name}-${side}`;
-  const options = values.map((value, place) => new Option(text(value), place, false, value === own[name]));
+  const own = play.settings[side][name];
+  const options = values.map((value, place) => new Option(text(value), place, false, value === own));
   const list = element('select', { class: 'hl-box', 'aria-describedby': id }, ...options);
   list.addEventListener('change', () => {
-    const value = values[Number(list.value)];
-    const chosen = play.settings.map((each, place) =>
-      place === side || name === 'task' ? { ...each, [name]: value } : each,
-    );
-    change(play, chosen).then(() => play.node.querySelector(`[aria-describedby="${id}"]`)?.focus());
+    const change = { [name]: values[Number(list.value)] };
+    const changed = (each, place) => (place === side || name === 'task' ? { ...each, ...change } : each);
+    begin(play, play.settings.map(changed));
+    play.node.querySelector(`[aria-describedby="${id}"]`).focus();
   });
-  return element('label', {}, label(), list, element('span', { class: 'hl-soft', id }, hint()));
+  return element('label', {}, tell(label), list, element('span', { class: 'hl-soft', id }, tell(HINTS[name])));
 }
 
 // The examples, whose matrices a click shows, and a word of the person: what is right, and what is written.
 function createWords(play, { examples, longest }) {
-  const attributes = { class: 'hl-box', maxlength: longest[0], placeholder: say('Your own word') };
-  play.own = element('input', { ...attributes, 'aria-label': say('Your own word'), autocomplete: 'off' });
+  const own = { class: 'hl-box', maxlength: longest, placeholder: say('Your own word'), autocomplete: 'off' };
+  play.own = element('input', { ...own, 'aria-label': say('Your own word') });
   play.own.addEventListener('input', () => play.worker?.postMessage({ word: wordOf(play) }));
-  const chosen = (place) => ({ 'aria-pressed': place === play.example });
-  const buttons = examples.map((text, place) => createButton('hl-choice', () => choose(place), chosen(place), text));
-  const choose = (place) => {
-    play.example = place;
-    buttons.forEach((button, each) => button.setAttribute('aria-pressed', each === place));
-    play.sides.forEach(({ node }, side) => {
-      play.sides[side] = createSide(play, side);
-      node.replaceWith(play.sides[side].node);
-    });
+  const pressed = (place) => ({ 'aria-pressed': place === play.example });
+  const choose = (chosen) => {
+    play.example = chosen;
+    buttons.forEach((button, place) => button.setAttribute('aria-pressed', place === chosen));
+    createSides(play);
     draw(play);
   };
+  const buttons = examples.map((text, place) => createButton('hl-choice', () => choose(place), pressed(place), text));
   play.rows = [...buttons, play.own].map((head) => {
     const cells = [null, ...play.settings].map(() => element('td'));
     return { cells, node: element('tr', {}, element('th', { scope: 'row' }, head), ...cells) };
   });
-  const written = play.settings.map((_, side) => nameOf(play.settings, side) || say('written now'));
+  const written = play.settings.map((_, side) => nameOf(play, side) || say('written now'));
   const names = [say('unseen'), say('right'), ...written].map((name) => element('th', { scope: 'col' }, name));
-  const rows = play.rows.map(({ node }) => node);
-  const table = element('table', {}, element('thead', {}, element('tr', {}, ...names)), element('tbody', {}, ...rows));
-  const title = say('Words as the model writes them now');
-  return element('section', { class: 'hl-play-words' }, element('h3', {}, title), table);
+  const body = element('tbody', {}, ...play.rows.map(({ node }) => node));
+  const table = element('table', {}, element('thead', {}, element('tr', {}, ...names)), body);
+  const title = element('h3', {}, say('Words as the model writes them now'));
+  return element('section', { class: 'hl-play-words' }, title, table);
 }
 
 function wordOf({ own }) {
@@ -247,50 +228,36 @@ function wordOf({ own }) {
 }
 
 function createHistory(play) {
-  play.slider = element('input', {
-    type: 'range',
-    min: 0,
-    max: 0,
-    class: 'hl-slider',
-    'aria-label': say('Back through the training'),
-  });
+  const attributes = { type: 'range', min: 0, max: 0, class: 'hl-slider' };
+  play.slider = element('input', { ...attributes, 'aria-label': say('Back through the training') });
   play.slider.addEventListener('input', () => {
     const place = Number(play.slider.value);
     setPace(play, 0);
-    play.shown = place === play.frames.length - 1 ? null : place;
-    draw(play);
+    show(play, place === play.frames.length - 1 ? null : place);
   });
   return play.slider;
-}
-
-function showLast(play) {
-  if (play.shown === null) return;
-  play.shown = null;
-  draw(play);
 }
 
 // Drawing
 
 function draw(play) {
-  const { frames, sides, slider, settings } = play;
-  const shown = frames[play.shown ?? frames.length - 1];
-  if (!shown || shown.length !== sides.length) return;
+  const { frames, sides, slider, settings, charts } = play;
+  const place = play.shown ?? frames.length - 1;
+  const shown = frames[place];
+  if (shown?.length !== sides.length) return;
   play.drawnAt = performance.now();
-  slider.max = frames.length - 1;
-  slider.value = play.shown ?? frames.length - 1;
+  Object.assign(slider, { max: frames.length - 1, value: place });
   slider.setAttribute('aria-valuetext', say('step {step}', { step: shown[0].steps }));
   shown.forEach((frame, side) => {
     sides[side].progress.textContent = progressOf(frame);
     sides[side].matrices.draw(frame.examples[play.example]);
   });
   if (!play.pace) play.status.textContent = shown.map(progressOf).join('. ');
-  drawCharts(play, shown[0].steps);
-  const task = TASKS[settings[0].task];
-  [...task.examples, wordOf(play)].forEach((text, place) => {
-    const { cells } = play.rows[place];
-    const right = task.write(text);
-    const written = shown.map((frame) => frame.written[place]);
-    cells.forEach((cell, at) => (cell.textContent = at === 0 ? right : writtenText(written[at - 1], right)));
+  charts.replaceChildren(...chartsOf(play, shown[0].steps));
+  const { examples, write } = TASKS[settings[0].task];
+  [...examples, wordOf(play)].forEach((text, row) => {
+    const texts = [write(text), ...shown.map(({ written }) => writtenText(written[row], write(text)))];
+    play.rows[row].cells.forEach((cell, at) => (cell.textContent = texts[at]));
   });
 }
 
@@ -306,20 +273,15 @@ function progressOf({ steps, loss, share }) {
   return say('Step {step} · loss {loss} · {share} % of unseen words', values);
 }
 
-function drawCharts({ charts, frames, settings }, marked) {
-  const last = frames.at(-1)[0].steps;
-  const lines = (valueOf) =>
-    settings.map((_, side) => ({
-      name: nameOf(settings, side),
-      points: frames
-        .filter((each) => valueOf(each[side]) !== null)
-        .map((each) => [each[side].steps, valueOf(each[side])]),
-    }));
-  const axis = { first: 0, last, marked };
-  const chart = (title, valueOf, look) => (last === 0 ? null : drawChart(title, lines(valueOf), { ...axis, ...look }));
-  const found = [
-    chart(say('Loss'), ({ loss }) => loss, { format: (value) => fixed(value, 2) }),
-    chart(say('Unseen words right, %'), ({ share }) => 100 * share, { format: (value) => fixed(value, 0), most: 100 }),
-  ];
-  charts.replaceChildren(...found.filter(Boolean));
+function chartsOf(play, marked) {
+  const last = play.frames.at(-1)[0].steps;
+  if (last === 0) return [];
+  const frames = play.frames.filter(([{ loss }]) => loss !== null);
+  const chart = (title, valueOf, digits, range = null) => {
+    const points = (side) => frames.map((each) => [each[side].steps, valueOf(each[side])]);
+    const lines = play.settings.map((_, side) => ({ name: nameOf(play, side), points: points(side) }));
+    return drawChart(title, lines, { first: 0, last, marked, range, format: (value) => fixed(value, digits) });
+  };
+  const share = chart(say('Unseen words right, %'), (frame) => 100 * frame.share, 0, [0, 100]);
+  return [chart(say('Loss'), ({ loss }) => loss, 2), share];
 }

@@ -147,7 +147,7 @@ function logSumExp({ exponentials }, values, y) {
   return most + Math.log(total);
 }
 
-function logSumExpPlainly(values) {
+export function logSumExpPlainly(values) {
   let most = -Infinity;
   for (let at = 0; at < values.length; at += 1) if (values[at] > most) most = values[at];
   let total = 0;

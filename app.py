@@ -49,6 +49,8 @@ ASSETS = HERE / "assets"
 STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
+BRAND = '<span class="hl-lamp"></span>Headlight'
+PURPOSE = "What every attention head does while a Transformer translates"
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
@@ -133,7 +135,8 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     loader = LOAD_VIEWER % (json.dumps(language_addresses()), script_address("viewer.js"))
     head = f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style><script>{loader}</script>"
-    return Service(page, scheduler, calls, list(translators), head, access)
+    look = {"head": head, "opening": f'<div id="hl-opening" aria-hidden="true">{BRAND}</div>'}
+    return Service(page, scheduler, calls, list(translators), look, access)
 
 
 def build(
@@ -142,10 +145,10 @@ def build(
     """Return the page."""
     first = "de-en" if "de-en" in translators else next(iter(translators), "")
     site = page_values(translators, first, examples_of_models(translators, EXAMPLES))
-    offered = site["examples"].get(first, [])
+    offered = site["examples"].get(first, [])[: site["buttons"]]
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
         with gr.Row(elem_id="hl-top"):
-            gr.HTML('<span class="hl-lamp"></span>Headlight', elem_id="hl-brand", apply_default_css=False)
+            _brand()
             model = picker(site["groups"], first, elem_id="hl-model")
             _quiet_button("About this model", "hl-about", OPEN_ABOUT)
             menu = _export_menu()
@@ -189,6 +192,11 @@ def build(
 
 
 # Widgets
+
+
+def _brand() -> None:
+    gr.HTML(BRAND, elem_id="hl-brand", apply_default_css=False)
+    gr.HTML(PURPOSE, elem_id="hl-purpose", apply_default_css=False)
 
 
 def _problems(problems: Sequence[str]) -> None:

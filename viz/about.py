@@ -38,6 +38,7 @@ NO_CURVES = Sentence("The curves of this training are missing or cannot be read.
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 MOST_WEAKNESSES = 5
+MOST_BUTTONS = 4  # with examples; their sentences have room for some words each
 PERCENT = 99.9  # of the training sentences are within the range
 
 
@@ -62,7 +63,7 @@ def page_values(
         "first": first,
         "groups": _groups(translators),
         "examples": {name: examples.get(name, []) for name in translators},
-        "buttons": max(map(len, examples.values()), default=0),
+        "buttons": min(MOST_BUTTONS, max(map(len, examples.values()), default=0)),
         "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
         "targets": {name: target_choices(each) for name, each in translators.items()},
         "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},

@@ -3,6 +3,7 @@
 import random
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -24,6 +25,7 @@ from tests.benchmarks.seeds import (
     SeedSettings,
     SeedTransformer,
 )
+from tests.benchmarks.speedrun import linked
 from tests.model.helpers import LimitedSearch
 from training.config import TrainConfig
 from training.corpus.batching import Batch
@@ -139,3 +141,18 @@ def test_a_race_compares_neighbouring_turns(monkeypatch: pytest.MonkeyPatch) -> 
     assert "200 tokens/s" in ours
     assert "20.0% of bfloat16" in ours
     assert "4.00 x" in ratio
+
+
+def test_the_speedrun_validates_on_the_last_folder_alone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        for file in ("train.de", "train.en", "dev.de", "dev.en"):
+            (tmp_path / name / file).write_text(f"{name} {file}\n")
+    (tmp_path / "links").mkdir()
+    found = linked((tmp_path / "one", tmp_path / "two"), tmp_path / "links")
+    assert [sorted(file.name for file in folder.iterdir()) for folder in found] == [
+        ["train.de", "train.en"],
+        ["dev.de", "dev.en", "train.de", "train.en"],
+    ]
+    assert found[0].name == "one"  # which names its source
+    assert (found[0] / "train.de").read_text() == "one train.de\n"

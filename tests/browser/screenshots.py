@@ -1,15 +1,19 @@
 """Take the pictures of the page in the README and the docs: `make screenshots`.
 
-They show the shipped models, and the shipped de-en exported to transformers and imported from there.
+They show the shipped models, and the shipped de-en exported to transformers and imported from there. With
+names, only these pictures are taken: `python -m tests.browser.screenshots print dark`.
 """
 
 from __future__ import annotations
 
+import io
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
 import app
@@ -39,6 +43,7 @@ class Picture(NamedTuple):
 
 
 def a_pinned_word(page: Page) -> None:
+    expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
     page.locator(".hl-chip[data-side=target]").nth(3).click()
     page.get_by_role("tab", name="Head").click()
 
@@ -64,10 +69,16 @@ def two_heads_compared(page: Page) -> None:
     page.get_by_role("gridcell", name="layer 2, head 2", exact=True).click()
 
 
+def on_paper(page: Page) -> None:
+    expect(page.get_by_text("Colour of a mark")).to_be_visible(timeout=60_000)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+
+
 PICTURES = {
     "light": Picture(a_pinned_word),
     "dark": Picture(a_pinned_word, scheme="dark"),
     "phone": Picture(a_pinned_word, 380, 1400),
+    "print": Picture(on_paper, 1064, 718),  # A4 across without its margins, and room for a scroll bar
     "cell": Picture(a_cell_explained, scheme="dark"),
     "mute": Picture(a_muted_layer),
     "compare": Picture(two_heads_compared),
@@ -86,6 +97,12 @@ def imported_model() -> Translator:
         return Translator.load(directory)
 
 
+def save(picture: bytes, path: Path) -> None:
+    """Save a picture with 256 colours, which is half its size."""
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, kmeans=2).save(path, optimize=True)
+    print(path)
+
+
 def playground_series(page: Page, url: str) -> None:
     """Save the matrices of one training at five moments."""
     page.goto(f"{url}#playground=reverse")
@@ -96,19 +113,21 @@ def playground_series(page: Page, url: str) -> None:
         page.get_by_role("button", name="One step", exact=True).evaluate(one_more, moment - taken)
         expect(steps).to_contain_text(f"Step {moment} ·", timeout=120_000)
         taken = moment
-        page.locator(".hl-play-matrices").screenshot(path=TARGET / f"playground-{moment}.png")
-        print(TARGET / f"playground-{moment}.png")
+        save(page.locator(".hl-play-matrices").screenshot(), TARGET / f"playground-{moment}.png")
 
 
-def main() -> None:
+def main(names: Collection[str]) -> None:
     """Serve the page, open it in each size and theme, go to each state, and save the picture."""
     translators, problems = app.load(app.MODELS)
-    service = app.create(translators | {IMPORTED: imported_model()}, problems)
+    chosen = {name: picture for name, picture in PICTURES.items() if not names or name in names}
+    if any(picture.model == IMPORTED for picture in chosen.values()):
+        translators[IMPORTED] = imported_model()
+    service = app.create(translators, problems)
     url = service.launch()
     TARGET.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        for name, picture in PICTURES.items():
+        for name, picture in chosen.items():
             size = {"width": picture.width, "height": picture.height}
             view = browser.new_page(viewport=size, color_scheme=picture.scheme)
             view.goto(f"{url}#model={picture.model}&text={SENTENCE}" if picture.model == IMPORTED else url)
@@ -116,12 +135,12 @@ def main() -> None:
             picture.reach(view)
             view.mouse.move(0, 0)
             view.evaluate("scrollTo(0, 0)")
-            view.screenshot(path=TARGET / f"{name}.png")
-            print(TARGET / f"{name}.png")
-        playground_series(browser.new_page(viewport={"width": 1360, "height": 900}), url)
+            save(view.screenshot(), TARGET / f"{name}.png")
+        if not names:
+            playground_series(browser.new_page(viewport={"width": 1360, "height": 900}), url)
         browser.close()
     service.stop()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

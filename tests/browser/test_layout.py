@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST, submit, translate
@@ -117,3 +117,19 @@ def test_no_size_of_model_moves_a_panel(visit: Visit, address: str, model: str):
     page.wait_for_function("name => Headlight.viewer.state().record.model.name === name", arg=model)
     seen = look(page)[0]
     assert (seen["boxes"], seen["outside"]) == (before, [])
+
+
+COLLECT = """window.shifts = 0;
+new PerformanceObserver((list) => {
+  for (const { value } of list.getEntries()) window.shifts += value;
+}).observe({ type: 'layout-shift', buffered: true });"""
+GOOD_SHIFT = 0.1  # of all shifts together: https://web.dev/articles/cls
+
+
+def test_the_page_does_not_jump_while_it_loads(browser: Browser, address: str):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.add_init_script(COLLECT)
+    page.goto(address)
+    page.locator(".hl-thumbnail").first.wait_for()
+    assert page.evaluate("shifts") < GOOD_SHIFT
+    page.close()

@@ -243,6 +243,25 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
     expect(task(page, 1)).to_contain_text("Done")
 
 
+def test_the_most_important_head_is_found_by_muting_it(page: Page):
+    open_chapter(page, 5)
+    page.evaluate("Headlight.viewer.server.store.change({ panel: 'short' })")
+    page.wait_for_function("() => Headlight.viewer.state().importance !== null")
+    expect(task(page, 2)).not_to_contain_text(
+        "Done"
+    )  # what the page measures unasked is not done by the person
+    least = page.evaluate(
+        """() => {
+          const { changes } = Headlight.viewer.state().importance;
+          const heads = Object.entries(changes).flatMap(([kind, layers]) =>
+            layers.flatMap((row, layer) => row.map((value, head) => [value, kind, layer, head])));
+          return heads.reduce((one, two) => (two[0] < one[0] ? two : one)).slice(1);
+        }"""
+    )
+    page.evaluate("head => Headlight.viewer.server.store.change({ mutes: [head] })", least)
+    expect(task(page, 2)).to_contain_text("Done")
+
+
 def test_only_a_training_without_positions_ticks_the_last_task(page: Page):
     open_chapter(page, 6)
     played = {"settings": {"task": "copy", "positions": False}, "steps": 300, "share": 0.2}

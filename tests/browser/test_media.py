@@ -52,6 +52,23 @@ def test_the_view_prints_on_one_sheet_with_the_tasks_of_the_chapter(visit: Visit
             page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
 
 
+def test_a_phone_prints_what_a_desktop_prints(visit: Visit, address: str):
+    page = visit(address)
+    drawn = """() => {
+      dispatchEvent(new Event('beforeprint'));
+      const paths = [...document.querySelectorAll('.hl-arcs path')].map((one) => one.getAttribute('d'));
+      const boxes = ['.hl-strip-body', '.hl-field', '.hl-heads'].map((one) => {
+        const { width, height } = document.querySelector(one).getBoundingClientRect();
+        return [width, height];
+      });
+      dispatchEvent(new Event('afterprint'));
+      return [paths, boxes];
+    }"""
+    on_desktop = page.evaluate(drawn)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate(drawn) == on_desktop
+
+
 def looks(part: Locator) -> list[str]:
     """What tells the eye that something is chosen, where colours are the system's."""
     return part.evaluate("""(node) => {

@@ -28,7 +28,7 @@ from viz.server.snippets import curl_call, python_call
 
 pytestmark = pytest.mark.browser
 
-NO_MODEL = "This file has no model. The line at its top says how to do this in Headlight."
+NO_MODEL = "This file has no model. Its first line leads to Headlight, which can do this."
 LONGEST = json.loads((app.ASSETS / "trained.json").read_text())["de-en"]["tokens"]  # of almost all sentences
 LONG = " ".join(f"Wort{number}" for number in range(59))
 SHORTER = [("sentence", FIRST), ("word", "Ja")]
@@ -37,6 +37,7 @@ SHORTER = [("sentence", FIRST), ("word", "Ja")]
 def test_the_first_page_shows_a_translated_example(opened: Page):
     expect(opened.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
     expect(opened.locator(".hl-chips").first.locator(".hl-chip")).to_have_count(11)
+    expect(opened.locator("#hl-opening")).to_be_hidden()  # it is seen until the page itself is there
 
 
 def test_a_viewer_that_does_not_arrive_is_one_sentence(visit: Visit, address: str):

@@ -24,9 +24,9 @@ PLACE = re.compile(r"\{(\w+(?::(?:,|\.\df))?)\}")
 PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them
 RANKINGS = ("weight", "norm", "rollout", "value zeroing", RANDOM)  # of model/analysis/faithfulness.py
 LANGUAGES = ("German", "English", "French", "Italian", "Spanish", "lower-case letters")  # that a model reads
-# What Gradio itself writes into the labels of its sliders and of its boxes of code.
+# What Gradio itself writes into the labels of its sliders.
 OF_GRADIO = {
-    *("Reset to default value", "Copy", "Download"),
+    "Reset to default value",
     *(
         f"{what} for {label}"
         for what in ("number input", "range slider")

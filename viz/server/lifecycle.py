@@ -59,13 +59,13 @@ class Service:
         scheduler: Scheduler,
         calls: Calls,
         models: Sequence[str],
-        head: str,
+        look: Mapping[str, str],
         access: Access | None = None,
     ) -> None:
         self.page = page
         self.scheduler = scheduler
         self.workload = Workload()
-        self._calls, self._models, self._head, self._access = calls, models, head, access or Access()
+        self._calls, self._models, self._look, self._access = calls, models, look, access or Access()
         self._started = time.monotonic()
         self._stop_requested = Event()
 
@@ -76,7 +76,7 @@ class Service:
             # Gradio would let every site read unless the outer application says which ones may.
             Middleware(CORSMiddleware, allow_origins=self._access.origins, allow_methods=["GET", "POST"]),
             Middleware(RequestFilter, workload=self.workload, access=self._access),
-            Middleware(DocumentMiddleware, head=self._head, preload=script_address("viewer.js")),
+            Middleware(DocumentMiddleware, **self._look, preload=script_address("viewer.js")),
         ]
         return gr.mount_gradio_app(
             Starlette(middleware=middleware),

@@ -130,14 +130,15 @@ class RequestFilter:
 
 
 class DocumentMiddleware(GZipMiddleware):
-    """Puts `head` into the document of the page, compresses it, and names the script to `preload`.
+    """Puts `head` and `opening` into the document, compresses it, and names a script to `preload`.
 
-    Gradio itself adds such a head with a script, after the first picture: the page would jump. The other
-    files are compressed already.
+    Gradio itself adds such a head with a script, after the first picture: the page would jump. The
+    `opening` is seen until Gradio's scripts have drawn the page. The other files are compressed already.
     """
 
-    def __init__(self, app: ASGIApp, head: str, preload: str) -> None:
-        super().__init__(partial(_send_document, app, head.encode()))
+    def __init__(self, app: ASGIApp, head: str, opening: str, preload: str) -> None:
+        added = {b"</head>": head.encode(), b"<gradio-app": opening.encode()}
+        super().__init__(partial(_send_document, app, added))
         self.unchanged = app
         self.link = f"<{preload}>; rel=preload; as=script"
 
@@ -155,8 +156,10 @@ class DocumentMiddleware(GZipMiddleware):
         await super().__call__(scope, receive, send_with_link)
 
 
-async def _send_document(app: ASGIApp, head: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the document of `app`, with `head` at the end of its head."""
+async def _send_document(
+    app: ASGIApp, added: Mapping[bytes, bytes], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer with the document of `app`, with what is `added` before the first of each mark."""
     start: Message = {}
     parts: list[bytes] = []
 
@@ -168,7 +171,9 @@ async def _send_document(app: ASGIApp, head: bytes, scope: Scope, receive: Recei
         parts.append(message.get("body", b""))
         if message.get("more_body", False):
             return
-        body = b"".join(parts).replace(b"</head>", head + b"</head>", 1)
+        body = b"".join(parts)
+        for mark, content in added.items():
+            body = body.replace(mark, content + mark, 1)
         MutableHeaders(scope=start)["Content-Length"] = str(len(body))
         await send(start)
         await send({"type": "http.response.body", "body": body})

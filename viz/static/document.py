@@ -28,6 +28,7 @@ DOCUMENT = """<!doctype html>
 <header>
 <div id="hl-top">
 <div id="hl-brand"><span class="hl-lamp"></span>Headlight</div>
+<div id="hl-purpose">What every attention head does while a Transformer translates</div>
 <div id="hl-model"><select aria-label="Model">{models}</select></div>
 <button type="button" id="hl-about" class="hl-quiet">About this model</button>
 <div id="hl-export-box">

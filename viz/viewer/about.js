@@ -47,12 +47,15 @@ function weaknessesOf({ weaknesses = {} }) {
 function shapeOf({ attention }) {
   const [encoder, decoder] = [attention.encoder, attention.decoder];
   const count = KINDS.reduce((sum, kind) => sum + attention[kind].layers * attention[kind].heads, 0);
-  return say('{encoder} encoder and {decoder} decoder layers with {heads} heads each, {count} heads in all', {
-    encoder: encoder.layers,
-    decoder: decoder.layers,
-    heads: encoder.heads,
-    count,
-  });
+  return say(
+    '{encoder} encoder layers with {heads} heads each, {decoder} decoder layers with {heads} heads of self-attention and {heads} of cross-attention each: {count} heads in all',
+    {
+      encoder: encoder.layers,
+      decoder: decoder.layers,
+      heads: encoder.heads,
+      count,
+    },
+  );
 }
 
 function measuredOf({ trained, study }) {
@@ -60,7 +63,7 @@ function measuredOf({ trained, study }) {
   if (trained)
     lines.push([
       say('training sentences'),
-      say('almost all have at most {tokens} tokens, and {pieces} tokens a word', {
+      say('almost all have at most {tokens} tokens; their words have at most {pieces} tokens on average', {
         tokens: trained.tokens,
         pieces: localNumber(String(trained.pieces)),
       }),

@@ -45,6 +45,9 @@ const readingOf = () => [
   say(
     'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Without it hides one source word at a time and shows how much less likely each word of the translation becomes. Compare keeps the view and shows how the next one differs from it.',
   ),
+  say(
+    'A line of the picture joins a word of the translation with a word that this head reads for it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
+  ),
   logP(),
   forPointer(
     say(

@@ -38,4 +38,6 @@ def test_the_document_is_packed_and_names_the_script_that_the_first_picture_need
     assert document.headers["content-encoding"] == "gzip"
     assert document.headers["link"] == f"<{script_address('viewer.js')}>; rel=preload; as=script"
     assert "content-encoding" not in plain.headers
+    assert plain.text.index("--hl-background:") < plain.text.index("<body")  # the look
+    assert plain.text.index('id="hl-opening"') < plain.text.index("<gradio-app")
     assert "modules['" not in plain.text, "the document holds the viewer"

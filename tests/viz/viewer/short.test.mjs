@@ -43,8 +43,8 @@ function withoutOf(losses, instead = 7) {
   };
 }
 
-function fact(name, state, trained = null) {
-  const found = factsOf({ ...NOTHING, record: recordWith([0.9, 0.8, 0.9, 1]), ...state }, { trained });
+function fact(name, state) {
+  const found = factsOf({ ...NOTHING, record: recordWith([0.9, 0.8, 0.9, 1]), ...state });
   return found.find((one) => one.name === name);
 }
 
@@ -61,7 +61,28 @@ test('words are joined without punctuation, and letters stay alone', () => {
 
 test('a word in many short pieces is named', () => {
   assert.equal(fact('spelled', {}).word.text, 'Müller');
-  assert.equal(fact('spelled', {}, { pieces: 20 }), undefined); // a model of letters
+  const tokens = { source: [...'abc'].map((letter) => token(letter, 0)), predicted: [numbered(['c', 0], 0)] };
+  const letters = { ...recordWith([0.9]), tokens };
+  assert.equal(fact('spelled', { record: letters }), undefined); // a model of letters
+});
+
+test('a word in two pieces is named if an unsure word depends on it', () => {
+  const pieces = [token('Mül', 0), token('ler', 0), token('</s>', null)];
+  const stateWith = (chance, loss) => ({
+    record: { ...recordWith([0.9, chance, 0.9, 1]), tokens: { source: pieces, predicted: TARGET } },
+    values: {
+      without: {
+        groups: [[0], [1], [2], [0, 1]],
+        losses: [[], [], [], [0, loss, 0, 0]].map((row) => TARGET.map((_, step) => row[step] ?? 0)),
+        instead: [0, 0, 0, 0].map(() => TARGET.map(() => 7)),
+        tokens: { 7: { id: 7, text: 'other' } },
+      },
+    },
+  });
+  const doubted = fact('doubted', stateWith(0.4, 1.5));
+  assert.deepEqual([doubted.word.text, doubted.made.text, doubted.pieces.length], ['Müller', 'miller', 2]);
+  assert.equal(fact('doubted', stateWith(0.6, 1.5)), undefined);
+  assert.equal(fact('doubted', stateWith(0.4, 0.9)), undefined);
 });
 
 test('it hesitated below one half, and at no special token', () => {
@@ -69,7 +90,10 @@ test('it hesitated below one half, and at no special token', () => {
   assert.deepEqual([steps.map(({ step }) => step), count], [[1, 0], 2]);
   assert.equal(steps[0].rival.id, 7);
   const sure = fact('sure', { record: recordWith([0.9, THRESHOLDS.unsure, 0.9, 0.1]) });
-  assert.deepEqual([sure.step, sure.chance], [1, THRESHOLDS.unsure]);
+  assert.deepEqual(
+    sure.steps.map(({ step, chance, rival }) => [step, chance, rival.id]),
+    [[1, THRESHOLDS.unsure, 7]],
+  );
 });
 
 test('a word given by the person is no hesitation', () => {
@@ -82,7 +106,7 @@ test('the word that depends most is an unsure one if it depends clearly on a sou
   assert.equal(fact('depends', { values }).word.text, 'dog');
   const unsure = fact('depends', { values, record: recordWith([0.9, 0.4, 0.9, 1]) });
   assert.deepEqual([unsure.word.text, unsure.from.text], ['miller', 'Müller']);
-  assert.ok(Math.abs(unsure.after - 0.4 * Math.exp(-2)) < 1e-12);
+  assert.equal(unsure.factor, Math.exp(2));
   assert.equal(unsure.other.text, 'other');
   assert.equal(fact('depends', { values: { without: withoutOf({ 0: [0.9, 0, 0, 0] }) } }), undefined);
 });
@@ -102,15 +126,15 @@ test('a word counts if some word loses a tenth of its probability without it', (
   assert.ok(fact('counts', { values: { without: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just, 0, 0] }) } }));
 });
 
-test('a word that passed two others changed places', () => {
+test('of the words that passed two others, the one that moved most is named', () => {
   const source = ['a', 'b', 'c', 'd'].map((text, word) => token(text, word));
   const predicted = ['D', 'A', 'B', 'C'].map((text, word) => numbered([text, word], word));
   const record = { ...recordWith([0.9, 0.9, 0.9, 0.9]), tokens: { source, predicted } };
   const losses = [3, 0, 1, 2].map((_, place) => predicted.map((__, step) => Number((step + 3) % 4 === place) * 3));
   const without = { groups: source.map((_, place) => [place]), losses, instead: losses.map((row) => row.map(() => 0)) };
   without.tokens = { 0: predicted[0] };
-  const { word, source: from, passed } = fact('moved', { record, values: { without } });
-  assert.deepEqual([from.text, word.text, passed], ['d', 'D', 3]);
+  const { word, source: from, count, ...moved } = fact('moved', { record, values: { without } });
+  assert.deepEqual([from.text, word.text, moved.from, moved.to, count], ['d', 'D', 3, 0, 1]);
   const weak = { ...without, losses: losses.map((row) => row.map((loss) => loss / 4)) };
   assert.equal(fact('moved', { record, values: { without: weak } }), undefined);
 });
@@ -130,13 +154,21 @@ test('heads are needed from a loss of a third on', () => {
   assert.equal(fact('no head', { importance: table(-0.3) }).share, Math.exp(-0.3));
 });
 
-test('the word that was decided in the last layer is the least likely of those', () => {
+test('the words that were decided in the last layer are named if they are few', () => {
   const words = [0, 1, 2].map((layer) => TARGET.map(({ id }) => [layer === 2 ? id : 7]));
-  const lens = { words, leads_from: [2, 2, 0, 2], tokens: { 7: { text: 'other' } } };
-  const late = fact('late', { lens });
-  assert.deepEqual([late.step, late.layer, late.layers, late.other.text], [1, 2, 3, 'other']);
-  const early = { ...lens, leads_from: [0, 0, null, 2] };
-  assert.equal(fact('late', { lens: early }), undefined);
+  const lens = { words, leads_from: [2, 1, 0, 2], tokens: { 7: { text: 'other' } } };
+  const { words: named, ...place } = fact('late', { lens });
+  assert.deepEqual([named, place], [[{ step: 0, other: { text: 'other' } }], { name: 'late', layer: 2, layers: 3 }]);
+  const both = fact('late', { lens: { ...lens, leads_from: [2, 2, 0, 2] } });
+  assert.deepEqual(
+    both.words.map(({ step }) => step),
+    [0, 1],
+  );
+  for (const leads of [
+    [0, 0, 0, 2], // all words in the first layer
+    [2, null, 0, 2], // a word that never leads
+  ])
+    assert.equal(fact('late', { lens: { ...lens, leads_from: leads } }), undefined);
 });
 
 test('a word keeps the characters that the model does not know', () => {

@@ -81,7 +81,7 @@ export function isRefused({ ask }, name) {
 
 // Why a request is not possible now, in one sentence; null when it is possible.
 export function whyNot({ store, ask }, name) {
-  if (!ask) return say('This file has no model. The line at its top says how to do this in Headlight.');
+  if (!ask) return say('This file has no model. Its first line leads to Headlight, which can do this.');
   if (isRefused({ ask }, name)) return tell(needsServer().said);
   if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
     return say('Not available with heads muted. Go back to the view without muting.');

@@ -117,14 +117,6 @@ export function predict({ network: { products, output, width } }, hidden) {
   const all = products.multiply(output, rows, hidden);
   return Array.from({ length: rows }, (_, row) => {
     const logits = all.subarray(row * output.outputs, (row + 1) * output.outputs);
-    return { logits, norm: logSumExp(logits) };
+    return { logits, norm: products.logSumExp(logits) };
   });
-}
-
-function logSumExp(logits) {
-  let most = -Infinity;
-  for (let place = 0; place < logits.length; place += 1) if (logits[place] > most) most = logits[place];
-  let total = 0;
-  for (let place = 0; place < logits.length; place += 1) total += Math.exp(logits[place] - most);
-  return most + Math.log(total);
 }

@@ -183,9 +183,13 @@ export function attend({ heads, headWidth, width }, query, memory, count, gate, 
     const [from, to] = [query.start + head * headWidth, output.start + head * headWidth];
     let at = memory.start + head * headWidth;
     for (let key = 0; key < count; key += 1, at += stride) {
-      let score = 0;
-      for (let place = 0; place < headWidth; place += 1) score += queries[from + place] * keys[at + place];
-      scores[key] = score * scale;
+      let [even, odd] = [0, 0]; // two sums, because each addition waits for the one before
+      for (let place = 0; place + 1 < headWidth; place += 2) {
+        even += queries[from + place] * keys[at + place];
+        odd += queries[from + place + 1] * keys[at + place + 1];
+      }
+      if (headWidth % 2) even += queries[from + headWidth - 1] * keys[at + headWidth - 1];
+      scores[key] = (even + odd) * scale;
     }
     for (const key of hidden) scores[key] = -Infinity;
     softmax(scores);

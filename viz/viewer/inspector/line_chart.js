@@ -7,14 +7,15 @@ import { say } from '../locales/language.js';
 const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
-// scale unless `isCount`; then the values begin at 0, so that a small change looks small. The values at `marked`, or
-// those under the pointer, are written next to the title; with `key`, { title(step), of(line, step) }, in a list below
-// the picture.
-export function drawChart(title, lines, { first, last, marked, format, isCount = false, key = null }) {
+// scale unless `isCount`; then the values begin at 0, so that a small change looks small. No value is above `most`. The
+// values at `marked`, or those under the pointer, are written next to the title; with `key`, { title(step),
+// of(line, step) }, in a list below the picture.
+export function drawChart(title, lines, { first, last, marked, format, most = Infinity, isCount = false, key = null }) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last, isCount ? (step) => step : Math.log1p);
   const values = points.map(([, value]) => value);
-  const [low, high] = isCount ? [0, Math.max(...values)] : rangeOf(values);
+  const [low, above] = isCount ? [0, Math.max(...values)] : rangeOf(values);
+  const high = Math.min(above, most);
   const up = (value) =>
     SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
   const readout = element('span', { class: 'hl-soft hl-number' });

@@ -20,7 +20,7 @@ const LOSSES = [
   [() => say('validation'), 'validation/loss'],
 ];
 const SCORES = [
-  [() => 'BLEU', 'validation/bleu'],
+  [() => say('BLEU on the development set'), 'validation/bleu'],
   [() => say('exact match'), 'validation/exact_match'],
 ];
 
@@ -171,17 +171,28 @@ function drawCharts(node, state) {
   const { curves, goes_on: goesOn } = trainingOf(state);
   const notice = noticeOf(trainingOf(state));
   const curve = ([name, key]) => ({
+    key,
     name: name(),
     points: curves.filter((one) => one[key] !== undefined).map((one) => [one.step, one[key]]),
   });
   const losses = LOSSES.map(curve).filter(({ points }) => points.length > 0);
   // BLEU is 0 for a model whose outputs are single words; the share of exact matches is shown then.
-  const score = SCORES.map(curve).find(({ points }) => points.some(([, value]) => value > 0));
+  // A single point is no curve.
+  const score = SCORES.map(curve).find(({ points }) => points.length > 1 && points.some(([, value]) => value > 0));
   const steps = curves.map(({ step }) => step);
   const axis = { first: Math.min(...steps), last: Math.max(...steps), marked: stepShown(state) };
   node.replaceChildren(
     ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
     ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),
+    ...(score?.key === 'validation/bleu'
+      ? [
+          note(
+            say(
+              'BLEU says how much a translation has in common with a reference, from 0 to 100. On other sentences, as in About this model, the value is another.',
+            ),
+          ),
+        ]
+      : []),
     ...(notice ? [note(notice)] : []),
     ...(goesOn
       ? [note(say('This training goes on. Its curves and saved steps arrive here as they are written.'))]

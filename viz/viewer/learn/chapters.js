@@ -23,18 +23,18 @@ export const CHAPTERS = [
         'This small model writes a word backwards, one letter at a time. Before each letter it looks at the letters of the word. How much it looks at each one is its attention.',
       ),
       say(
-        'In the matrix, each row is one step of writing and each column is a letter of the word. A row adds up to 1. The darker a cell, the more the step looks there.',
+        'In the matrix, each row is one step of writing and each column is a letter of the word. A row adds up to 1. The more a cell stands out, the more the step looks there.',
       ),
     ],
     tasks: [
       {
-        text: () => say('Pin a cell with a weight above 0.5: choose a dark cell.'),
+        text: () => say('Pin a cell with a weight above 0.5: choose one that stands out.'),
         isDone: (state) => weightOfPin(state) > CLEAR,
       },
       {
         text: () =>
           say(
-            'Type a word of your own into the box at the top, and press Enter. Its dark cells run from the lower left to the upper right, too.',
+            'Type a word of your own into the box at the top, and press Enter. Its strongest cells run from the lower left to the upper right, too.',
           ),
         isDone: ({ home }) => home.record.model.name === BACKWARDS.model && home.record.source_text !== BACKWARDS.text,
       },
@@ -45,14 +45,14 @@ export const CHAPTERS = [
     begin: BACKWARDS,
     text: () => [
       say(
-        'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum is the score. The softmax turns the scores of a row into weights.',
+        'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum, divided by the square root of how many they are, is the score. The softmax turns the scores of a row into weights.',
       ),
       say('Each letter also has a value. The weights decide how much of each value the head passes on.'),
     ],
     tasks: [
       {
-        text: () => say('Pin a dark cell and open the tab Cell: it shows query, key and score.'),
-        isDone: (state) => state.panel === 'cell' && state.cell !== null,
+        text: () => say('Pin a cell that stands out and open the tab Cell: it shows query, key and score.'),
+        isDone: (state) => state.panel === 'cell' && state.cell !== null && weightOfPin(state) > CLEAR,
       },
       {
         text: () =>
@@ -146,8 +146,10 @@ export const CHAPTERS = [
       },
       {
         text: () =>
-          say('Now measure it: try all heads one by one. Is the head that aligns best also the one that matters most?'),
-        isDone: ({ importance }) => importance !== null,
+          say(
+            'Now find the head that matters most: the tab What if tries all heads one by one. Silence it. Is it the head that aligns best?',
+          ),
+        isDone: isMostImportantMuted,
       },
     ],
   },
@@ -192,6 +194,21 @@ function isPreviousTokenPinned(state) {
   return nearestRole(record, [kind, state.layer, state.head])?.role === 'previous token';
 }
 
+// Muting is what the person does; the page may have measured all heads unasked.
+function isMostImportantMuted(state) {
+  if (state.importance === null) return false;
+  const all = tableOf(state.importance.changes);
+  const least = Math.min(...all.map(({ value }) => value));
+  return all.some(({ value, head }) => value === least && isMuted(state, head));
+}
+
+// The values of all heads by kind, [layer][head], as a list.
+function tableOf(values) {
+  return Object.entries(values).flatMap(([kind, layers]) =>
+    layers.flatMap((heads, layer) => heads.map((value, head) => ({ value, head: [kind, layer, head] }))),
+  );
+}
+
 // What a chapter says of the head that was taught to align; nothing if the model has none.
 function taughtHead({ taught }, sentence) {
   return taught ? [sentence(headName(...taught))] : [];
@@ -209,8 +226,6 @@ function weightOfPin(state) {
 }
 
 function bestAligned({ record }) {
-  const all = record.measures.cross.focus.flatMap((heads, layer) =>
-    heads.map((value, head) => ({ value, head: ['cross', layer, head] })),
-  );
+  const all = tableOf({ cross: record.measures.cross.focus });
   return all.reduce((best, one) => (one.value > best.value ? one : best)).head;
 }

@@ -5,7 +5,7 @@ import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf, headsOfKind } from '../core/state/queries.js';
 import { awaitsSecondHead, isSubtracted, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
-import { fixed, forPointer, listOf, modeName, percent, valueText } from '../core/labels.js';
+import { fixed, forPointer, listOf, modeName, percent, signed, valueText } from '../core/labels.js';
 import { tokenWithout } from '../core/instruments/without.js';
 import { say, sayParts } from '../locales/language.js';
 
@@ -112,6 +112,11 @@ function describeLoss({ record, values: { without } }, grid, row, column) {
       );
 }
 
+// A loss as a change, so that a gain has a plus.
+function changeText(loss) {
+  return signed(-loss, 4);
+}
+
 function rowOf(grid, row) {
   return grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
 }
@@ -135,9 +140,12 @@ function describeRow(grid, row) {
   const values = rowOf(grid, row);
   const column = strongest(values.map(Math.abs));
   const names = { row: strong(grid.rowGroups[row]), column: strong(grid.columnGroups[column]) };
-  const value = valueText(grid.mode, values[column]);
   if (grid.mode === 'without')
-    return sayParts('{row} loses most without {column}: {value} of its log p', { ...names, value });
+    return sayParts('{row} changes most without {column}: its log p by {value}', {
+      ...names,
+      value: changeText(values[column]),
+    });
+  const value = valueText(grid.mode, values[column]);
   const total =
     grid.mode === 'weight' && !grid.isMax
       ? []
@@ -154,9 +162,12 @@ function describeColumn(grid, column) {
   const values = Float64Array.from({ length: grid.rows }, (_, row) => grid.values[row * grid.columns + column]);
   const row = strongest(values.map(Math.abs));
   const names = { row: strong(grid.rowGroups[row]), column: strong(grid.columnGroups[column]) };
-  const value = valueText(grid.mode, values[row]);
   if (grid.mode === 'without')
-    return sayParts('Without {column}, {row} loses most: {value} of its log p', { ...names, value });
+    return sayParts('Without {column}, {row} changes most: its log p by {value}', {
+      ...names,
+      value: changeText(values[row]),
+    });
+  const value = valueText(grid.mode, values[row]);
   const total = ` · ${say('{total} in all rows together', { total: fixed(sum(values), 2) })}`;
   return grid.mode === 'difference'
     ? [...sayParts('{column} differs most in {row} {value}', { ...names, value }), total]

@@ -15,7 +15,7 @@ const MODE_LABELS = {
     () => say('Without it'),
     () =>
       say(
-        'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads',
+        'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study',
       ),
   ],
   norm: [

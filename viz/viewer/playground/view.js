@@ -316,18 +316,10 @@ function drawCharts({ charts, frames, settings }, marked) {
         .map((each) => [each[side].steps, valueOf(each[side])]),
     }));
   const axis = { first: 0, last, marked };
-  const chart = (title, valueOf, format) => (last === 0 ? null : drawChart(title, lines(valueOf), { ...axis, format }));
+  const chart = (title, valueOf, look) => (last === 0 ? null : drawChart(title, lines(valueOf), { ...axis, ...look }));
   const found = [
-    chart(
-      say('Loss'),
-      ({ loss }) => loss,
-      (value) => fixed(value, 2),
-    ),
-    chart(
-      say('Unseen words right, %'),
-      ({ share }) => 100 * share,
-      (value) => fixed(value, 0),
-    ),
+    chart(say('Loss'), ({ loss }) => loss, { format: (value) => fixed(value, 2) }),
+    chart(say('Unseen words right, %'), ({ share }) => 100 * share, { format: (value) => fixed(value, 0), most: 100 }),
   ];
   charts.replaceChildren(...found.filter(Boolean));
 }

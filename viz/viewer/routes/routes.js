@@ -54,7 +54,14 @@ function drawRoutes(store, state, answer, step) {
   const values = { word, source: percent(sum(answer.source)), prefix: percent(sum(answer.prefix)) };
   const heads = paths.filter(({ head }) => head !== null).length;
   return [
-    note(say('“{word}” comes to {source} from the sentence and to {prefix} from what was written before it.', values)),
+    note(
+      step === 0
+        ? say('“{word}” comes to {source} from the sentence and to {prefix} from the start sign {start}.', {
+            ...values,
+            start: visible(record.tokens.read[0]),
+          })
+        : say('“{word}” comes to {source} from the sentence and to {prefix} from what was written before it.', values),
+    ),
     picture(store, { record, paths, layout, step }),
     note(
       sayCount(

@@ -10,11 +10,10 @@ export const THRESHOLDS = {
   unsure: 0.5, // probability below which the model hesitated
   lost: -Math.log(0.9), // nats: a tenth of the probability, less is nothing
   linked: 1, // nats that a word loses without the source word that it comes from
-  passed: 2, // other words that a word moved past
+  passed: 2, // other words that a word passed
   needed: Math.log(1.5), // nats that the translation loses without a head
   spelled: 3, // pieces of a word that the model knows only in parts ...
   piece: 3, // ... of fewer letters than this on average
-  letters: 10, // pieces of the longest words in the training of a model that reads letters
 };
 const LISTED = 3; // words or heads that one sentence names
 const MOST = 6; // sentences
@@ -26,23 +25,24 @@ export function importanceWithout({ importance }) {
 
 // What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `short`. The
 // most useful facts come first, { name, ... } each; steps and places count from 0.
-export function factsOf(state, { trained = null } = {}) {
+export function factsOf(state) {
   const { record, values, lens, short } = state;
   const { without } = values;
   const importance = importanceWithout(state);
-  const isOfLetters = trained !== null && trained.pieces > THRESHOLDS.letters;
+  const isOfLetters = [record.tokens.source, record.tokens.predicted].every(areLetters);
   const words = {
     source: wordsOf(record.tokens.source, isOfLetters),
     target: wordsOf(record.tokens.predicted, isOfLetters),
   };
   const found = [
     spelledWord(record, words),
+    without && doubtedWord(record, words, without),
     hesitation(record, words),
     without && dependence(record, words, without),
     without && spareWords(words, without),
     without && movedWord(words, without),
     importance && neededHeads(importance, short ?? []),
-    lens && lateWord(record, words, lens),
+    lens && lateWords(record, words, lens),
   ];
   return found.filter(Boolean).slice(0, MOST);
 }
@@ -60,12 +60,38 @@ export function wordsOf(tokens, isOfLetters) {
   return [...words.values()].filter(({ text }) => /[\p{L}\p{N}]/u.test(text));
 }
 
-// The word of the source in the most pieces, if the model knows it only in parts.
+// The probability of all tokens of a word together.
+function chanceOf({ log_probabilities: chances }, { places }) {
+  return Math.exp(sum(places.map((step) => chances[step])));
+}
+
+// Whether a model reads and writes letters: it knows no longer piece.
+function areLetters(tokens) {
+  return tokens.every(({ special, text }) => special || [...text.trim()].length <= 1);
+}
+
+// The word of the source in the most pieces, if the model knows it only in short ones.
 function spelledWord({ tokens }, { source }) {
-  const isSpelled = ({ places, text }) =>
-    places.length >= THRESHOLDS.spelled && [...text.trim()].length < THRESHOLDS.piece * places.length;
   const [word] = source.filter(isSpelled).sort((one, other) => other.places.length - one.places.length);
   return word ? { name: 'spelled', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
+}
+
+function isSpelled({ places, text }) {
+  return places.length >= THRESHOLDS.spelled && [...text.trim()].length < THRESHOLDS.piece * places.length;
+}
+
+// A word of the source in several longer pieces, on which the least likely of the unsure words depends.
+function doubtedWord(record, { source, target }, without) {
+  const { n_prefix: given = 0, tokens } = record;
+  const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
+  const [doubted] = source
+    .filter((word) => word.places.length > 1 && !isSpelled(word))
+    .flatMap((word) => unsure.map((made) => ({ word, made })))
+    .filter(({ word, made }) => lossWithout(without, word.places, made.places) >= THRESHOLDS.linked)
+    .sort((one, other) => chanceOf(record, one.made) - chanceOf(record, other.made));
+  return doubted
+    ? { name: 'doubted', ...doubted, pieces: doubted.word.places.map((place) => tokens.source[place]) }
+    : null;
 }
 
 // The steps at which the model hesitated, the least likely first; without any, the least likely of all.
@@ -78,23 +104,21 @@ function hesitation(record, { target }) {
     .sort((one, other) => one.chance - other.chance);
   const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
   if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, LISTED), count: unsure.length };
-  return steps.length > 0 ? { name: 'sure', ...steps[0] } : null;
+  return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1) } : null;
 }
 
-// The likeliest other token of a step; null if the record has none.
+// The likeliest other token of a step that could have been said; null if the record has none.
 function rivalAt({ tokens, alternatives }, step) {
   const { id } = tokens.predicted[step];
-  return (alternatives[step] ?? []).find((one) => one.id !== id) ?? null;
+  return (alternatives[step] ?? []).find((one) => one.id !== id && one.piece !== '<unk>') ?? null;
 }
 
 // The source word that the least likely word of the translation depends on most.
 function dependence(record, { source, target }, without) {
-  const { log_probabilities: chances } = record;
-  const chanceOf = ({ places }) => sum(places.map((step) => chances[step]));
   const losses = target.flatMap((word) =>
     source.map((from) => ({ word, from, loss: lossWithout(without, from.places, word.places) })),
   );
-  const unsure = losses.filter(({ word }) => Math.exp(chanceOf(word)) < THRESHOLDS.unsure);
+  const unsure = losses.filter(({ word }) => chanceOf(record, word) < THRESHOLDS.unsure);
   const clear = (found) => found.filter(({ loss }) => loss >= THRESHOLDS.linked);
   const candidates = clear(unsure).length > 0 ? clear(unsure) : clear(losses);
   const [most] = candidates.sort((one, other) => other.loss - one.loss);
@@ -106,8 +130,7 @@ function dependence(record, { source, target }, without) {
     name: 'depends',
     word,
     from,
-    before: Math.exp(chanceOf(word)),
-    after: Math.exp(chanceOf(word) - loss),
+    factor: Math.exp(loss),
     other: other.id === record.tokens.predicted[step].id ? null : other,
   };
 }
@@ -121,7 +144,7 @@ function spareWords({ source, target }, without) {
   return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
 }
 
-// The word of the translation that passed the most others on its way from the source.
+// The word of the translation that moved most places of those that passed others on their way from the source.
 function movedWord({ source, target }, without) {
   const links = target
     .map((word, to) => {
@@ -132,10 +155,10 @@ function movedWord({ source, target }, without) {
     .filter(({ loss }) => loss >= THRESHOLDS.linked);
   const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
   const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
-  const moved = links.filter(({ from, to }) => from !== to);
-  const [most] = moved.sort((one, other) => passedBy(other) - passedBy(one) || other.loss - one.loss);
-  if (!most || passedBy(most) < THRESHOLDS.passed) return null;
-  return { name: 'moved', ...most, source: source[most.from], passed: passedBy(most) };
+  const distance = ({ from, to }) => Math.abs(to - from);
+  const moved = links.filter((link) => distance(link) > 0 && passedBy(link) >= THRESHOLDS.passed);
+  const [most] = moved.sort((one, other) => distance(other) - distance(one) || other.loss - one.loss);
+  return most ? { name: 'moved', ...most, source: source[most.from], count: moved.length } : null;
 }
 
 // The heads without which the translation becomes clearly less likely, with what it is then where that is known.
@@ -151,14 +174,13 @@ function neededHeads(importance, known) {
   return { name: 'heads', count: all.length, heads };
 }
 
-// The word that was decided in the latest layer, and the word that led before; null if all were decided in the first.
-function lateWord({ log_probabilities: chances }, { target }, { words, leads_from: leads, tokens: names }) {
-  const [late] = target
-    .flatMap(({ places }) => places)
-    .map((step) => ({ layer: leads[step], step, chance: chances[step] }))
-    .filter(({ layer }) => layer > 0)
-    .sort((one, other) => other.layer - one.layer || one.chance - other.chance);
-  if (!late) return null;
-  const { layer, step } = late;
-  return { name: 'late', step, layer, layers: words.length, other: names[words[layer - 1][step][0]] };
+// The words that were decided in the latest layer, with the words that led before; null if all were decided in the first
+// layer, if too many were decided last to name them, or if one never led: it was chosen for the whole sentence.
+function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
+  const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
+  const layer = Math.max(...steps.map((step) => leads[step]));
+  const late = steps.filter((step) => leads[step] === layer);
+  if (!(layer > 0) || late.length > LISTED || steps.some((step) => leads[step] === null)) return null;
+  const decided = late.map((step) => ({ step, other: names[words[layer - 1][step][0]] }));
+  return { name: 'late', words: decided, layer, layers: words.length };
 }

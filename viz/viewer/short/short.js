@@ -1,6 +1,6 @@
 // The panel In short: what happened in this translation, in plain sentences; each opens the view that shows it.
 
-import { createButton, element, readable, tokenText, visible } from '../core/dom.js';
+import { createButton, element, readable, visible } from '../core/dom.js';
 import { askImportance, askShort, forceToken } from '../core/effects.js';
 import { isAnswered, questionOf } from '../core/instruments/questions.js';
 import { fixed, headName, kindName, percent } from '../core/labels.js';
@@ -31,7 +31,7 @@ function drawShort(server, node, state) {
   const open = openersOf(server, node);
   const warnings = rangeNotices(record, about).map((text) => element('li', {}, text));
   const lens = isAnswered(state, 'lens', questionOf(state, 'lens')) ? state.answers.lens.answer : null; // of this sentence
-  const sentences = factsOf({ ...state, lens }, about).map((fact) => {
+  const sentences = factsOf({ ...state, lens }).map((fact) => {
     const write = SENTENCES[fact.name];
     return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));
   });
@@ -72,48 +72,63 @@ const SENTENCES = {
     sayParts('The model knows {word} only in {count} pieces ({pieces}): check its translation.', {
       word: open.source(word),
       count: pieces.length,
-      pieces: pieces.map((piece) => visible(piece).trim()).join(' · '),
+      pieces: listOf(pieces),
     }),
+  doubted: ({ word, made, pieces }, open) =>
+    sayParts(
+      'The model knows {word} only in {count} pieces ({pieces}), and it was unsure of {made}, which depends on it: check that.',
+      { word: open.source(word), made: quoted(made.text), count: pieces.length, pieces: listOf(pieces) },
+    ),
   unsure: ({ steps, count }, open, record) => [
     count > steps.length ? say('It hesitated at {count} words, most at these:', { count }) : say('It hesitated here:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
-  sure: ({ step, chance }, open, record) =>
-    sayParts('It did not hesitate: its least likely word, {word}, still had {chance}.', {
-      word: open.step(step, record),
-      chance: chanceText(chance),
-    }),
-  depends: ({ word, from, before, after, other }, open) => {
-    const names = { word: quoted(word.text), from: open.without(word, from) };
-    const parts = { ...names, before: chanceText(before), after: chanceText(after), other: other && tokenText(other) };
+  sure: ({ steps }, open, record) => [
+    say('No word had less than 50 %. The least sure one:'),
+    list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
+  ],
+  depends: ({ word, from, factor, other }, open) => {
+    const parts = { word: quoted(word.text), from: open.without(word, from), factor: timesText(factor) };
     return other
       ? sayParts(
-          '{word} depends most on {from}: without it, its probability falls from {before} to {after}, and “{other}” comes first.',
-          parts,
+          '{word} depends most on {from}: without it, it is {factor} times less likely, and “{other}” comes first.',
+          { ...parts, other: tokenName(other) },
         )
       : sayParts(
-          '{word} depends most on {from}: without it, its probability falls from {before} to {after}. It still comes first.',
+          '{word} depends most on {from}: without it, it is {factor} times less likely, but still comes first.',
           parts,
         );
   },
   spare: ({ words }, open) => {
     const names = words.map((word) => open.without(null, word));
     return names.length === 1
-      ? sayParts('Without {word}, nothing becomes a tenth less likely.', { word: names[0] })
-      : sayParts('Without any one of these, nothing becomes a tenth less likely: {words}', { words: joined(names) });
+      ? sayParts('Leave out {word}, and every word of the translation keeps at least 90 % of its probability.', {
+          word: names[0],
+        })
+      : sayParts(
+          'Leave out one of these, whichever, and every word of the translation keeps at least 90 % of its probability: {words}',
+          { words: joined(names) },
+        );
   },
   counts: () => [
     say(
-      'Everything in the sentence counts: leave out any word, and some word of the translation becomes at least a tenth less likely.',
+      'Every word of the sentence counts: leave out any one, and some word of the translation becomes at least a tenth less likely.',
     ),
   ],
-  moved: ({ word, source, from, to, passed }, open) =>
-    sayParts(
-      '{source} changed places: from place {from} in the sentence to place {to} in the translation, as {word}. It passed {passed} others.',
-      { source: open.without(word, source), word: quoted(word.text), from: from + 1, to: to + 1, passed },
-    ),
+  moved: ({ word, source, from, to, count }, open) => {
+    const parts = { source: open.without(word, source), word: quoted(word.text), from: from + 1, to: to + 1 };
+    return count === 1
+      ? sayParts(
+          '{source} changed places: from place {from} in the sentence to place {to} in the translation, as {word}.',
+          parts,
+        )
+      : sayParts(
+          'At least {count} changed places. Of these, {source} moved most: from place {from} in the sentence to place {to} in the translation, as {word}.',
+          { ...parts, count },
+        );
+  },
   heads: ({ count, heads }, open, record) => [
-    say('It needed these most of its {count} heads (the small squares):', { count }),
+    say('Most needed of its {count} heads (the small squares); a click mutes one:', { count }),
     list(heads, (one) => withoutHead(one, open, record)),
   ],
   'no head': ({ count, share }) => [
@@ -122,21 +137,32 @@ const SENTENCES = {
       { count, share: percent(share) },
     ),
   ],
-  late: ({ step, layer, layers, other }, open, record) =>
-    sayParts('{word} was decided last, in layer {layer} of {layers}. Before that, “{other}” came first.', {
-      word: open.layers(step, record),
-      layer: layer + 1,
-      layers,
-      other: tokenText(other),
-    }),
+  late: ({ words, layer, layers }, open, record) => {
+    const place = { layer: layer + 1, layers };
+    const parts = ({ step, other }) => ({ word: open.layers(step, record), other: tokenName(other) });
+    if (words.length === 1)
+      return sayParts('{word} was decided last, in layer {layer} of {layers}. Before that, “{other}” came first.', {
+        ...place,
+        ...parts(words[0]),
+      });
+    return [
+      say('These were decided last, in layer {layer} of {layers}:', place),
+      list(words, (one) => sayParts('{word}; before that, “{other}” came first.', parts(one))),
+    ];
+  },
 };
 
-// "bench 34 %, or bank 28 %"; the other word can be forced.
+// "bench 34 %, or bank 28 %"; the other word can be forced. A search can leave out the likelier word for a better whole.
 function choiceAt(record, step, chance, rival, open) {
   const parts = { word: open.step(step, record), chance: chanceText(chance) };
   if (!rival) return sayParts('{word} {chance}', parts);
   const other = { rival: open.force(step, rival), other: chanceText(Math.exp(rival.log_probability)) };
-  return sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
+  return Math.exp(rival.log_probability) > chance
+    ? sayParts('{word} {chance}; {rival} had {other}, but the search kept this sentence as the better whole', {
+        ...parts,
+        ...other,
+      })
+    : sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
 }
 
 function withoutHead({ head, factor, text }, open, record) {
@@ -160,7 +186,7 @@ function list(entries, write) {
 function wordAt({ tokens: { predicted } }, step) {
   const { word } = predicted[step];
   const whole = predicted.filter((token) => token.word === word && word !== null);
-  if (whole.length < 2 || whole.length === predicted.length - 1) return tokenText(predicted[step]);
+  if (whole.length < 2 || whole.length === predicted.length - 1) return tokenName(predicted[step]);
   const text = readable(whole.map((token) => token.text).join(''));
   return element('bdi', {}, `${text.trim()} (${visible(predicted[step])}…)`);
 }
@@ -168,6 +194,15 @@ function wordAt({ tokens: { predicted } }, step) {
 // A probability, which stays on one line.
 function chanceText(probability) {
   return numberText(percent(probability));
+}
+
+// A token within a sentence, without the space before it.
+function tokenName(token) {
+  return element('bdi', {}, visible(token).trim());
+}
+
+function listOf(pieces) {
+  return pieces.map((piece) => visible(piece).trim()).join(' · ');
 }
 
 function quoted(text) {
@@ -221,7 +256,7 @@ function openersOf(server, node) {
       })),
     force: (place, rival) => {
       const reason = whyNot(server, 'force');
-      const found = button(tokenText(rival), reason ?? say('Force this word and translate on'), () =>
+      const found = button(tokenName(rival), reason ?? say('Force this word and translate on'), () =>
         forceToken(server, place, rival.id),
       );
       found.disabled = reason !== null;

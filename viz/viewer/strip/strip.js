@@ -155,10 +155,11 @@ function redraw(parts, state) {
 // Which word of the translation an arc of cross-attention ends at.
 function endsOfArcs(state) {
   const [head, ...others] = chosenHeads(state);
+  if (state.mode === 'without') return say('Each word is joined with the word without which it loses most.');
   if (state.kind !== 'cross') return '';
   if (rowOffset(state) < 0) return say('This head looks up the word just written.');
   if (others.length === 0 && isAligned(state.record, head))
-    return say('This head looks up the word that it is about to write.');
+    return say('Most rows of this head look up the word that they are about to write.');
   return say('Each word is joined with what is read to write it.');
 }
 

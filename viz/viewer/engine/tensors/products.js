@@ -3,25 +3,35 @@
 
 import { WASM } from './products_wasm.js';
 
-const BLOCK = 4; // rows of a product that share the reading of the matrix
+const BLOCK = 16; // rows of a product that share the reading of the matrix
+const FOUR = 4; // rows that WebAssembly computes together
 const LANES = 8; // columns that WebAssembly reads at once
 const PAGE = 65536; // bytes of a page of WebAssembly's memory
 
 // `stored` has the matrices by name: { outputs, inputs, values, scales, bias }; `values` is an Int8Array, whose rows
 // are multiplied by the `scales`, or a Float32Array; `scales` and `bias` may be null. Returns the matrices by name, to
-// be given to the functions `multiply` and `rowOf`, which are returned too.
+// be given to the functions `multiply` and `rowOf`, which are returned too, and `logSumExp`, which takes a row of a product.
 export async function createProducts(stored, { wasm = true } = {}) {
   const entries = Object.entries(stored);
   const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
   const height = Math.max(...entries.map(([, { outputs }]) => outputs));
-  const size = entries.reduce((total, [, matrix]) => total + sizeOf(matrix), 4 * BLOCK * (width + height));
+  const size = entries.reduce(
+    (total, [, matrix]) => total + sizeOf(matrix),
+    4 * ((BLOCK + 2) * width + BLOCK * height),
+  );
   const { buffer, compiled } = (wasm && (await startWasm(WASM, size))) || { buffer: new ArrayBuffer(size) };
   const heap = createHeap(buffer);
   const x = heap.take(Float32Array, BLOCK * width);
   const y = heap.take(Float32Array, BLOCK * height);
+  const scratch = heap.take(Float32Array, 2 * width);
   const matrices = Object.fromEntries(entries.map(([name, matrix]) => [name, place(heap, matrix)]));
-  const run = compiled ? startedBy(compiled, x, y) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
-  return { matrices, rowOf, multiply: (matrix, rows, input) => multiply(matrix, rows, input, { x, y, run }) };
+  const run = compiled ? startedBy(compiled, x, y, scratch) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
+  return {
+    matrices,
+    rowOf,
+    multiply: (matrix, rows, input) => multiply(matrix, rows, input, { x, y, run }),
+    logSumExp: compiled ? (values) => logSumExp(compiled, values, y) : logSumExpPlainly,
+  };
 }
 
 // The width of rows that the kernels can read.
@@ -106,11 +116,13 @@ function multiply(matrix, rows, input, { x, y, run }) {
   return result;
 }
 
-function startedBy(compiled, x, y) {
+function startedBy(compiled, x, y, scratch) {
   return ({ codes, scales, bias, width, outputs }, rows) => {
-    const name = `${codes instanceof Int8Array ? 'int8' : 'float32'}x${rows === 1 ? 1 : BLOCK}`;
+    const isInt8 = codes instanceof Int8Array;
     const addresses = [x, codes, scales, bias, y].map(({ byteOffset }) => byteOffset);
-    compiled[name](...addresses, width, outputs);
+    if (rows === 1) return compiled[isInt8 ? 'int8x1' : 'float32x1'](...addresses, width, outputs);
+    const fours = Math.ceil(rows / FOUR) * FOUR; // some more rows than asked for
+    return compiled.multiply(...addresses, width, outputs, fours, scratch.byteOffset, isInt8);
   };
 }
 
@@ -124,4 +136,21 @@ function multiplyPlainly({ codes, scales, bias, width, outputs }, rows, x, y) {
       y[row * outputs + output] = bias[output] + scales[output] * total;
     }
   }
+}
+
+// The logarithm of the sum of the exponentials.
+function logSumExp({ exponentials }, values, y) {
+  const count = Math.ceil(values.length / FOUR) * FOUR;
+  y.set(values);
+  y.fill(-Infinity, values.length, count);
+  const [most, total] = exponentials(y.byteOffset, count);
+  return most + Math.log(total);
+}
+
+function logSumExpPlainly(values) {
+  let most = -Infinity;
+  for (let at = 0; at < values.length; at += 1) if (values[at] > most) most = values[at];
+  let total = 0;
+  for (let at = 0; at < values.length; at += 1) total += Math.exp(values[at] - most);
+  return most + Math.log(total);
 }

@@ -7,7 +7,7 @@ import { LIMITS } from '../../core/limits.js';
 import { addressOfCell } from '../../core/state/permalink.js';
 import { whyNot } from '../../core/requests.js';
 import { headOf } from '../../core/state/actions.js';
-import { aboutModel, chosenHeads, differs } from '../../core/state/queries.js';
+import { aboutModel, chosenHeads, differs, rowOffset } from '../../core/state/queries.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../../core/instruments/survey.js';
 import { actionButton, actions, note, numberText, section, shareBar } from '../../core/widgets.js';
 import { say, sayCount, tell } from '../../locales/language.js';
@@ -104,10 +104,12 @@ function foundOf(store, state) {
   ];
 }
 
+// A row has the name that it has in the matrix: the token that it predicts, or the one that the head looks up.
 function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
+  const rows = ({ predicted }) => (rowOffset(state) < 0 ? ['<s>', ...predicted] : predicted);
   const lines = hits.map(([weight, place, row, column]) => {
     const tokens = found.sentences[place];
-    const from = tokens[kind === 'encoder' ? 'source' : 'predicted'][row];
+    const from = { encoder: tokens.source, decoder: tokens.predicted, cross: rows(tokens) }[kind][row];
     const to = kind === 'decoder' ? (['<s>', ...tokens.predicted][column] ?? '') : tokens.source[column];
     const href = addressOfCell(state, sentences[place], { kind, layer, head, row, column });
     const names = element(

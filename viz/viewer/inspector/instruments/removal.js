@@ -18,7 +18,7 @@ export function createRemoval(server) {
         ? say('Choose one head, or all heads of a layer.')
         : say('Choose a source token: its row loses its cells.'),
     draw: ({ record }, { curves, tokens }, { ids, kind, row, step, head }) => {
-      const { rows, columns } = axes(record, kind);
+      const { rows, reads, columns } = axes(record, kind);
       const lines = curves.map(({ name, order, probabilities }) => ({
         name: tell(name),
         ranking: name,
@@ -33,7 +33,8 @@ export function createRemoval(server) {
       };
       const about = {
         word: visible(tokens[ids[step]]),
-        row: visible(rows[row]),
+        // As the matrix names it: two rows have a word, one that reads it and one that predicts it.
+        row: reads ? `${visible(reads[row])} → ${visible(rows[row])}` : visible(rows[row]),
         count: lines.length,
       };
       return [

@@ -1,4 +1,4 @@
-"""Lets the app start when no temporary directory is writable, because translating needs no files."""
+"""Lets the app start without a writable temporary directory."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Drawing: the payload, the linked viewer, the exported file, and figures for notebooks."""
+"""The server, the linked viewer, exported files, and charts for notebooks."""
 
 from __future__ import annotations
 

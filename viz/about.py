@@ -1,4 +1,4 @@
-"""What the page knows of its models besides their answers: examples, studies, training ranges, cards."""
+"""What the page shows about a model: examples, studies, training ranges, cards."""
 
 from __future__ import annotations
 

@@ -1,10 +1,17 @@
-"""The limits of requests and links: the server checks them, and each page gets them with its script."""
+"""The limits of requests and links: the server checks them; each page gets some with its script."""
 
 from __future__ import annotations
 
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.inputs import MAX_TARGET_TOKENS
 
+# The body of a request.
+MAX_BODY = 1 << 17  # bytes; a sentence with every head and token named needs less than half
+SMALL_BODY = 1 << 14  # bytes; parsed within a millisecond, and most sentences need less
+MAX_DEPTH = 32  # levels of nested JSON
+BODY_SECONDS = 20  # in which it must arrive
+
+# What it may ask for.
 MAX_ADDRESS = 64_000  # characters: enough for the longest text and every head, percent-encoded
 MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page supports
 MAX_SENTENCES = 20  # of one request of the examples; the page asks several times

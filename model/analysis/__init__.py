@@ -1,1 +1,1 @@
-"""What one translation, or a sample of them, says about the heads."""
+"""Analysis of heads, for one translation or for many."""

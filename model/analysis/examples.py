@@ -1,4 +1,4 @@
-"""Where else: what every head does over many sentences, and in which of them it does it most clearly.
+"""What every head does over many sentences, and its clearest examples.
 
 Axis letters: L any leading axes (layer, head), N heads of one kind, Q queries, S keys.
 """

@@ -1,4 +1,4 @@
-"""Is it faithful: remove the strongest cells of a row, ranked in five ways, and watch a word's probability.
+"""Faithfulness: removes the strongest cells of a row in five rankings and measures a word's probability.
 
 Axis letters: S source length, T target length, N columns of the row, H heads of the layer, K head width,
 C variants of the row, k cells that are removed.

@@ -1,4 +1,4 @@
-"""What each module of a family gives to the importer."""
+"""Plan: what the module of a model family returns to the importer."""
 
 from __future__ import annotations
 

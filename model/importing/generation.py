@@ -1,4 +1,4 @@
-"""The settings of generation in a checkpoint: which are obeyed, and what is said of the others."""
+"""The settings of generation in a checkpoint: which are applied, and how the others are reported."""
 
 from __future__ import annotations
 

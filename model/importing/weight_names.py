@@ -1,4 +1,7 @@
-"""The weights of an encoder-decoder model under the names of BART, which its relatives share."""
+"""Converts weights with BART's parameter names, which MarianMT, Pegasus and M2M100 share, to Headlight's.
+
+BART itself cannot be imported.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run as others see it: its latest model, its record, and whether it goes on."""
+"""Finds the latest model and the record of a training run, and whether it is still running."""
 
 from __future__ import annotations
 

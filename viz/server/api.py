@@ -1,4 +1,4 @@
-"""What the viewer asks the server, and the named endpoints of the HTTP API, which ask the same.
+"""The viewer's request endpoint and the named endpoints of the HTTP API.
 
 Both keep Gradio's protocol and bypass Gradio. Its queue computes and keeps results that nobody reads: here a
 call is computed when its client reads it, and cancelled when the client disconnects. Its threads, through

@@ -1,4 +1,4 @@
-"""Writes the log: one line of JSON for each record, without anything that a person wrote."""
+"""Writes the log: one line of JSON for each record, without anything that a user wrote."""
 
 from __future__ import annotations
 

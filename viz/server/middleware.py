@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import quote_untrusted
+from viz.limits import BODY_SECONDS, MAX_BODY, MAX_DEPTH, SMALL_BODY
 from viz.server.connections import Access, Workload, client_address
 from viz.server.handlers import find_handler
 from viz.server.logs import REQUESTS
@@ -64,11 +65,7 @@ def _regex(route: str) -> re.Pattern[str]:
 
 
 ROUTES = {route: _regex(route) for route in (*PAGE_ROUTES, *WORK_ROUTES)}
-MAX_BODY = 1 << 17  # a sentence with every head and token named needs less than half
 PIECE = 1 << 16
-SMALL_BODY = 1 << 14  # bytes; parsed within a millisecond, and most sentences need less
-MAX_DEPTH = 32
-BODY_SECONDS = 20
 CLIENT_GONE = 499  # nginx's status for a client that disconnected
 
 SELF = "'self'"

@@ -1,4 +1,4 @@
-"""Reads GRADIO_SERVER_PORT before Gradio is imported, which crashes on an invalid value."""
+"""Checks GRADIO_SERVER_PORT before Gradio is imported, because Gradio crashes on an invalid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine in the browser has to know of the Python code: limits, definitions, sentences."""
+"""Settings that Python passes to the engine in the browser: limits, definitions, sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The address of the page and the view say the same: every change of the view is written into the address, and the view
+// Keeps the page's address and the view in step: every change of the view is written into the address, and the view
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
 

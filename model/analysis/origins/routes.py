@@ -49,7 +49,7 @@ def routes(
     """Follow the word that is predicted at `step` back through the whole network.
 
     The flow of a connection is the share of the word that passes through it: the flow of the position that
-    reads, times the connection's share of that position (see `contributions`). Flows are exact;
+    reads, times the connection's share of that position (see `alti_shares`). Flows are exact;
     `least_flow` only decides which connections are listed. Drawn as by Ferrando and Voita 2024,
     "Information Flow Routes". `source` ends with </s> and `read` begins with <s>, both without padding.
     Raises UserError if there is no such step.
@@ -61,7 +61,7 @@ def routes(
     memory = torch.zeros(len(source)).to(flow)
     connections: list[Connection] = []
     for one in _attentions(found.decoder.sublayers):
-        shares = contributions(one)
+        shares = alti_shares(one)
         connections += _connections(one, shares, flow, least_flow)
         if one.kind == "cross":
             memory = memory + flow @ shares[:, :-1]
@@ -70,7 +70,7 @@ def routes(
             flow = flow @ shares
     prefix, flow = flow, memory
     for one in _attentions(found.encoder.sublayers):
-        shares = contributions(one)
+        shares = alti_shares(one)
         connections += _connections(one, shares, flow, least_flow)
         flow = flow @ shares
     return Routes(flow, prefix, tuple(connections))
@@ -89,11 +89,11 @@ def token_shares(found: Trace) -> tuple[Float[Tensor, "T S"], Float[Tensor, "T T
     """
     memory = torch.eye(len(found.encoder.tokens)).to(found.encoder.x)
     for one in reversed(_attentions(found.encoder.sublayers)):
-        memory = contributions(one) @ memory
+        memory = alti_shares(one) @ memory
     prefix = torch.eye(len(found.decoder.tokens)).to(memory)
     source = memory.new_zeros(len(prefix), len(memory))
     for one in reversed(_attentions(found.decoder.sublayers)):
-        shares = contributions(one)
+        shares = alti_shares(one)
         if one.kind == "cross":
             source = shares[:, -1:] * source + shares[:, :-1] @ memory
             prefix = shares[:, -1:] * prefix
@@ -102,7 +102,7 @@ def token_shares(found: Trace) -> tuple[Float[Tensor, "T S"], Float[Tensor, "T T
     return source, prefix
 
 
-def contributions(one: SubLayer) -> Float[Tensor, "Q P"]:
+def alti_shares(one: SubLayer) -> Float[Tensor, "Q P"]:
     """The share of each part in every row of an attention sub-layer; rows sum to 1.
 
     ALTI (Ferrando et al. 2022, "Measuring the Mixing of Contextual Information in the Transformer"): the

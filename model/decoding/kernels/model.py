@@ -1,4 +1,4 @@
-"""CompiledModel: one model, run by the kernels. Results equal those of torch to rounding.
+"""CompiledModel: one model, run by the kernels. Results equal those of torch up to rounding errors.
 
 Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
 """

@@ -1,4 +1,4 @@
-"""What the kernels read and write: NumPy arrays. One array holds a matrix of all layers of a model.
+"""What the kernels read and write: NumPy arrays. One array holds the same matrix of every layer.
 
 Further axis letters: N sentences, R rows (hypotheses of all sentences), C places in the cache, O
 and I the outputs and inputs of a matrix. They come in NamedTuples, which numba can pass to a function.

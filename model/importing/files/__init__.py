@@ -1,1 +1,1 @@
-"""Reads the files of a checkpoint of another program, which need not be trusted."""
+"""Reads untrusted checkpoint files of other programs."""

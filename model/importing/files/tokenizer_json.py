@@ -1,4 +1,4 @@
-"""Reads tokenizer.json, the format of the `tokenizers` package, as data: its rules become ours.
+"""Reads tokenizer.json, the format of the `tokenizers` package, as data, and converts its rules to ours.
 
 The package itself is not given a stranger's rules: it aborts on some settings, and a regular expression can
 take exponential time.

@@ -1,4 +1,4 @@
-"""The tokenizers of a MarianMT checkpoint: two SentencePiece models over one vocabulary or two."""
+"""The tokenizers of a checkpoint: SentencePiece models of both sides over one vocabulary or two."""
 
 from __future__ import annotations
 

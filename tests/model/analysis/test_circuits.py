@@ -7,7 +7,7 @@ import torch
 
 from model.analysis.cell import explain_cell
 from model.analysis.circuits import split_score, writing
-from model.analysis.contrast import contributions
+from model.analysis.logit_attribution import contributions
 from model.errors import UserError
 from model.results import Head
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes

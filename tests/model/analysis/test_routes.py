@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.origins.routes import Connection, contributions, routes, token_shares
+from model.analysis.origins.routes import Connection, alti_shares, routes, token_shares
 from model.analysis.trace import output_rows, trace
 from model.errors import UserError
 from tests.model.analysis.random_pairs import SHAPES, model_of, sentence_pair, shapes
@@ -25,7 +25,7 @@ def test_rows_sum_to_one_and_nothing_looks_ahead(shape):
         for one in stack.sublayers:
             if one.heads is None:
                 continue
-            shares = contributions(one)
+            shares = alti_shares(one)
             assert_exact(shares.sum(-1), torch.ones(len(one.x)))
             assert bool((shares >= 0).all())
             if one.kind == "decoder":
@@ -56,7 +56,7 @@ def test_contributions_are_those_of_the_paper():
             y = sum(parts)
             assert_exact(y + heads.module.output.bias, one.x[row] + one.y[row])
             near = torch.stack([(y.abs().sum() - (y - part).abs().sum()).clamp(min=0) for part in parts])
-            assert_exact(contributions(one)[row], near / near.sum())
+            assert_exact(alti_shares(one)[row], near / near.sum())
 
 
 @shapes

@@ -12,10 +12,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.viz.loop import run
+from viz.limits import MAX_BODY, MAX_DEPTH, SMALL_BODY
 from viz.server import middleware
 from viz.server.connections import Workload
 from viz.server.lifecycle import Service
-from viz.server.middleware import MAX_BODY, MAX_DEPTH, SMALL_BODY, RequestFilter
+from viz.server.middleware import RequestFilter
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}

@@ -1,4 +1,4 @@
-"""Answers the request for a page with its model, which goes on translating without a server."""
+"""Answers the request for an exported page that contains the model and translates without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-// Everything that needs the server. Panels call these functions or change the state; the answers go into the state.
+// Requests that follow a change of the state, to a server or a Worker. Panels call these functions or change the state;
+// the answers go into the state.
 
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';

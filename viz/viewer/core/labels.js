@@ -1,7 +1,7 @@
 // How the viewer writes numbers and the names of kinds and heads.
 
 import { effectiveMode, isSubtracted, sideOf } from './instruments/comparison.js';
-import { isTaught, taughtName } from './measures.js';
+import { isTaught, taughtName } from './roles.js';
 import { headsOfKind } from './state/queries.js';
 import { say, sayCount, localNumber } from '../locales/language.js';
 

@@ -1,4 +1,4 @@
-// Requests to what answers them: a server, or a Worker in which the model runs; the viewer does not know which. At most
+// Sends requests to a server, or to a Worker in which the model runs; the viewer does not know which. At most
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 

@@ -1,4 +1,4 @@
-// What a page without a server says where only a server answers.
+// The message of a page without a server for requests that need a server.
 
 import { fault } from '../locales/language.js';
 

@@ -1,4 +1,4 @@
-// Small elements that the panels share: buttons, titled sections, notes, numbers, bars and rugs.
+// Small elements that the panels share: buttons, titled sections, notes, numbers, bars, rugs and the glyphs of roles.
 
 import { createButton, element, shape, tokenText } from './dom.js';
 import { fixed, signed } from './labels.js';
@@ -126,4 +126,10 @@ export function closeFromOutside(opener, sheet, close) {
   };
   document.addEventListener('pointerdown', outside, { signal: listening.signal });
   document.addEventListener('keydown', escape, { signal: listening.signal });
+}
+
+// The glyph of a role.
+export function roleSymbol(record, role) {
+  const path = shape('path', { d: record.definitions.roles[role].symbol });
+  return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
 }

@@ -1,4 +1,4 @@
-// What the model's inside says about its heads: gates, importance, norm-based weights and single cells, as
+// Analysis of heads: gates, importance, norm-based weights and single cells, as
 // model/analysis defines them.
 
 import { predict } from './model.js';

@@ -1,4 +1,4 @@
-// Writes a translation as the viewer reads it: the form of viz/payload.py, with the codes of the weights as they are
+// Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
 // instead of compressed text.
 
 import { measureHeads } from './measures.js';

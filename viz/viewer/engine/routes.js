@@ -13,7 +13,7 @@ export function routes({ model: { network } }, trace, step) {
   const connections = [];
   const mix = (kind, layer, flow) => {
     const sublayer = subLayerOf(network, trace, kind, layer);
-    const rows = Array.from(flow, (carried, row) => (carried > 0 ? contributions(sublayer, row) : null));
+    const rows = Array.from(flow, (carried, row) => (carried > 0 ? altiShares(sublayer, row) : null));
     connections.push(...connectionsOf(sublayer, rows, flow));
     return rows;
   };
@@ -49,7 +49,7 @@ function subLayerOf(network, trace, kind, layer) {
 
 // The output of a row without the bias of W_O, and the share of each key in it; in cross-attention the last share is that
 // of the residual, which otherwise belongs to the row's own key.
-function contributions(sublayer, row) {
+function altiShares(sublayer, row) {
   const { columns, heads, width, isCross, weightOf, vectorOf, inputOf } = sublayer;
   const parts = Array.from({ length: columns }, (_, key) => {
     const part = new Float64Array(width);

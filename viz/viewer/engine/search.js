@@ -1,4 +1,4 @@
-// Beam search with a key-value cache, as model/decoding/search.py; greedy decoding is a beam of 1.
+// Beam search with a key-value cache, as model/decoding/search.py defines it; greedy decoding is a beam of 1.
 
 import { copySequence, createSequence, decode } from './network.js';
 import { embed, predict } from './model.js';

@@ -7,19 +7,9 @@ import { sideOf } from '../core/instruments/comparison.js';
 import { chooseHead, chooseKind, extendSelection } from '../core/state/actions.js';
 import { chosenHeads, differs, focusOf, headsOfKind, isMuted, sameHead, sameSpot } from '../core/state/queries.js';
 import { fixed, headName, kindName } from '../core/labels.js';
-import {
-  canSort,
-  importanceOf,
-  importanceShare,
-  isTaught,
-  measureOf,
-  roleLegend,
-  roleSymbol,
-  sortedHeads,
-  sortsOf,
-  taughtName,
-} from '../core/measures.js';
-import { tabs } from '../core/widgets.js';
+import { canSort, importanceOf, importanceShare, measureOf, sortedHeads, sortsOf } from '../core/measures.js';
+import { isTaught, roleDefinition, taughtName } from '../core/roles.js';
+import { roleSymbol, tabs } from '../core/widgets.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
 import { say, tell } from '../locales/language.js';
 
@@ -259,4 +249,25 @@ function band(grid, state) {
   };
   set('row', focus?.row, rows);
   set('column', focus?.column, columns);
+}
+
+// The roles that heads of this kind have, in the order of the definitions.
+function roleLegend(record, kind) {
+  const present = new Set(record.roles[kind].flat());
+  const roles = Object.keys(record.definitions.roles).filter((role) => present.has(role));
+  const items = roles.map((role) =>
+    element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), tell(role)),
+  );
+  return [element('li', {}, say('in this sentence:')), ...items, ...taughtItem(record, kind)];
+}
+
+function taughtItem({ taught }, kind) {
+  if (!taught || kind !== 'cross') return [];
+  return [
+    element(
+      'li',
+      {},
+      `${say('layer {layer}, head {head}', { layer: taught[0] + 1, head: taught[1] + 1 })}: ${taughtName()}`,
+    ),
+  ];
 }

@@ -8,7 +8,7 @@ import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
 import { fixed, forPointer, titleOf } from '../core/labels.js';
-import { alignedOffset } from '../core/measures.js';
+import { alignedOffset } from '../core/roles.js';
 import {
   actionButton,
   fact,

@@ -2,7 +2,8 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { changedHeads, fixed } from '../core/labels.js';
-import { importanceOf, isTaught, measuresOf, nearestRole, roleDefinition, roleSymbol } from '../core/measures.js';
+import { importanceOf, measuresOf } from '../core/measures.js';
+import { isTaught, nearestRole, roleDefinition } from '../core/roles.js';
 import { groupsOf } from '../core/grid.js';
 import { sum } from '../core/math.js';
 import { axes, combine } from '../core/payload.js';
@@ -10,7 +11,7 @@ import { isOutcome } from '../core/instruments/questions.js';
 import { whyNot } from '../core/requests.js';
 import { toggleMute } from '../core/state/actions.js';
 import { aboutModel, chosenHeads, differs, isMuted, sourceView } from '../core/state/queries.js';
-import { actionButton, actions, fact, note, numberText, rug, section, shareBar } from '../core/widgets.js';
+import { actionButton, actions, fact, note, numberText, roleSymbol, rug, section, shareBar } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
 import { differingHeads } from './rankings.js';
 import { changeOf, wordsOf } from './mute_result.js';

@@ -3,8 +3,8 @@
 import { element } from '../core/dom.js';
 import { askTrainingHeads } from '../core/effects.js';
 import { fixed, titleOf } from '../core/labels.js';
-import { measuresOf, nearestRole } from '../core/measures.js';
-import { offsetsOf } from '../core/roles.js';
+import { measuresOf } from '../core/measures.js';
+import { nearestRole, offsetsOf } from '../core/roles.js';
 import { chosenHeads, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from './line_chart.js';

@@ -6,7 +6,7 @@ import { chooseKind, headOf } from '../core/state/actions.js';
 import { isMuted } from '../core/state/queries.js';
 import { forPointer, headName, kindName, signed } from '../core/labels.js';
 import { largest } from '../core/math.js';
-import { isTaught, taughtName } from '../core/measures.js';
+import { isTaught, taughtName } from '../core/roles.js';
 import { actionButton, addRovingFocus, numberText, tint } from '../core/widgets.js';
 import { say } from '../locales/language.js';
 

@@ -1,4 +1,4 @@
-// The panel What if: which heads are muted or give something else, what that changes in the translation, and which of
+// The panel What if: which heads are muted or have another output, what that changes in the translation, and which of
 // all heads matter.
 
 import { element, readable } from '../core/dom.js';

@@ -2,7 +2,7 @@
 
 import { isAllowed, matrixOf } from '../core/payload.js';
 import { headName } from '../core/labels.js';
-import { nearestRole } from '../core/measures.js';
+import { nearestRole } from '../core/roles.js';
 import { isMuted, pinnedCell } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 

@@ -1,4 +1,4 @@
-// What can be taken away of the view: a link that opens it again, and pictures of it.
+// Ways to save the view: a link that opens it again, and pictures of it.
 
 import { createButton, element } from '../core/dom.js';
 import { isLinkable, toAddress } from '../core/state/permalink.js';

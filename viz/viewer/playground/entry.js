@@ -1,4 +1,4 @@
-// The way into the playground: its button, its address, and its code, which the page fetches when it is first needed.
+// Opens the playground: its button, its address, and its code, which the page fetches when it is first needed.
 
 import { createButton } from '../core/dom.js';
 import { chapterOfAddress, toAddress } from '../core/state/permalink.js';

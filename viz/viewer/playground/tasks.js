@@ -1,4 +1,4 @@
-// The tasks of the playground: pairs of a source and what to write, some of which no training sees.
+// The tasks of the playground: pairs of a source and what to write, some held out from training.
 
 import { BOS_ID, EOS, EOS_ID, SPACE, UNK } from '../engine/text/tokenizer.js';
 import { message } from '../locales/language.js';

@@ -1,4 +1,4 @@
-// The facts that In short can say: measured, and only what passes these thresholds.
+// Selects the facts that In short mentions, by these thresholds.
 
 import { importanceOf } from '../core/measures.js';
 import { KINDS } from '../core/payload.js';

@@ -4,7 +4,8 @@ import { createButton, element, nameInvisible, readable, tokenText, visible } fr
 import { palette, stepOf } from '../core/colormap.js';
 import { fixed, labelOf, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
-import { isAligned, rangeNotices } from '../core/measures.js';
+import { rangeNotices } from '../core/measures.js';
+import { isAligned } from '../core/roles.js';
 import { togglePin } from '../core/state/actions.js';
 import {
   aboutModel,

@@ -3,7 +3,7 @@
 
 import { readable } from '../dom.js';
 import { matchInOrder, sum } from '../math.js';
-import { alignedOffset } from '../measures.js';
+import { alignedOffset } from '../roles.js';
 import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
 import { sameQuestion } from './questions.js';
 import { chosenHeads, headsOfKind, sameHead, trainingStep } from '../state/queries.js';

@@ -1,4 +1,4 @@
-// What words of the translation lose without words of the source: the answer of the request `without`.
+// Leave-one-out: the log-probability that target words lose when a source word is hidden.
 
 import { sum } from '../math.js';
 

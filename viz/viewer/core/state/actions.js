@@ -1,4 +1,4 @@
-// What the person does, as changes for `store.change`.
+// User actions, as changes for `store.change`.
 
 import { clamp } from '../math.js';
 import { KINDS } from '../payload.js';

@@ -1,6 +1,6 @@
 // Questions about a state, and which token of the strip and spot of the matrix belong together.
 
-import { alignedOffset } from '../measures.js';
+import { alignedOffset } from '../roles.js';
 import { axes, codeAt, isAllowed, placesOfWord } from '../payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.

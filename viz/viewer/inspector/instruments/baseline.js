@@ -1,4 +1,4 @@
-// What muted heads give instead of their own output: nothing, their mean, or what they give for another sentence.
+// What replaces the output of a muted head: zero, its mean, or its output for another sentence.
 
 import { element, readable, visible } from '../../core/dom.js';
 import { whyNot } from '../../core/requests.js';

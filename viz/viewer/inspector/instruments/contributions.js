@@ -1,4 +1,4 @@
-// What wrote a word: its logit, or its lead over another word, as a sum over all parts of the model.
+// Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
 
 import { element, visible } from '../../core/dom.js';
 import { fixed, kindName, signed } from '../../core/labels.js';

@@ -1,4 +1,4 @@
-// Whether the weights tell the truth: how a word fares while the strongest cells of a row are removed.
+// Faithfulness: the probability of a word while the strongest cells of a row are removed.
 
 import { element, visible } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';

@@ -1,4 +1,5 @@
-// Why a head looks at a token: the score of the pinned cell over what wrote its query and what wrote its key.
+// Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the
+// key.
 
 import { element } from '../../core/dom.js';
 import { fixed, kindName } from '../../core/labels.js';

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.contrast import contributions
+from model.analysis.logit_attribution import contributions
 from model.errors import UserError
 from model.network.transformer import HeadGates
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes

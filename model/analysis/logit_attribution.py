@@ -1,4 +1,4 @@
-"""Who wrote this word: a logit, or the difference of two, as a sum over everything that wrote to it.
+"""Direct logit attribution: splits a logit, or the difference of two, into the contributions of all parts.
 
 Axis letters: S source length, T target length, Q rows of a stack, L encoder layers, M decoder layers,
 H heads, K head width, D d_model.

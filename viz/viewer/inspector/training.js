@@ -20,7 +20,7 @@ const LOSSES = [
   [() => say('validation'), 'validation/loss'],
 ];
 const SCORES = [
-  [() => say('BLEU on the development set'), 'validation/bleu'],
+  [() => 'BLEU', 'validation/bleu'],
   [() => say('exact match'), 'validation/exact_match'],
 ];
 
@@ -188,7 +188,7 @@ function drawCharts(node, state) {
       ? [
           note(
             say(
-              'BLEU says how much a translation has in common with a reference, from 0 to 100. On other sentences, as in About this model, the value is another.',
+              'BLEU says how much translations have in common with reference translations, from 0 to 100. Here it is about the development set; the sentences of About this model are others.',
             ),
           ),
         ]

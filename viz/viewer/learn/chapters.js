@@ -9,7 +9,7 @@ import { say } from '../locales/language.js';
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
 
 // A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that
-// writes words backwards. `view` is what its address says more of a sentence that is kept. A chapter may open a `question`.
+// writes words backwards. `view` is what its address says more of a sentence that is kept.
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
@@ -66,8 +66,7 @@ export const CHAPTERS = [
   {
     title: () => say('Three kinds of attention'),
     begin: TRANSLATION,
-    view: { kind: 'encoder' },
-    question: 'routes',
+    view: { kind: 'encoder', ask: 'routes' },
     text: () => [
       say(
         'A translator has three kinds of heads. In the encoder, the words of your sentence read each other. In the decoder, each step reads what is written so far. In cross-attention, the steps read your sentence.',

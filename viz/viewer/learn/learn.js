@@ -2,7 +2,6 @@
 // names the chapter, so that a teacher can send it.
 
 import { createButton, element } from '../core/dom.js';
-import { toggleQuestion } from '../core/instruments/questions.js';
 import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
 import { EMPTY } from '../core/state/store.js';
 import { useStorage } from '../core/storage.js';
@@ -31,10 +30,6 @@ export function createLearn(server) {
     const isOther = state.record.model.name !== before.record?.model.name;
     if (state.learn !== before.learn || isOther) drawChapter(learn, state);
     if (state.learn === null) return;
-    const { question } = CHAPTERS[state.learn - 1];
-    const isOpened = state.learn !== before.learn || !before.record;
-    if (isOpened && question && !state.questions.includes(question))
-      return store.change(toggleQuestion(state, question));
     check(learn, state);
     learn.routes.draw(state, learn.drawn);
     learn.drawn = state;

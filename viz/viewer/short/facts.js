@@ -39,9 +39,9 @@ export function factsOf(state) {
     without && doubtedWord(record, words, without),
     hesitation(record, words),
     without && dependence(record, words, without),
+    importance && neededHeads(importance, short ?? []),
     without && spareWords(words, without),
     without && movedWord(words, without),
-    importance && neededHeads(importance, short ?? []),
     lens && lateWords(record, words, lens),
   ];
   return found.filter(Boolean).slice(0, MOST);

@@ -128,7 +128,7 @@ const SENTENCES = {
         );
   },
   heads: ({ count, heads }, open, record) => [
-    say('Most needed of its {count} heads (the small squares); a click mutes one:', { count }),
+    say('Most needed of its {count} heads (the small squares); choose one to mute it:', { count }),
     list(heads, (one) => withoutHead(one, open, record)),
   ],
   'no head': ({ count, share }) => [

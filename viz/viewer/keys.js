@@ -63,9 +63,7 @@ const readingOf = () => [
     ),
     say('Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.'),
   ),
-  say(
-    'A line that begins with › is a question: why this word, why there, do the weights tell the truth? Open it to ask the model.',
-  ),
+  say('A line that begins with › is a question: open it to ask the model.'),
   say(
     'Side by side shows a second view beside the one on screen: another model, another step of the training, or another sentence. A head or a token that you choose on one side is chosen on the other too.',
   ),

@@ -60,6 +60,7 @@ def test_the_menu_export_prints(visit: Visit, address: str):
     assert page.evaluate("window.printed")
 
 
+@pytest.mark.slow
 def test_a_phone_prints_what_a_desktop_prints(visit: Visit, address: str):
     page = visit(address)
     drawn = """() => {

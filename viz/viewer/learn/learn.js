@@ -11,6 +11,7 @@ import { createRoutes } from '../routes/routes.js';
 import { say } from '../locales/language.js';
 
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
+const SHEET = '(max-width: 760px)'; // see panels.css
 
 // Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
 export function createLearn(server) {
@@ -30,6 +31,7 @@ export function createLearn(server) {
     const isOther = state.record.model.name !== before.record?.model.name;
     if (state.learn !== before.learn || isOther) drawChapter(learn, state);
     if (state.learn === null) return;
+    if (state.learn !== before.learn) showSubject(learn.panel, CHAPTERS[state.learn - 1]);
     check(learn, state);
     learn.routes.draw(state, learn.drawn);
     learn.drawn = state;
@@ -134,6 +136,11 @@ function drawChapter(learn, { learn: number, record }) {
   );
   panel.scrollTo(0, 0);
   markTasks(learn, number);
+}
+
+// On a small screen the chapter lies over the lower part of the page: what it is about scrolls to the part above it.
+function showSubject(panel, { subject }) {
+  if (matchMedia(SHEET).matches) panel.closest('.headlight').querySelector(subject).scrollIntoView();
 }
 
 function chapterList(learn, number, numbers) {

@@ -21,36 +21,43 @@ const MEANING = {
 
 export function createOverview(store) {
   const choose = (kind) => store.change(chooseKind(store.get(), kind));
-  const kinds = KINDS.map((kind) => createButton('hl-tab', () => choose(kind), { 'data-kind': kind }, kindName(kind)));
+  const kinds = KINDS.map((kind) =>
+    createButton('hl-tab', () => choose(kind), { 'data-kind': kind, title: MEANING[kind]() }, kindName(kind)),
+  );
   const sort = element('select', { class: 'hl-select', 'aria-label': say('Order of the heads') });
   sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
   const grid = element('div', { class: 'hl-overview', role: 'grid', 'aria-label': say('Heads by layer') });
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
   const roles = element('ul', { class: 'hl-roles', 'aria-label': say('Roles of heads') });
-  const [meaning, tint] = [element('p'), element('p', { hidden: true })];
+  const masked = element(
+    'span',
+    { class: 'hl-legend-row' },
+    element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
+    say('masked'),
+  );
+  const tint = element('p', { hidden: true });
   const title = element('h2', {}, say('Heads'));
   const node = element(
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? say('Heads of B') : say('Heads') },
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
     grid,
-    element('div', { class: 'hl-legend hl-soft', tabindex: 0 }, legend(scale), roles, tint, meaning),
+    element('div', { class: 'hl-legend hl-soft', tabindex: 0 }, legend(scale, masked), roles, tint),
   );
-  const parts = { store, title, kinds, sort, grid, meaning, scale, roles, tint, cells: [], canvases: new Map() };
+  const parts = { store, title, kinds, sort, grid, masked, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));
   listenOverview(parts);
   return node;
 }
 
-function legend(scale) {
+function legend(scale, masked) {
   return element(
     'div',
     { class: 'hl-legend-row' },
     element('span', {}, say('weight 0')),
     scale,
     element('span', {}, '1'),
-    element('span', { class: 'hl-hatch', 'aria-hidden': 'true' }),
-    element('span', {}, say('masked')),
+    masked,
   );
 }
 
@@ -86,11 +93,11 @@ function drawSorts(sort, record) {
 }
 
 function drawHeads(parts, state) {
-  const { kinds, sort, meaning, roles, grid } = parts;
+  const { kinds, sort, masked, roles, grid } = parts;
   for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
   const sorted = sortedHeads(state);
   sort.value = sorted ? state.sort : '';
-  meaning.textContent = MEANING[state.kind]();
+  masked.hidden = state.kind !== 'decoder';
   roles.replaceChildren(...roleLegend(state.record, state.kind));
   parts.cells = [];
   grid.classList.toggle('hl-sorted', sorted !== null);

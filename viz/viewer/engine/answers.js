@@ -24,6 +24,7 @@ const HANDLERS = {
   beams,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   without: ({ translator }, { text, ids }, pause) => leaveOneOut(translator, text, targetIds(translator, ids), pause),
+  leave_out: ({ translator }, asked) => ({ text: translate(translator, asked.text, optionsOf(asked)).text }),
   routes: ({ translator }, asked) => routes(translator, traceOf(translator, asked), stepOf(asked)),
   short: inShort,
   training,
@@ -51,8 +52,8 @@ function payload({ identity, settings }, asked, translation) {
   return payloadOf(translation, identity, asked, settings);
 }
 
-function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [] }) {
-  return { beamSize, alpha, prefix };
+function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
+  return { beamSize, alpha, prefix, hidden: places };
 }
 
 // The translation with `heads` muted, and what muting them costs each token of `ids`.

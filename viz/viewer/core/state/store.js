@@ -55,6 +55,7 @@ export const EMPTY_VIEW = Object.freeze({
   gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ without: null, norm: null }), // by mode
+  leftOut: null, // the translation without source tokens, { places, text }
   short: null, // what muting the heads that this translation needs most makes of it, [{ head, text }]; null if not asked
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,

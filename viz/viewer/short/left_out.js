@@ -23,6 +23,7 @@ export function createLeftOut(server) {
       const chosen = placesLeftOut(state)?.[0];
       for (const button of words.children) button.setAttribute('aria-pressed', Number(button.dataset.place) === chosen);
       answer.textContent = translationWithout(state);
+      if (state.leftOut !== before.leftOut && answer.textContent) answer.scrollIntoView({ block: 'nearest' });
     },
   };
 }

@@ -7,7 +7,8 @@ import { clamp } from '../math.js';
 import { importanceOf } from '../measures.js';
 import { differs, focusOf, isPossible, rowOffset, sameHead } from './queries.js';
 
-export const MODES = ['weight', 'without', 'norm', 'difference'];
+// What a cell can show, the most faithful by the study first; a difference is of weights or norms.
+export const MODES = ['without', 'weight', 'norm', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['short', 'head', 'cell', 'step', 'mute', 'training', 'examples'];

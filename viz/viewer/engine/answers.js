@@ -97,11 +97,12 @@ async function inShort(loaded, asked, pause) {
   const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= limits.headWork;
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
-  for (const head of isSmall ? mostNeeded(changes, limits.neededHeads) : []) {
+  const needed = isSmall ? mostNeeded(changes, limits) : [];
+  for (const head of needed) {
     const gates = gatesOf(network, [head]);
     const { text } = translate(loaded.translator, asked.text, { ...optionsOf(asked), gates });
     heads.push({ head, text });
-    await pause(message('{done} of {count} heads', { done: heads.length, count: limits.neededHeads }));
+    await pause(message('{done} of {count} heads', { done: heads.length, count: needed.length }));
   }
   return {
     without: parameters <= limits.weights ? await HANDLERS.without(loaded, asked, pause) : null,
@@ -111,14 +112,15 @@ async function inShort(loaded, asked, pause) {
   };
 }
 
-// The heads without which the translation becomes least likely, the first one most.
-function mostNeeded(changes, count) {
+// The heads without which the translation becomes clearly less likely, the first one most.
+function mostNeeded(changes, { neededHeads, leastNeed }) {
   const all = KINDS.flatMap((kind) =>
     changes[kind].flatMap((heads, layer) => heads.map((value, head) => ({ head: [kind, layer, head], value }))),
   );
   return all
+    .filter(({ value }) => value <= -leastNeed)
     .sort((one, other) => one.value - other.value)
-    .slice(0, count)
+    .slice(0, neededHeads)
     .map(({ head }) => head);
 }
 

@@ -11,7 +11,7 @@ export const THRESHOLDS = {
   lost: -Math.log(0.9), // nats: a tenth of the probability, less is nothing
   linked: 1, // nats that a word loses without the source word that it comes from
   passed: 2, // other words that a word passed, and places that it moved
-  needed: Math.log(1.5), // nats that the translation loses without a head
+  needed: Math.log(1.5), // nats that the translation loses without a head, as viz/instruments.py: LEAST_NEED
   spelled: 3, // pieces of a word that the model knows only in parts ...
   piece: 3, // ... of fewer letters than this on average
 };
@@ -30,10 +30,7 @@ export function factsOf(state) {
   const { record, values, lens, short } = state;
   const { without } = values;
   const importance = importanceWithout(state);
-  const words = {
-    source: sourceWords(record),
-    target: targetWords(record),
-  };
+  const words = { source: sourceWords(record), target: targetWords(record) };
   const hasOthers = words.source.length > 1; // everything depends on a word that is alone
   const spelled = spelledWord(record, words);
   const dropped = without && droppedWord(record, words, without);
@@ -59,9 +56,9 @@ export function targetWords(record) {
   return wordsOf(record.tokens.predicted, isOfLetters(record));
 }
 
-// The words of a sentence, { places, text } each, without </s> and punctuation. `name` is how a sentence calls it: "didn…"
-// if an apostrophe joins it with the next word. Words of equal names have also their `number` among all. A word keeps the characters that the model does not know: it is hidden as a whole. A model of
-// letters has letters.
+// The words of a sentence, { places, text, name } each, without </s> and punctuation. The name is "didn…" if an apostrophe
+// joins a word with the next one. Words of equal names have also their `number` among all. A word keeps the characters that
+// the model does not know: it is hidden as a whole. A model of letters has letters.
 export function wordsOf(tokens, areAlone) {
   const words = new Map();
   tokens.forEach(({ word, text }, place) => {
@@ -78,19 +75,21 @@ export function wordsOf(tokens, areAlone) {
 }
 
 function nameOf({ places, text }, tokens) {
-  const isApostrophe = (place) => /^['’]$/.test(tokens[place]?.text ?? '') && !isBeginning(tokens[place]);
+  const joins = (place) => {
+    const [mark, next] = [tokens[place], tokens[place + 1]];
+    return mark && next && /^['’]$/.test(mark.text) && continues(mark) && continues(next);
+  };
   const [before, after] = [places[0] - 1, places.at(-1) + 1];
-  const continues = isApostrophe(after) && tokens[after + 1] && isJoined(tokens[after + 1]);
-  return `${isApostrophe(before) && isJoined(tokens[places[0]]) ? '…' : ''}${text.trim()}${continues ? '…' : ''}`;
+  return `${joins(before) ? '…' : ''}${text.trim()}${joins(after) ? '…' : ''}`;
 }
 
-// Whether a token begins a word after a space, or continues the text before it.
-function isBeginning({ piece = '▁' }) {
-  return piece.startsWith('▁');
+// Whether a token continues the text before it: there is no space between them.
+export function continues({ piece = '▁', word }) {
+  return word !== null && !piece.startsWith('▁');
 }
 
-function isJoined(token) {
-  return !isBeginning(token) && token.word !== null;
+function hasLetters({ text }) {
+  return /\p{L}/u.test(text);
 }
 
 // The probability of all tokens of a word together.
@@ -109,18 +108,16 @@ function spelledWord({ tokens }, { source }) {
   return word ? { name: 'spelled', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
 }
 
-function isSpelled({ places, text }) {
-  return (
-    /\p{L}/u.test(text) &&
-    places.length >= THRESHOLDS.spelled &&
-    [...text.trim()].length < THRESHOLDS.piece * places.length
-  );
+function isSpelled(word) {
+  const { places, text } = word;
+  const isShort = [...text.trim()].length < THRESHOLDS.piece * places.length;
+  return hasLetters(word) && places.length >= THRESHOLDS.spelled && isShort;
 }
 
 // A word of the source in several pieces on which no word of the translation depends clearly.
 function droppedWord({ tokens }, { source, target }, without) {
   const isUsed = ({ places }) => target.some((made) => lossWithout(without, places, made.places) >= THRESHOLDS.linked);
-  const word = source.find((one) => one.places.length > 1 && /\p{L}/u.test(one.text) && !isUsed(one));
+  const word = source.find((one) => one.places.length > 1 && hasLetters(one) && !isUsed(one));
   return word ? { name: 'dropped', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
 }
 
@@ -129,7 +126,7 @@ function doubtedWord(record, { source, target }, without) {
   const { n_prefix: given = 0, tokens } = record;
   const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
   const [doubted] = source
-    .filter((word) => word.places.length > 1 && /\p{L}/u.test(word.text) && !isSpelled(word))
+    .filter((word) => word.places.length > 1 && hasLetters(word) && !isSpelled(word))
     .flatMap((word) => unsure.map((made) => ({ word, made })))
     .filter(({ word, made }) => lossWithout(without, word.places, made.places) >= THRESHOLDS.linked)
     .sort((one, other) => chanceOf(record, one.made) - chanceOf(record, other.made));

@@ -1,10 +1,8 @@
 // How In short writes words and tokens.
 
 import { createButton, element, readable, visible } from '../core/dom.js';
-import { isOfLetters } from './facts.js';
+import { continues, isOfLetters } from './facts.js';
 import { say } from '../locales/language.js';
-
-const SPACE = '▁'; // what begins a piece after a space
 
 export function wordButton(word, title, onclick) {
   return createButton('hl-open', onclick, { title }, element('bdi', {}, wordName(word)));
@@ -24,8 +22,7 @@ export function tokenName(record, token) {
   if (token.text === '</s>') return say('the end');
   const text = visible(token).trim();
   const isPart = !isOfLetters(record) && /[\p{L}\p{N}]$/u.test(text);
-  const isContinued = token.piece && !token.piece.startsWith(SPACE);
-  return element('bdi', {}, isPart ? `${isContinued ? '…' : ''}${text}…` : text);
+  return element('bdi', {}, isPart ? `${continues(token) ? '…' : ''}${text}…` : text);
 }
 
 // The word of a step, with the token if that is a part of the word: "Müller (Mü…)".

@@ -83,7 +83,7 @@ def assert_float32(found: Any, quantity: Callable[[Any], Any], model: nn.Module)
 
     Both are numbers or tensors, or lists, tuples or dicts of them.
     """
-    wanted, mine = _leaves(quantity(_copies(model)[0])), _leaves(found)
+    wanted, mine = _leaves(quantity(copies(model)[0])), _leaves(found)
     assert mine.keys() == wanted.keys()
     bounds = roundings(quantity, model)
     for name, bound in bounds.items():
@@ -95,7 +95,7 @@ def assert_float32(found: Any, quantity: Callable[[Any], Any], model: nn.Module)
 
 def roundings(quantity: Callable[[Any], Any], model: nn.Module) -> dict[str, float]:
     """How far float32 may be from each part of `quantity(model)`, "" for a single tensor or number."""
-    wanted, *others = (_leaves(quantity(copy)) for copy in _copies(model))
+    wanted, *others = (_leaves(quantity(copy)) for copy in copies(model))
     bounds = {}
     for name, value in wanted.items():
         largest = float(value.abs().max()) if value.numel() else 0.0
@@ -103,7 +103,7 @@ def roundings(quantity: Callable[[Any], Any], model: nn.Module) -> dict[str, flo
     return bounds
 
 
-def _copies(model: nn.Module) -> list[nn.Module]:
+def copies(model: nn.Module) -> list[nn.Module]:
     """The exact copy and the perturbed ones, kept until the model changes: copying takes longest."""
     versions = [weight._version for weight in model.parameters()]
     if _KEPT.get(model, (None,))[0] != versions:

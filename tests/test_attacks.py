@@ -25,6 +25,7 @@ def test_results_that_nobody_reads_are_not_kept(shared: Server):
     assert found["memory after, MB"] < found["memory before, MB"] + 60
 
 
+@pytest.mark.slow
 def test_work_that_nobody_waits_for_is_not_done(shared: Server):
     """Seconds of computing, because those of waiting depend on the machine."""
     before = attack.computed(shared)
@@ -48,6 +49,7 @@ def test_calls_that_nobody_reads_lose_no_other_call_of_their_address(shared: Ser
     assert found["calls of gradio_client, of 16 answered"] == 16
 
 
+@pytest.mark.slow
 def test_a_short_question_does_not_wait_for_a_crowd_of_long_ones(shared: Server):
     # Two workers let 120 seconds of work wait. The long questions take 160 by the estimate.
     found = run(attack.crowd(shared, clients=200, persons=5, seconds=0.1))
@@ -61,6 +63,7 @@ def test_a_short_question_takes_less_than_a_second_beside_a_crowd(shared: Server
     assert run(attack.crowd(shared))["short question, median s"] < 1
 
 
+@pytest.mark.slow
 def test_a_stop_answers_every_question_and_exits(shared: Server):
     """The last test with this server: it stops it."""
     found = run(attack.stop(shared, clients=60))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -87,16 +87,23 @@ STILL = "*, ::before, ::after { transition: none !important }"
 LOOKS = {"light": (1440, 900), "dark": (1440, 900), "phone": (390, 844), "contrast": (1440, 900)}
 
 
-@pytest.mark.parametrize(
-    "look", ["light", *(pytest.param(look, marks=pytest.mark.slow) for look in ("dark", "phone", "contrast"))]
-)
+def test_no_serious_violation_in_the_main_states(visit: Visit, address: str):
+    assert_no_violation(visit, address, "light", ["first", "cell", "learn"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("look", LOOKS)
 def test_no_serious_violation_in_any_state(visit: Visit, address: str, look: str):
+    assert_no_violation(visit, address, look, STATES)
+
+
+def assert_no_violation(visit: Visit, address: str, look: str, states: Iterable[str]) -> None:
     found = []
     page = visit(address, *LOOKS[look], "dark" if look == "dark" else "light")
     page.emulate_media(forced_colors="active" if look == "contrast" else "none")
     page.add_style_tag(content=STILL)
-    for name, reach in STATES.items():
-        reach(page)
+    for name in states:
+        STATES[name](page)
         for violation in Axe().run(page, options=VIOLATIONS).response["violations"]:
             if violation["impact"] in SERIOUS:
                 places = [

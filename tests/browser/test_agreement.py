@@ -73,6 +73,7 @@ def test_the_links_of_a_taught_head_say_how_they_were_found(page: Page):
     expect(page.locator(".hl-link")).to_have_count(len(found))
 
 
+@pytest.mark.slow
 def test_a_difference_to_heads_of_another_translation_names_it(page: Page):
     choose(page, "Cross", 2, 3)
     page.get_by_role("button", name="Compare").click()
@@ -185,6 +186,7 @@ def test_merged_words_are_explained_by_a_pair_of_pieces_that_is_named(page: Page
 # Pins
 
 
+@pytest.mark.slow
 def test_a_token_on_each_side_is_a_cell(page: Page):
     choose(page, "Cross", 1, 1)
     for side, place in (("source", 1), ("target", 2)):

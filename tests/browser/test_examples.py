@@ -57,6 +57,7 @@ REPORT = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_cancel_keeps_what_was_read_and_all_sentences_are_counted(page: Page):
     page.evaluate(HOLD)
     page.evaluate(REPORT)

@@ -78,6 +78,7 @@ def use(page: Page, shown: Page | FrameLocator) -> None:
     assert '"Guten Tag!"' in download.value.path().read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", [SPACES, pytest.param(FRIEND, marks=pytest.mark.slow)])
 def test_a_named_site_shows_the_page_in_a_frame(browser: Browser, address: str, site: str):
     with listening(browser) as (page, told):

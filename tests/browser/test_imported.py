@@ -136,6 +136,7 @@ def test_a_model_of_many_languages_begins_its_translation_with_the_code(visit: V
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_link_to_another_target_language_says_that_there_is_none(page: Page, address: str) -> None:
     page.goto(f"{address}#model={NAME}&text={TEXT}&to={MARKUP}")
     page.reload()
@@ -143,6 +144,7 @@ def test_a_link_to_another_target_language_says_that_there_is_none(page: Page, a
     assert first_chip(page) == ">>fra<<"
 
 
+@pytest.mark.slow
 def test_requests_and_exports_are_about_the_chosen_target_language(page: Page) -> None:
     page.get_by_label("Target language").select_option(">>ita<<")
     expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
@@ -188,6 +190,7 @@ def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
     expect(page.locator(".hl-roles")).not_to_contain_text("taught")
 
 
+@pytest.mark.slow
 def test_the_page_without_a_server_has_the_languages(browser: Browser, models: Path, tmp_path: Path) -> None:
     imported = {name: Translator.load(models / name) for name in (NAME, HOSTILE)}
     translated = {

@@ -186,6 +186,7 @@ def test_no_text_is_left_out_of_the_catalogues(browser: Browser, address: str):
     assert not found, "\n".join(dict.fromkeys(found))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_tiny")
 def test_no_answer_of_an_instrument_is_left_out_of_the_catalogues(show: Show):
     result = tiny().translate(TEXT)
@@ -243,6 +244,7 @@ def test_the_chosen_language_stays_with_the_view_and_the_link(visit: Visit, addr
     expect(page.get_by_label("Langue", exact=True)).to_have_value("fr")
 
 
+@pytest.mark.slow
 def test_a_sentence_that_is_not_translated_yet_survives_the_choice_of_a_language(visit: Visit, address: str):
     page = visit(address)
     page.keyboard.press("m")
@@ -255,6 +257,7 @@ def test_a_sentence_that_is_not_translated_yet_survives_the_choice_of_a_language
     expect(page.get_by_label("Phrase", exact=True)).to_have_value("Eben erst getippt.")
 
 
+@pytest.mark.slow
 def test_a_refused_sentence_keeps_the_panels_when_the_language_changes(visit: Visit, address: str):
     page = visit(address)
     before = page.locator(".hl-translation").inner_text()
@@ -316,6 +319,7 @@ HIDDEN_OR_OVER = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_with_learn_open_in_french_every_key_and_menu_has_its_place(visit: Visit, address: str):
     page = visit(address, locale="fr-FR")
     assert page.evaluate(HIDDEN_OR_OVER) == []
@@ -324,6 +328,7 @@ def test_with_learn_open_in_french_every_key_and_menu_has_its_place(visit: Visit
     assert page.evaluate(HIDDEN_OR_OVER) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", ["de-DE", pytest.param("fr-FR", marks=pytest.mark.slow)])
 def test_longer_words_move_no_panel_and_are_not_cut(visit: Visit, address: str, locale: str):
     def look(size: tuple[int, int]) -> list[object]:

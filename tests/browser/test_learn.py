@@ -56,6 +56,7 @@ def test_nothing_of_learn_is_on_screen_until_it_is_asked_for(page: Page):
     assert page.locator(".hl-columns").bounding_box() == before
 
 
+@pytest.mark.slow
 def test_the_first_chapters_bring_their_own_word(page: Page):
     page.get_by_role("button", name="Learn", exact=True).click()
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("umbrella").text)
@@ -64,6 +65,7 @@ def test_the_first_chapters_bring_their_own_word(page: Page):
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
 
 
+@pytest.mark.slow
 def test_a_word_typed_before_the_chapters_own_is_answered_keeps_the_chapter(page: Page):
     page.route("**/component_server**", lambda _: None)
     with page.expect_request(lambda request: "umbrella" in str(request.post_data)):
@@ -77,6 +79,7 @@ def test_a_word_typed_before_the_chapters_own_is_answered_keeps_the_chapter(page
     expect(learn(page).get_by_role("heading", name=TITLES[0])).to_be_visible()
 
 
+@pytest.mark.slow
 def test_closing_gives_the_visitors_sentence_back(page: Page):
     submit(page, "Ein Hund läuft.")
     own = TRANSLATORS["de-en"].translate("Ein Hund läuft.").text
@@ -103,6 +106,7 @@ def test_a_chapter_begins_with_nothing_but_its_sentence_and_its_tab(page: Page):
     expect(page.get_by_role("tab", name="In short")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.slow
 def test_closing_keeps_a_sentence_of_ones_own(page: Page):
     open_chapter(page, 3)
     submit(page, "Ein Hund läuft.")
@@ -285,6 +289,7 @@ def test_the_chapter_about_the_three_kinds_opens_the_routes_of_a_word(page: Page
     expect(picture).to_contain_text("Which way did this word come?")
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_chapter_leaves_room_for_the_page(visit: Visit, address: str):
     view = visit(f"{address}#learn=3", 390, 844)
     expect(learn(view).get_by_role("heading", name=TITLES[2])).to_be_visible()

@@ -43,9 +43,8 @@ def test_leaving_the_list_of_models_changes_nothing(page: Page):
     go(page, model="de-en", text=FIRST)
     box, models = page.get_by_label("Sentence"), page.get_by_label("Model")
     box.fill("Was ich gerade")
-    page.wait_for_function("() => Headlight.viewer.state().short")  # what In short asks unasked has come
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: asked.append(request.post_data or ""))
     models.click()
     page.keyboard.press("Escape")
     models.select_option("de-en")
@@ -56,7 +55,7 @@ def test_leaving_the_list_of_models_changes_nothing(page: Page):
     page.wait_for_timeout(300)
     expect(box).to_have_value("Was ich gerade schreibe")
     expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", FIRST))
-    assert asked == []
+    assert not [body for body in asked if '"do":"translate"' in body]
     expect(page.get_by_role("listbox").filter(visible=True)).to_have_count(0)
 
 
@@ -152,6 +151,7 @@ def test_a_link_holds_forced_tokens_and_what_is_muted_then(show: Show):
     expect(again.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
 
 
+@pytest.mark.slow
 def test_a_link_holds_a_hypothesis_an_own_translation_and_a_comparison(show: Show):
     page = show(RESULT)
     panel = open_panel(page, "Step")

@@ -49,6 +49,7 @@ def test_every_row_is_in_sight_in_every_window(show: Show):
     expect(page.locator(".hl-extent")).to_contain_text("of 50")
 
 
+@pytest.mark.slow
 def test_small_cells_have_a_magnifier_and_can_be_made_large(show: Show):
     result = TRANSLATORS["de-en"].translate(LONG)
     page = show(result)

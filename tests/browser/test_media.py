@@ -52,6 +52,7 @@ def test_the_view_prints_on_one_sheet_with_the_tasks_of_the_chapter(visit: Visit
             page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
 
 
+@pytest.mark.slow
 def test_a_phone_prints_what_a_desktop_prints(visit: Visit, address: str):
     page = visit(address)
     drawn = """() => {

@@ -47,6 +47,7 @@ def test_a_viewer_that_does_not_arrive_is_one_sentence(visit: Visit, address: st
     expect(page.locator("body")).to_contain_text("A part of this page did not arrive", timeout=20_000)
 
 
+@pytest.mark.slow
 def test_the_help_says_which_version_runs(opened: Page):
     opened.get_by_role("button", name="How to read this").click()
     help_dialog = opened.get_by_role("dialog", name="How to read this")
@@ -95,6 +96,7 @@ def test_an_example_is_translated_with_one_click(opened: Page):
     expect(opened.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(example).text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("title", "cells"), [("12 layers, 16 heads", 12 * 17), ("1 layer, 1 head", 2)])
 def test_any_number_of_layers_and_heads(opened: Page, title: str, cells: int):
     opened.get_by_label("Model").select_option(label=title)
@@ -192,13 +194,14 @@ def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):
     page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hash_",
     [
         "model=nobody&beam=1000000&alpha=-1",
-        pytest.param("model=__proto__&beam=NaN&alpha=1e9", marks=pytest.mark.slow),
-        pytest.param("model=../../etc&beam=1.5&alpha=x&text=" + "x" * 5000, marks=pytest.mark.slow),
-        pytest.param("%%%&&&=&model", marks=pytest.mark.slow),
+        "model=__proto__&beam=NaN&alpha=1e9",
+        "model=../../etc&beam=1.5&alpha=x&text=" + "x" * 5000,
+        "%%%&&&=&model",
     ],
 )
 def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(visit: Visit, address: str, hash_: str):
@@ -211,6 +214,7 @@ def test_a_link_that_asks_for_the_impossible_opens_the_page_as_ever(visit: Visit
     page.close()
 
 
+@pytest.mark.slow
 def test_another_link_in_the_same_page_translates_anew(visit: Visit, address: str):
     page = visit(f"{address}#text=Hallo")
     page.evaluate("location.hash = 'text=Guten+Morgen'")
@@ -234,6 +238,7 @@ def test_a_server_out_of_reach_is_one_sentence(opened: Page):
     expect(opened.locator(".hl-status")).to_contain_text("The server does not answer.")
 
 
+@pytest.mark.slow
 def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
     notices = opened.locator(".hl-notices")
     expect(notices).to_have_text("")
@@ -343,6 +348,7 @@ def test_the_call_of_the_menu_gives_the_record(address: str):
     assert "gUTEN tAG" in events
 
 
+@pytest.mark.slow
 def test_without_a_model_the_page_says_how_to_train_one(visit: Visit):
     service = app.create({}, ["broken is left out: its weights are cut short."])
     view = visit(service.launch(), waits=False)
@@ -351,6 +357,7 @@ def test_without_a_model_the_page_says_how_to_train_one(visit: Visit):
     service.stop()
 
 
+@pytest.mark.slow
 def test_a_broken_model_stays_named_after_another_one_translates(visit: Visit):
     service = app.create(TRANSLATORS, ["broken is left out: its weights are cut short."])
     view = visit(service.launch())
@@ -358,16 +365,12 @@ def test_a_broken_model_stays_named_after_another_one_translates(visit: Visit):
     service.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("theme", "width", "height"),
-    [
-        ("light", 380, 800),
-        *(pytest.param(theme, 1440, 900, marks=pytest.mark.slow) for theme in ("dark", "light")),
-    ],
+    [("light", 380, 800), ("dark", 1440, 900), ("light", 1440, 900)],
 )
-@pytest.mark.parametrize(
-    ("name", "text"), [("long", LONG), *(pytest.param(*each, marks=pytest.mark.slow) for each in SHORTER)]
-)
+@pytest.mark.parametrize(("name", "text"), [("long", LONG), *SHORTER])
 def test_screens(visit: Visit, address: str, theme: Scheme, width: int, height: int, name: str, text: str):
     page = visit(address, width, height, theme)
     translate(page, text)

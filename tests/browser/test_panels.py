@@ -42,6 +42,7 @@ def test_one_panel_is_open_and_arrows_in_the_tabs_change_only_the_panel(page: Pa
     expect(page.locator(".hl-centre h2")).to_have_text(title)
 
 
+@pytest.mark.slow
 def test_no_panel_changes_the_height_of_the_screen(page: Page):
     def boxes():
         return [page.locator(f".hl-{name}").bounding_box() for name in ("heads", "centre", "inspector")]
@@ -183,6 +184,7 @@ def test_a_token_of_markup_stays_text_in_every_panel(show: Show):
     assert page.locator(".hl-inspector script, .hl-inspector img").count() == 0
 
 
+@pytest.mark.slow
 def test_an_exported_file_says_what_needs_the_app(browser: Browser, tmp_path: Path):
     path = tmp_path / "attention_maps.html"
     path.write_text(document(encode(RESULT, "de-en")), "utf-8")
@@ -198,7 +200,9 @@ def test_an_exported_file_says_what_needs_the_app(browser: Browser, tmp_path: Pa
     page.close()
 
 
-@pytest.mark.parametrize(("model", "tokens"), [("smallest", 1), ("large", 60)])
+@pytest.mark.parametrize(
+    ("model", "tokens"), [("smallest", 1), pytest.param("large", 60, marks=pytest.mark.slow)]
+)
 def test_panels_of_any_size(show: Show, model: str, tokens: int):
     words = [f"w{number}" for number in range(tokens)]
     size = TRANSLATORS[model].layers, TRANSLATORS[model].heads

@@ -31,7 +31,13 @@ def pin(page: Page, row: int, column: int) -> None:
 
 
 # Kind, layer, head, row and column.
-CELLS = [("Cross", 3, 2, 2, 1), ("Encoder", 2, 3, 1, 4), ("Decoder", 4, 1, 3, 2)]
+CELLS = [
+    ("Encoder", 2, 3, 1, 4),
+    *(
+        pytest.param(place, marks=pytest.mark.slow)
+        for place in (("Cross", 3, 2, 2, 1), ("Decoder", 4, 1, 3, 2))
+    ),
+]
 Cell = tuple[str, int, int, int, int]
 
 

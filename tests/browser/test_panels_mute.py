@@ -69,6 +69,7 @@ def test_a_muted_head_is_struck_out_and_the_translation_changes(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
+@pytest.mark.slow
 def test_a_layer_a_column_and_a_selection_at_once(page: Page):
     choose(page, "Cross", 2, 3)
     panel = open_panel(page, "What if")
@@ -109,6 +110,7 @@ def test_the_muted_translation_shows_its_own_attention(page: Page):
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(RESULT.ids) + 1)
 
 
+@pytest.mark.slow
 def test_forced_tokens_stay_when_a_head_is_muted(page: Page):
     head = Head("cross", 0, 0)
     choose(page, "Cross", 1, 1)
@@ -131,6 +133,7 @@ def test_forced_tokens_stay_when_a_head_is_muted(page: Page):
     expect(page.locator(".hl-chip[data-side=target]")).to_have_count(len(forced.ids) + 1)
 
 
+@pytest.mark.slow
 def test_an_own_translation_stays_when_a_head_is_muted(page: Page, asked: list):
     choose(page, "Cross", 1, 1)
     step = open_panel(page, "Step")
@@ -164,6 +167,7 @@ def test_a_mute_that_fails_is_undone(page: Page):
     expect(panel.locator(".hl-outcome")).to_contain_text("No head is muted.")
 
 
+@pytest.mark.slow
 def test_a_mute_that_is_cancelled_is_undone(page: Page):
     open_panel(page, "What if")
     page.evaluate(HOLD)
@@ -175,6 +179,7 @@ def test_a_mute_that_is_cancelled_is_undone(page: Page):
     assert mutes(page) == []
 
 
+@pytest.mark.slow
 def test_a_new_sentence_is_muted_too(page: Page, asked: list):
     panel = open_panel(page, "What if")
     choose(page, "Cross", 1, 1)
@@ -243,6 +248,7 @@ def test_a_head_gives_its_mean_instead(with_sample: Page, asked: list):
     expect(outcome).to_contain_text("The heads give nothing, in all rows.")
 
 
+@pytest.mark.slow
 def test_a_head_gives_what_it_gives_for_another_sentence_in_one_row(with_sample: Page):
     page, other = with_sample, "Ein Hund."
     choose(page, "Decoder", 2, 1)

@@ -121,6 +121,7 @@ def test_each_hypothesis_shows_its_own_attention(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
+@pytest.mark.slow
 def test_arrows_move_through_the_tree(page: Page):
     panel = open_panel(page, "Step")
     panel.get_by_role("button", name="Draw the beam tree").click()
@@ -158,6 +159,7 @@ def test_an_own_translation_is_compared_with_the_models(page: Page):
     assert page.evaluate(DIFFERENT) == []
 
 
+@pytest.mark.slow
 def test_the_difference_to_an_own_translation_at_common_tokens(page: Page):
     text = f"snow {RESULT.text[:12]}"
     own = tiny().score(TEXT, text)

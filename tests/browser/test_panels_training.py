@@ -116,6 +116,7 @@ def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(pag
     expect(panel).to_contain_text("Step 1000 of 1000")
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_head_says_when_it_got_its_role(
     page: Page, asked: list, monkeypatch: pytest.MonkeyPatch
 ):
@@ -138,6 +139,7 @@ def test_the_curve_of_a_head_says_when_it_got_its_role(
     assert [each["do"] for each in asked].count("training_heads") == 1
 
 
+@pytest.mark.slow
 def test_another_sentence_of_the_training(page: Page):
     panel = open_panel(page, "Training")
     to_step(page, 2)
@@ -173,6 +175,7 @@ def test_only_the_last_of_quick_moves_is_shown(page: Page):
     expect(page.get_by_label("Saved step of the training")).to_have_value("3")
 
 
+@pytest.mark.slow
 def test_play_runs_through_the_steps_to_the_end(page: Page, asked: list):
     panel = open_panel(page, "Training")
     to_step(page, 2)
@@ -239,6 +242,7 @@ def test_a_missing_training_record_is_reported_and_not_requested_again(
     assert [each["do"] for each in asked] == ["training"]
 
 
+@pytest.mark.slow
 def test_on_a_phone_with_a_chapter_open_the_slider_and_the_head_are_in_sight_together(
     visit: Visit, address: str
 ):

@@ -92,6 +92,7 @@ def test_a_model_trains_and_can_be_looked_back_at(visitor, static):
     assert picture(page) == before, "the same seed begins with the same weights"
 
 
+@pytest.mark.slow
 def test_the_address_holds_every_switch(visitor, static):
     page = visitor.visit(
         f"{static}#playground=sort&layers=2&heads=4&width=64&positions=0&mask=0&rate=0.003&seed=4"
@@ -117,6 +118,7 @@ def test_what_an_address_asks_for_in_vain_is_usual(visitor, static):
     assert playground(page).locator("canvas").count() == 3 * 2
 
 
+@pytest.mark.slow
 def test_reduced_motion_redraws_once_a_second(visitor, static):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
@@ -131,6 +133,7 @@ def test_reduced_motion_redraws_once_a_second(visitor, static):
     press(page, "Pause")
 
 
+@pytest.mark.slow
 def test_two_trainings_step_together(visitor, static):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
@@ -145,6 +148,7 @@ def test_two_trainings_step_together(visitor, static):
     assert texts[0] != texts[1], "without positions another loss"
 
 
+@pytest.mark.slow
 def test_a_word_of_the_person_is_written_at_any_moment(visitor, static):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
@@ -156,6 +160,7 @@ def test_a_word_of_the_person_is_written_at_any_moment(visitor, static):
     expect(row.locator("td").nth(1)).to_contain_text("does not know all of these letters")
 
 
+@pytest.mark.slow
 def test_a_saved_model_opens_in_python(visitor, static, tmp_path):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
@@ -196,6 +201,7 @@ def test_a_trained_model_opens_in_the_viewer(visitor, static, tmp_path):
     open_in_viewer(page, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_with_a_server_has_the_playground(opened: Page, tmp_path: Path):
     opened.get_by_role("button", name="Playground", exact=True).click()
     expect_step(opened, 0)
@@ -227,6 +233,7 @@ def test_the_first_picture_does_not_wait_for_the_playground(visitor, static):
     assert [url for url in asked if "playground" in url]
 
 
+@pytest.mark.slow
 def test_one_file_has_the_playground_inside(visitor, tmp_path):
     folder = write(tmp_path / "single", translators("reverse"), single=True)
     page = visitor.visit(f"{(folder / 'headlight.html').as_uri()}{SMALL}")
@@ -234,6 +241,7 @@ def test_one_file_has_the_playground_inside(visitor, tmp_path):
     train(page, 3)
 
 
+@pytest.mark.slow
 def test_the_last_chapter_of_learn_trains(visitor, tmp_path):
     folder = write(tmp_path / "site", translators("reverse"))
     with served(folder) as url:

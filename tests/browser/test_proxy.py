@@ -75,6 +75,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     service.stop()
 
 
+@pytest.mark.slow
 def test_page_and_api_work_under_a_path(browser: Browser, proxied: str):
     failed: list[str] = []
     page = browser.new_page()

@@ -144,7 +144,10 @@ def verdict(curves: list[dict]) -> str:
     )
 
 
-@pytest.mark.parametrize(("weight", "random"), [(0.2, 0.6), (0.6, 0.5), (0.79, 0.8)])
+@pytest.mark.parametrize(
+    ("weight", "random"),
+    [(0.2, 0.6), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0.6, 0.5), (0.79, 0.8)))],
+)
 def test_the_verdict_follows_the_curves(page: Page, weight: float, random: float):
     ends = {"weight": weight, "norm": weight, "random": random}
     found = [{"name": name, "order": [], "probabilities": [0.8, end]} for name, end in ends.items()]
@@ -164,7 +167,7 @@ def test_the_verdict_follows_the_curves(page: Page, weight: float, random: float
     expect(chart.locator(".hl-verdict")).to_contain_text(verdict(found))
 
 
-@pytest.mark.parametrize("kind", ["Cross", "Encoder"])
+@pytest.mark.parametrize("kind", ["Cross", pytest.param("Encoder", marks=pytest.mark.slow)])
 def test_the_curves_of_removed_cells(page: Page, kind: str):
     choose(page, kind, 2, 3)
     page.locator(".hl-row-label").nth(1).click()
@@ -193,7 +196,7 @@ def test_an_encoder_row_must_be_chosen(page: Page, asked: list):
     assert asked == []
 
 
-@pytest.mark.parametrize("cancelled", [True, False])
+@pytest.mark.parametrize("cancelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_question_without_an_answer_can_be_asked_again(page: Page, cancelled: bool):
     panel = open_panel(page, "Step")
     question = panel.locator("[data-question=lens]")

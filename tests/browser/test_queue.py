@@ -68,6 +68,7 @@ def ask_to_translate(page: Page, text: str):
     page.evaluate("(request) => void Headlight.viewer.ask(request)", {**IN_QUEUE, "text": text})
 
 
+@pytest.mark.slow
 def test_who_waits_sees_the_place_in_the_queue(
     opened: Page, browser: Browser, address: str, monkeypatch: pytest.MonkeyPatch
 ):

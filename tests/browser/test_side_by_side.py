@@ -138,6 +138,7 @@ def test_the_heads_are_ranked_by_how_much_they_differ(page: Page) -> None:
     expect(panel.get_by_text("Heads that differ most")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_next_to_each_other_each_side_has_its_own_numbers(page: Page) -> None:
     page.get_by_role("button", name="Next to each other").click()
     for panel, title in ((first(page, "Matrix"), "A"), (second(page, "Matrix"), "B")):
@@ -208,6 +209,7 @@ def test_a_link_opens_both_sides(page: Page, show: Show) -> None:
     assert again.evaluate("location.hash") == address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -223,6 +225,7 @@ def test_an_invalid_part_of_a_link_is_ignored(show: Show, parameters: dict[str, 
     expect(page.locator(".hl-beside-bar")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_picture_holds_both_sides(page: Page, tmp_path: Path) -> None:
     texts = picture(page, tmp_path / "one.svg")
     assert "A − B · Cross · layer 2 · head 3" in texts
@@ -256,6 +259,7 @@ def test_an_answer_that_fails_is_one_sentence_and_can_be_asked_again(show: Show)
     expect(second(page, "Tokens")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_two_steps_of_the_training(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, "training", training)
     answer_with(monkeypatch, "training_step", training_step)
@@ -283,6 +287,7 @@ def test_two_steps_of_the_training(show: Show, monkeypatch: pytest.MonkeyPatch) 
     expect(again.locator(".hl-beside-notice")).to_contain_text("Choose a step again")
 
 
+@pytest.mark.slow
 def test_on_a_phone_one_is_below_the_other(show: Show) -> None:
     page = show(RESULT, width=380)
     open_bar(page)
@@ -296,6 +301,7 @@ def test_on_a_phone_one_is_below_the_other(show: Show) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
+@pytest.mark.slow
 def test_the_second_side_follows_the_theme(page: Page) -> None:
     canvas = second(page, "Heads").locator(".hl-picture canvas").first
     light = canvas.evaluate("canvas => canvas.toDataURL()")
@@ -317,6 +323,7 @@ def whole(browser: Browser, address: str) -> Iterator[Page]:
     page.close()
 
 
+@pytest.mark.slow
 def test_two_models_of_different_sizes(whole: Page) -> None:
     open_bar(whole)
     models = whole.get_by_label("Another model", exact=True)

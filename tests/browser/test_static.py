@@ -92,6 +92,7 @@ def test_the_first_picture_needs_no_engine_and_the_model_comes_with_a_bar(visito
     expect(page.locator("#hl-progress")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     page = visitor.visit(address)
     page.get_by_role("button", name="Side by side").click()
@@ -118,6 +119,7 @@ def test_the_field_is_read_only_until_the_page_has_started(visitor, address):
     expect(sentence).to_have_value(app.EXAMPLES["reverse"][0])
 
 
+@pytest.mark.slow
 def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, folder):
     arrived: dict[str, int] = {}
     page = visitor.page(locale="de-CH")
@@ -172,6 +174,7 @@ def test_a_second_visit_needs_no_connection(visitor, folder, models):
     expect_translation(page, models["reverse"].translate(WORD).text)
 
 
+@pytest.mark.slow
 def test_a_second_visit_speaks_the_visitor_s_language_wherever_the_page_lies(visitor, models, tmp_path):
     write(tmp_path / "models" / "site", {"reverse": models["reverse"]})
     page = visitor.page(locale="de-CH")
@@ -262,7 +265,11 @@ FAILING = """window.Worker = ((Own) => class extends Own {
     ("fault", "sentence"),
     [
         ("gone", "The model could not be loaded; check the connection, then try again."),
-        ("failing", "The model in this page failed; reload the page, then try again."),
+        pytest.param(
+            "failing",
+            "The model in this page failed; reload the page, then try again.",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(
@@ -334,6 +341,7 @@ window.Worker = class extends Worker {
 };"""
 
 
+@pytest.mark.slow
 def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, address, models):
     long = " ".join([SENTENCE] * 5)
     page = visitor.page()
@@ -352,6 +360,7 @@ def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, address,
     expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_an_export_with_its_model_translates_on(visitor, models, tmp_path):
     shown = models["reverse"].translate("lantern")
     (tmp_path / "export.html").write_text(portable(models["reverse"], encode(shown, "reverse")), "utf-8")
@@ -376,6 +385,7 @@ def test_one_file_translates_and_mutes_without_a_server(visitor, models, tmp_pat
     expect(page.get_by_text("Colour of a mark")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_one_file_on_a_server_asks_it_for_nothing_else(visitor, models, tmp_path):
     asked: list[str] = []
     page = visitor.page()

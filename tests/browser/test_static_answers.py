@@ -76,6 +76,7 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
     assert not visitor.trouble
 
 
+@pytest.mark.slow
 def test_the_worker_answers_as_the_server_does(visitor, address, models):
     # The exact answers of de-en take long.
     asked = [("reverse", question) for question in QUESTIONS] + [("de-en", QUESTIONS[0])]
@@ -90,10 +91,10 @@ def test_the_worker_answers_as_the_server_does(visitor, address, models):
     assert not [each for each in wrong if each[1]]
 
 
-@pytest.mark.parametrize("of_each", [1, pytest.param(1000, marks=pytest.mark.slow)])
-def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, address, of_each):
+@pytest.mark.slow
+def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, address):
     page = visitor.visit(address)
-    for text in hostile.some(of_each)[:: 3 if of_each == 1 else 1]:
+    for text in hostile.some(1000):
         page.evaluate(TYPE, json.dumps(text))
         page.get_by_role("button", name="Translate").click()
         expect(page.locator("body:not(.hl-pending)")).to_be_attached()
@@ -104,12 +105,10 @@ def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, a
     assert page.locator("#hl-viewer").locator("img, script, iframe").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [
-        (1440, "light"),
-        *(pytest.param(*look, marks=pytest.mark.slow) for look in ((1440, "dark"), (380, "light"))),
-    ],
+    [(1440, "light"), (1440, "dark"), (380, "light")],
 )
 def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, address, gradio, width, scheme):
     one, other = (picture(visitor.page(width, scheme), url) for url in (address, gradio))
@@ -128,6 +127,7 @@ def picture(page: Page, url: str) -> np.ndarray:
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)
 
 
+@pytest.mark.slow
 def test_the_page_with_a_server_gives_a_file_that_translates_on(visitor, gradio, models, tmp_path):
     page = visitor.visit(f"{gradio}#{urlencode(LINK | {'beam': 3})}")
     translation = models["reverse"].translate(LINK["text"], beam_size=3)
@@ -146,6 +146,7 @@ def test_the_page_with_a_server_gives_a_file_that_translates_on(visitor, gradio,
     expect_translation(page, models["reverse"].translate("lantern", beam_size=3).text)
 
 
+@pytest.mark.slow
 def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, address, models):
     """The forced beginning, the options and the panel, also when the link is opened in the page itself."""
     ids = list(models["reverse"].translate("lantern").ids)

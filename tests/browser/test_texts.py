@@ -59,6 +59,7 @@ def test_the_orders_are_not_cut(show: Show):
         assert room >= 0, label
 
 
+@pytest.mark.slow
 def test_the_focus_has_one_colour(opened: Page):
     colours = set()
     for _ in range(12):

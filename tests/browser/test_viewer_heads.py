@@ -59,7 +59,12 @@ def test_all_heads_of_all_layers_are_one_matrix(show: Show):
 
 
 @pytest.mark.parametrize(
-    ("kind", "option"), [("Cross", "confidence"), ("Decoder", "entropy"), ("Encoder", "sinks")]
+    ("kind", "option"),
+    [
+        ("Cross", "confidence"),
+        pytest.param("Decoder", "entropy", marks=pytest.mark.slow),
+        pytest.param("Encoder", "sinks", marks=pytest.mark.slow),
+    ],
 )
 def test_heads_are_sorted_by_the_measures_of_the_model(show: Show, kind: str, option: str):
     page = show(RESULT)

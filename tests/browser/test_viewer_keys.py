@@ -76,6 +76,7 @@ def test_arrows_move_between_the_tokens(show: Show):
     assert page.locator(".hl-centre h2").inner_text() == title
 
 
+@pytest.mark.slow
 def test_the_strip_scrolls_to_a_pinned_token(show: Show):
     page = show(TRANSLATORS["de-en"].translate(" ".join(f"Wort{number}" for number in range(40))))
     page.keyboard.press("3")

@@ -64,6 +64,7 @@ def test_a_link_can_be_copied(show: Show):
     expect(page.get_by_role("button", name="Copy link")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_copying_a_link_says_what_it_leaves_out(show: Show):
     page = show(RESULT)
     sentence = page.get_by_text("The link leaves out the comparison with another sentence")
@@ -85,6 +86,7 @@ def test_copying_a_link_says_what_it_leaves_out(show: Show):
     expect(sentence).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_pinned_encoder_token_opens_as_a_token(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 2, 5)

@@ -100,6 +100,7 @@ def test_compare_shows_the_difference_between_two_heads(show: Show):
     assert value(page) == f"{RECORD.cross[3, 0, 4, 3].item():.4f}"
 
 
+@pytest.mark.slow
 def test_another_translation_is_compared_at_the_tokens_in_common(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
@@ -159,6 +160,7 @@ def test_merged_words_sum_keys_and_average_queries(show: Show):
     expect(page.locator(".hl-column-label").nth(1)).to_have_text("kleine")
 
 
+@pytest.mark.slow
 def test_the_threshold_pales_small_cells_and_keeps_their_values(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
@@ -187,6 +189,7 @@ def darkest(page: Page, row: int) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)
@@ -197,6 +200,7 @@ def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
     assert darkest(page, row)
 
 
+@pytest.mark.slow
 def test_the_key_n_cycles_through_the_values_that_the_kind_has(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 2, 3)
@@ -206,6 +210,7 @@ def test_the_key_n_cycles_through_the_values_that_the_kind_has(show: Show):
         expect(pressed).to_have_text(name)
 
 
+@pytest.mark.slow
 def test_the_arcs_show_the_values_of_the_matrix(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)

@@ -44,7 +44,7 @@ def both(checkpoint: Checkpoint, directory: Path) -> Both:
     return Both(ours, theirs.eval(), tokenizer, directory, copy.deepcopy(theirs).double())
 
 
-@pytest.fixture(scope="module", params=["pre", "post", "de-en"])
+@pytest.fixture(scope="module", params=["pre", pytest.param("post", marks=pytest.mark.slow), "de-en"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
     shipped = request.param == "de-en"
     checkpoint = load(DE_EN) if shipped else tiny_checkpoint(norm=request.param, activation="silu")

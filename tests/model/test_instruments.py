@@ -17,7 +17,7 @@ from tests.numerics import roundings, translator_of
 pytestmark = pytest.mark.numeric
 
 
-@pytest.mark.parametrize("use_kernels", [False, True])
+@pytest.mark.parametrize("use_kernels", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize(
     ("seed", "every"),
     [(1, 13), pytest.param(1, 3, marks=pytest.mark.slow), pytest.param(3, 3, marks=pytest.mark.slow)],

@@ -251,7 +251,7 @@ def test_evaluate_refuses_two_empty_files(command, tmp_path, test_set):
 # average
 
 
-@pytest.mark.parametrize("choice", ["last", "best"])
+@pytest.mark.parametrize("choice", [pytest.param("last", marks=pytest.mark.slow), "best"])
 def test_average_writes_the_mean_and_names_its_snapshots(command, tmp_path, data, choice):
     output = tmp_path / "run"
     command("train", WORDS, "--data", data, "--output", output, *options(TINY))

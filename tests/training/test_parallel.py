@@ -95,6 +95,7 @@ def test_only_the_first_process_writes(tmp_path, data, reference, monkeypatch):
     assert files() == before
 
 
+@pytest.mark.slow
 def test_processes_wait_before_they_read_the_best_model_and_before_they_end(tmp_path, data, monkeypatch):
     trainer, events = prepared(REVERSE, data, tmp_path / "run"), []
 

@@ -126,7 +126,7 @@ def loss(model: Transformer, gates: HeadGates) -> float:
     return float(torch.nn.functional.cross_entropy(logits[0], PREDICTED, reduction="sum"))
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("norm", ["pre", pytest.param("post", marks=pytest.mark.slow)])
 def test_gradient_importance_is_the_slope_of_the_loss_at_each_gate(norm: str) -> None:
     """Every head of every kind against a central difference, in double precision."""
     model = random_model(norm=norm).double()

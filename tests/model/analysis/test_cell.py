@@ -33,7 +33,7 @@ def test_products_scale_score_and_softmax_give_the_weight(translator, kind, laye
     record = translator.score(TEXT, FORCED)
     weights = getattr(record.attention, kind)[layer, head]
     for row in range(weights.shape[0]):
-        for column in range(weights.shape[1]):
+        for column in range(row % 3, weights.shape[1], 3):  # a third of the cells, of every row and column
             cell = translator.cell(TEXT, record.ids, Head(kind, layer, head), row, column)
             torch.testing.assert_close(cell.products, cell.query * cell.key, rtol=0, atol=0)
             assert cell.scale == pytest.approx(len(cell.query) ** -0.5)

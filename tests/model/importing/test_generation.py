@@ -63,6 +63,7 @@ def test_what_is_not_done_is_said(name: str, tmp_path: Path) -> None:
         assert not read_generation(tmp_path).notes
 
 
+@pytest.mark.slow
 def test_notes_are_printed_and_in_the_card(tmp_path: Path) -> None:
     marian.write_checkpoint(tmp_path / "model")
     write(tmp_path / "model", num_beams=6, no_repeat_ngram_size=3, length_penalty=0.8, bad_words_ids=[[3, 4]])

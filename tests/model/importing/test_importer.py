@@ -366,6 +366,7 @@ def test_command_line(checkpoint: Path, tmp_path: Path) -> None:
     assert load(tmp_path / "imported").info.origin == "opus-mt-de-en"
 
 
+@pytest.mark.slow
 def test_import_needs_neither_transformers_nor_sentencepiece() -> None:
     code = (
         "import sys; sys.modules['transformers'] = sys.modules['sentencepiece'] = None; "

@@ -36,7 +36,7 @@ def slow(*values: int) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-SLOW = ("M2M100", "SiLU, two heads")
+SLOW = ("M2M100", "SiLU, two heads", "GELU, embeddings not scaled")
 
 
 class Pair(NamedTuple):

@@ -167,6 +167,7 @@ def test_a_run_keeps_the_sentences_that_it_started_with(tmp_path, data, monkeypa
     assert Probes.load(tmp_path / "run").sentences == before
 
 
+@pytest.mark.slow
 def test_probes_of_a_run_killed_before_its_first_save_are_not_kept(tmp_path, data, reference):
     run(replace(REVERSE, seed=2), data, tmp_path / "killed")
     (tmp_path / "killed" / STATE).unlink()

@@ -167,6 +167,7 @@ def bfloat16_pays(monkeypatch):
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_resumes_bit_for_bit(tmp_path, data, bfloat16_pays):
     bfloat16_pays(False)
     run(REVERSE, data, tmp_path / "float32")
@@ -256,13 +257,11 @@ def kill_and_check(data: Path, output: Path, moments: random.Random) -> bool:
     return killed
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
-def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(
-    tmp_path, data, reference, times
-):
+@pytest.mark.slow
+def test_a_run_killed_at_any_moment_can_be_loaded_and_resumed_to_the_same_end(tmp_path, data, reference):
     output, moments, whole = tmp_path / "killed", random.Random(4), reference(UNSAVED)
-    kills = sum(kill_and_check(data, output, moments) for _ in range(times))
-    assert kills >= times - 1
+    kills = sum(kill_and_check(data, output, moments) for _ in range(5))
+    assert kills >= 4
     run(UNSAVED, data, output, resume=True)
     assert_same_run(output, whole)
     assert state_of(output)[1]["best"] == state_of(whole)[1]["best"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from model import Translator
 from model.results import KINDS
-from tests.numerics import PASSES, ROUNDINGS, UNIT, exact, perturbed, translator_of
+from tests.numerics import PASSES, ROUNDINGS, UNIT, copies, translator_of
 from tests.viz.test_viewer import node
 from viz.payload import SCALE, to_json
 from viz.payload import UNIT as DIGIT
@@ -189,10 +189,11 @@ class Reference:
 
 
 def _exact_and_perturbed(translators: Mapping[str, Translator]) -> Iterator[dict[str, Translator]]:
-    models = {name: each.checkpoint.model for name, each in translators.items()}
-    copies = {name: [exact(model), *perturbed(model)] for name, model in models.items()}
     for number in range(1 + PASSES):
-        yield {name: translator_of(translators[name], some[number]) for name, some in copies.items()}
+        yield {
+            name: translator_of(each, copies(each.checkpoint.model)[number])
+            for name, each in translators.items()
+        }
 
 
 def _intact(request: Request) -> Request:

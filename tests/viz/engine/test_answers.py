@@ -146,6 +146,7 @@ def test_texts_in_and_out_are_those_of_the_server(tmp_path, translators, of_each
     check(tmp_path, translators, requests, each=10)
 
 
+@pytest.mark.slow
 def test_the_longest_sentence_is_translated_and_the_next_one_refused(tmp_path, translators):
     length = len(translators["sided"].checkpoint.source_tokenizer.encode("Hund " * 127))
     assert length == 127

@@ -72,8 +72,13 @@ def draw_texts(task: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"positions": False, "layers": 2}, {"mask": False}, {"task": "dates"}, {"task": "numbers"}],
-    ids=["reverse", "no-positions", "peeks", "dates", "numbers"],
+    [
+        pytest.param({"positions": False, "layers": 2}, id="no-positions"),
+        pytest.param({"task": "dates"}, id="dates"),
+        pytest.param({}, id="reverse", marks=pytest.mark.slow),
+        pytest.param({"mask": False}, id="peeks", marks=pytest.mark.slow),
+        pytest.param({"task": "numbers"}, id="numbers", marks=pytest.mark.slow),
+    ],
 )
 def test_a_saved_model_opens_in_python_with_the_same_numbers(tmp_path, changes):
     texts = draw_texts(changes.get("task", ""))

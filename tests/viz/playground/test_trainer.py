@@ -140,7 +140,7 @@ def without_mask(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("wasm", [True, False], ids=["wasm", "plain"])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("positions", [True, False], ids=["positions", "none"])
 @pytest.mark.parametrize("is_causal", [True, False], ids=["mask", "peeks"])
 def test_gradients_are_those_of_torch(tmp_path, request, wasm, layers, positions, is_causal):

@@ -5,6 +5,7 @@ Further axis letters: N sentences still searched, k hypotheses of each, R = N k 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 

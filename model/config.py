@@ -17,12 +17,13 @@ LARGEST = {
     "n_heads": 64,
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
+    "n_positions": 16_384,
 }
 # Settings that name one of several ways.
 CHOICES = {
     "norm": ("pre", "post"),
     "activation": ("relu", "silu", "gelu", "gelu_new"),  # gelu_new has a hyperbolic tangent in place of erf
-    "positions": ("sinusoidal", "fairseq", "none"),
+    "positions": ("sinusoidal", "fairseq", "learned", "none"),
 }
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
@@ -47,14 +48,17 @@ class ModelConfig:
     tied: bool = True  # source embedding = target embedding = output projection (section 3.4)
     separate_output: bool = False  # the output projection has its own weights even when tied
     activation: str = "relu"  # of the feed-forward networks; or another of CHOICES
-    positions: str = "sinusoidal"  # of the paper; "fairseq" numbers and spaces them differently; or "none"
+    positions: str = "sinusoidal"  # of the paper; "fairseq" numbers and spaces them differently; or another
+    n_positions: int = 0  # how many are learned; 0 if they are not
+    embedding_norm: bool = False  # a LayerNorm after tokens and positions are added, as in BART
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
     def __post_init__(self) -> None:
         for name, largest in LARGEST.items():
             value = getattr(self, name)
-            smallest = 0 if name.endswith("vocabulary") else 1  # 0 in a recipe: learned from its data
+            # A vocabulary of 0 in a recipe is learned from its data.
+            smallest = 0 if name.endswith("vocabulary") or name == "n_positions" else 1
             if not smallest <= value <= largest:
                 raise UserError(f"{name} is {quote_untrusted(value)}; give {smallest} to {largest:,}.")
         if self.d_model % self.n_heads:
@@ -68,8 +72,7 @@ class ModelConfig:
             if value not in known:
                 choices = ", ".join(map(repr, known))
                 raise UserError(f"{name} is {quote_untrusted(value)}; it must be one of {choices}.")
-        if self.positions == "fairseq" and self.d_model < 4:
-            raise UserError(f"d_model {self.d_model} must be at least 4 for positions of fairseq.")
+        self._check_positions()
         if self.taught_head is not None:
             layer, head = self.taught_head
             if not (0 <= layer < self.n_decoder_layers and 0 <= head < self.n_heads):
@@ -79,6 +82,16 @@ class ModelConfig:
                 )
         if self.tied and self.source_vocabulary != self.target_vocabulary:
             raise UserError("Tied weights need one vocabulary for both languages; set tied to false.")
+
+    def _check_positions(self) -> None:
+        """Raise UserError if the positions do not fit the other settings."""
+        if (self.positions == "learned") != (self.n_positions > 0):
+            raise UserError(
+                f"n_positions is {self.n_positions} and positions {self.positions!r}; set n_positions if and "
+                "only if positions are learned."
+            )
+        if self.positions == "fairseq" and self.d_model < 4:
+            raise UserError(f"d_model {self.d_model} must be at least 4 for positions of fairseq.")
 
     @property
     def d_head(self) -> int:
@@ -104,13 +117,15 @@ class ModelConfig:
         if not self.tied or self.separate_output:
             vocabularies += self.target_vocabulary
         bias = self.target_vocabulary if self.output_bias else 0
-        return encoder + decoder + final + vocabularies * d + bias
+        embeddings = 2 * self.n_positions * d + (2 * norm if self.embedding_norm else 0)
+        return encoder + decoder + final + embeddings + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""
         values = asdict(self)
-        if self.positions == "sinusoidal":
-            del values["positions"]
+        for name, default in (("positions", "sinusoidal"), ("n_positions", 0), ("embedding_norm", False)):
+            if values[name] == default:
+                del values[name]
         head = values.pop("taught_head")
         return values if head is None else values | {"taught_head": list(head)}
 

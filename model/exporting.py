@@ -79,6 +79,8 @@ def _check(checkpoint: Checkpoint) -> None:
     one = checkpoint.source_tokenizer is checkpoint.target_tokenizer
     if not one or not config.tied or config.separate_output:
         raise UserError("Only a model with one vocabulary and tied weights can be exported; train one.")
+    if config.positions != "sinusoidal" or config.embedding_norm:
+        raise UserError("Only a model with the paper's positions can be exported; train one with them.")
 
 
 def write_transformers(checkpoint: Checkpoint, directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from configparser import ConfigParser
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import pytest
 from gradio_client import Client
 from huggingface_hub import RepoCard
 
+from tests.test_house import requirements
 from tests.visitor import free_port
 from viz.viewer import catalogues
 
@@ -222,3 +225,88 @@ def test_space_runs_from_its_files_and_requirements_alone(environment: Path, tmp
     log = (tmp_path / "log").read_text()
     assert log.count("Traceback") == log.count("`spaces` package is required to run hot-reloading")
     shutil.rmtree(venv)  # gigabytes, which pytest would keep
+
+
+# A school's server: the files of docs/server
+
+UNIT, CONTAINER = ROOT / "docs/server/headlight.service", ROOT / "docs/server/Containerfile"
+
+
+def service() -> Mapping[str, str]:
+    """The section [Service] of the unit."""
+    unit = ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[method-assign, assignment]
+    unit.read(UNIT)
+    return unit["Service"]
+
+
+def steps(word: str) -> list[str]:
+    """What follows this instruction of the Containerfile, for each of its lines."""
+    return re.findall(rf"^{word} (.*)$", CONTAINER.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_service_starts_what_the_page_installs() -> None:
+    page = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
+    folder = service()["WorkingDirectory"]
+    assert re.search(rf"git clone \S+ {folder}$", page, re.MULTILINE)
+    assert service()["ExecStart"].startswith(f"{folder}/.venv/bin/python app.py ")
+    assert service()["Environment"] == f"NUMBA_CACHE_DIR=/var/cache/{service()['CacheDirectory']}"
+    assert f"sudo cp {UNIT.relative_to(ROOT)} /etc/systemd/system/" in page
+    assert f"--file {CONTAINER.relative_to(ROOT)}" in page
+
+
+def test_systemd_accepts_the_service(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd, which reads the unit")
+    python = f"{service()['WorkingDirectory']}/.venv/bin/python"
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace(python, sys.executable))  # which must exist
+    run = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_the_container_installs_the_locked_versions(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "requirements.lock", tmp_path)
+    lock, install = steps("RUN")[:2]
+    subprocess.run(lock, shell=True, cwd=tmp_path, check=True)
+    versions = (tmp_path / "versions.txt").read_text().splitlines()
+    lock_file = (ROOT / "requirements.lock").read_text()
+    assert len(versions) == len(re.findall(r"^\w", lock_file, re.MULTILINE))
+    assert {pin.replace("_", "-") for pin in requirements("requirements.txt")} < set(versions)
+    assert install == "pip install --no-cache-dir --constraint versions.txt -r requirements.txt"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["service", "container"])
+def test_a_server_starts_in_a_clean_folder(kind: str, tmp_path: Path) -> None:
+    """With the files, the commands and the user's rights of the container, or the command of the service."""
+    folder, port = tmp_path / "headlight", str(free_port())
+    folder.mkdir()
+    for sources, target in (each.rsplit(maxsplit=1) for each in steps("COPY")):
+        for source in map(ROOT.joinpath, sources.split()):
+            if source.is_dir():
+                shutil.copytree(source, folder / target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / target)
+    settings = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.devnull,  # nothing can be written there, not even by root
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GRADIO_SERVER_PORT": port,  # for `served`
+    }
+    if kind == "container":
+        compile_kernels = steps("RUN")[-1].split()
+        assert compile_kernels[0] == "python"
+        subprocess.run([sys.executable, *compile_kernels[1:]], cwd=folder, env=settings, check=True)
+        assert list((tmp_path / "cache").glob("kernels-*"))
+        command = [*json.loads(steps("ENTRYPOINT")[0]), *json.loads(steps("CMD")[0])]
+    else:
+        command = service()["ExecStart"].split()
+    before = files(folder)
+    command = [sys.executable, *command[1:], "--port", port]  # the last port counts
+    with served(command, folder, settings, tmp_path / "log"):
+        answer = Client(f"http://127.0.0.1:{port}", verbose=False).predict("Der Hund.", api_name="/translate")
+        assert "dog" in answer["translation"].lower()
+    assert files(folder) == before, "the page writes into its own folder"
+    assert "Traceback" not in (tmp_path / "log").read_text()

@@ -55,7 +55,7 @@ def unpack(rows: Float[Tensor, "N K"], padded: Int[Tensor, "B S"]) -> Float[Tens
 
 def supports(config: ModelConfig) -> bool:
     """Whether the kernels can train such a network."""
-    return config.activation == "relu"
+    return config.activation == "relu" and config.positions != "learned" and not config.embedding_norm
 
 
 def forward_pass(

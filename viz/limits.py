@@ -8,6 +8,7 @@ from model.inputs import MAX_TARGET_TOKENS
 # The body of a request.
 MAX_BODY = 1 << 17  # bytes; a sentence with every head and token named needs less than half
 SMALL_BODY = 1 << 14  # bytes; parsed within a millisecond, and most sentences need less
+MAX_TICKET_BODY = 1 << 10  # bytes; of a body about a request that waits, which it names by a number
 MAX_DEPTH = 32  # levels of nested JSON
 BODY_SECONDS = 20  # in which it must arrive
 

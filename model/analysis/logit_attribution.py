@@ -119,6 +119,7 @@ def _shares(
         bias += float((direction @ one.heads.module.output.bias).sum())
         if one.kind == "cross" and memory is not None:
             memory_bias += _pass_to_memory(one.heads, asked, memory)
+    bias += float((direction @ stack.bias).sum())
     shares = StackShares(
         (direction * stack.tokens).sum(-1),
         (direction * stack.positions).sum(-1),

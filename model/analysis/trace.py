@@ -58,6 +58,7 @@ class Stack:
 
     tokens: Float[Tensor, "Q D"]  # embeddings times sqrt(D)
     positions: Float[Tensor, "Q D"]
+    bias: Float[Tensor, " D"]  # of the norm after the embedding, which is frozen in the two above
     sublayers: tuple[SubLayer, ...]  # in the order of the computation
     norm: nn.Module  # after the last layer: LayerNorm with pre-norm, nn.Identity with post-norm
 
@@ -116,8 +117,8 @@ def _stack(
     blocks: nn.ModuleList,
     passes: Sequence[SubLayerPass],
     masks: Mapping[str, Tensor],
-) -> tuple[Tensor, Tensor, tuple[SubLayer, ...]]:
-    """The first three fields of a `Stack`."""
+) -> tuple[Tensor, Tensor, Tensor, tuple[SubLayer, ...]]:
+    """The first four fields of a `Stack`."""
     sublayers = []
     parts = [(layer, *part) for layer, block in enumerate(blocks) for part in _parts(block)]
     for (layer, kind, residual, module), one in zip(parts, passes, strict=True):
@@ -129,7 +130,11 @@ def _stack(
         sublayers.append(SubLayer(kind, layer, residual, one.x[0], one.y[0], heads))
     vectors: Tensor = embedding.tokens(ids)
     tokens, positions = vectors * math.sqrt(vectors.shape[-1]), embedding.table(len(ids))[: len(ids)]
-    return tokens, positions, tuple(sublayers)
+    bias = torch.zeros_like(tokens[0])
+    if isinstance(embedding.norm, nn.LayerNorm):
+        norm = FrozenNorm.at(embedding.norm, tokens + positions)
+        tokens, positions, bias = norm.image(tokens), norm.image(positions), norm.bias
+    return tokens, positions, bias, tuple(sublayers)
 
 
 def _parts(block: nn.Module) -> list[tuple[SubLayerKind, Residual, MultiHeadAttention | None]]:
@@ -197,7 +202,7 @@ def parts_before(stack: Stack, place: int, row: int) -> tuple[list[Part], Float[
     With post-norm the earlier norms are frozen. `place` may be the number of sub-layers: the whole stack.
     """
     names, vectors = [Part("token"), Part("position")], [stack.tokens[row], stack.positions[row]]
-    bias = torch.zeros_like(vectors[0])
+    bias = stack.bias
     for one in stack.sublayers[:place]:
         if one.heads is None:
             names.append(Part("feed forward", "", one.layer))

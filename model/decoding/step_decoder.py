@@ -141,7 +141,7 @@ class IncrementalDecoder:
             self.cache = torch.cat((self.cache, torch.empty_like(self.cache)), dim=2)
         vectors = F.embedding(tokens, self.embedding.tokens.weight)
         position = self.embedding.table(self.length + 1)[self.length]
-        x = torch.add(position, vectors, alpha=math.sqrt(vectors.shape[-1]))
+        x = self.embedding.norm(torch.add(position, vectors, alpha=math.sqrt(vectors.shape[-1])))
         for place, layer in enumerate(self.layers):
             x = layer.self_norm.post(x, self._self_attend(place, layer.self_norm.pre(x)))
             x = layer.cross_norm.post(x, self._cross_attend(place, layer.cross_norm.pre(x)))

@@ -18,7 +18,7 @@ GUIDED_ALIGNMENT = "transformer-align"
 
 UNKNOWN = "unknown"  # a licence that is not stated
 MARKUP = frozenset("&<>\"'`*_[]()|\\#!~$")
-FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus", "m2m_100": "M2M100 or NLLB"}
+FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus", "m2m_100": "M2M100 or NLLB", "mbart": "mBART-50"}
 
 OPUS_MT = (
     "OPUS-MT, made by the Language Technology Research Group at the University of Helsinki from the data of "

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.importing import m2m, marian, pegasus
+from model.importing import m2m, marian, mbart, pegasus
 from model.importing.card import card_text, model_info, taught_head
 from model.importing.family import Plan
 from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
@@ -40,6 +40,7 @@ FAMILIES: dict[str, Callable[[Path], Plan]] = {
     "marian": marian.read,
     "pegasus": pegasus.read,
     "m2m_100": m2m.read,
+    "mbart": mbart.read,
 }
 
 

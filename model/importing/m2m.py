@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from model.config import ModelConfig
-from model.errors import UserError
 from model.importing.family import Plan
 from model.importing.files.settings import SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.spm import read_spm
@@ -23,9 +21,8 @@ from model.importing.files.tokenizers import (
     read_entries,
     side_of,
 )
+from model.importing.language_codes import with_languages
 from model.importing.weight_names import convert_tied
-from model.pieces.multilingual import MultilingualTokenizer
-from model.pieces.sentencepiece import SentencePieceTokenizer
 
 # What the settings of an M2M100Config are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {
@@ -50,8 +47,6 @@ ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr m
 pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
 """
 WMT21_LANGUAGES = "en ha is ja cs ru zh de"
-# A token of a language: that of NLLB, or that of M2M100.
-LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})|__([a-z]{2,3})__")
 
 
 def read(directory: Path) -> Plan:
@@ -70,7 +65,7 @@ def read(directory: Path) -> Plan:
         separate_output=not values["scale_embedding"],
         output_bias=True,  # <s> is the copy of </s>, which the decoder reads first
     )
-    source, target = _with_languages(side, directory)
+    source, target = with_languages(side, directory, usual="en")
     return Plan(config, source, target, partial(convert_tied, side=side, scaled=values["scale_embedding"]))
 
 
@@ -84,26 +79,3 @@ def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
     first = len(entries)
     entries |= {first + place: f"__{code}__" for place, code in enumerate(languages.split())}
     return side_of(read_spm(directory / SPM), entries, size, ids, directory)
-
-
-def _with_languages(side: Side, directory: Path) -> tuple[Side, Side]:
-    """Both sides with the codes of languages in the form >>fra_Latn<<."""
-    tokenizer = side.tokenizer
-    if not isinstance(tokenizer, SentencePieceTokenizer):
-        raise UserError(f"{directory} has no tokenizer of M2M100 or NLLB; copy the whole checkpoint.")
-    vocabulary = [
-        LANGUAGE.sub(_code, entry) if LANGUAGE.fullmatch(entry) else entry for entry in tokenizer.vocabulary
-    ]
-    target = SentencePieceTokenizer(tokenizer.segmenter, vocabulary)
-    codes = target.language_codes
-    if not codes:
-        raise UserError(f"{directory} has no tokens of languages; copy the whole checkpoint.")
-    usual = f">>{settings_of(directory / TOKENIZER).get('src_lang', 'en')}<<"
-    if usual not in codes:  # a list of languages may have English under a longer code
-        usual = next((code for code in codes if code.startswith(">>en")), codes[0])
-    source = MultilingualTokenizer(tokenizer.segmenter, vocabulary, usual)
-    return Side(source, side.order), Side(target, side.order)
-
-
-def _code(match: re.Match[str]) -> str:
-    return f">>{match.group(1) or match.group(2)}<<"

@@ -1,6 +1,6 @@
-"""Converts weights with BART's parameter names, which MarianMT, Pegasus and M2M100 share, to Headlight's.
+"""Converts weights with BART's parameter names to Headlight's.
 
-BART itself cannot be imported.
+mBART, MarianMT, Pegasus and M2M100 share these names.
 """
 
 from __future__ import annotations
@@ -93,6 +93,18 @@ def convert_tied(
         embedding = embedding.float() * width**-0.5
     yield "source_embedding.tokens.weight", embedding
     yield from convert_layers(weights, model, axis)
+
+
+def convert_embeddings(weights: Weights, model: Transformer, axis: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Learned positions and the norm after the embedding, under our names."""
+    count, width = model.config.n_positions, model.config.d_model
+    for ours, theirs in (("source", "encoder"), ("target", "decoder")):
+        # The first two rows are for padding, which has no position.
+        positions = weights.take(f"model.{theirs}.embed_positions.weight", (count + 2, width))
+        yield f"{ours}_embedding.positions", positions[2:, axis]
+        for part in ("weight", "bias"):
+            norm = weights.take(f"model.{theirs}.layernorm_embedding.{part}", (width,))
+            yield f"{ours}_embedding.norm.{part}", norm[axis]
 
 
 def check_sinusoids(weights: Weights, name: str, axis: Tensor) -> None:

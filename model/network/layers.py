@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.errors import UserError
 from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
@@ -78,28 +79,48 @@ class Dropout(nn.Module):
 
 
 class Embedding(nn.Module):
-    """Token embeddings times sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5 and 5.4)."""
+    """Token embeddings times sqrt(d_model), plus positions, then dropout (sections 3.4, 3.5 and 5.4).
+
+    BART (Lewis et al. 2020) learns its positions, and normalises the sum before the dropout.
+    """
 
     positions: Tensor
 
-    def __init__(self, tokens: nn.Embedding, dropout: float, layout: str = "sinusoidal") -> None:
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        dropout: float,
+        layout: str = "sinusoidal",
+        *,
+        learned: int = 0,
+        norm: bool = False,
+    ) -> None:
         super().__init__()
+        width = tokens.embedding_dim
         self.tokens = tokens
         self.layout = layout  # of the positions
+        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.dropout = Dropout(dropout)
-        table = sinusoids(256, tokens.embedding_dim, self.layout)
-        self.register_buffer("positions", table, persistent=False)
+        if learned:
+            self.positions = nn.Parameter(torch.empty(learned, width))
+        else:
+            self.register_buffer("positions", sinusoids(256, width, self.layout), persistent=False)
 
     def forward(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """Embed whole sentences, whose first token is at position 0."""
         length = tokens.shape[1]
         x: Tensor = self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim) + self.table(length)[:length]
-        output: Tensor = self.dropout(x)
+        output: Tensor = self.dropout(self.norm(x))
         return output
 
     def table(self, length: int) -> Float[Tensor, "P D"]:
-        """Positional encodings of at least the first `length` positions; the table grows when needed."""
+        """Positional encodings of at least the first `length` positions.
+
+        The table of sinusoids grows when needed. Raises UserError if fewer positions were learned.
+        """
         if length > len(self.positions):
+            if self.layout == "learned":
+                raise UserError(f"The model knows {len(self.positions)} positions; give a shorter text.")
             self.positions = sinusoids(2 * length, self.tokens.embedding_dim, self.layout).to(self.positions)
         return self.positions
 

@@ -128,8 +128,16 @@ class Transformer(nn.Module):
         d = config.d_model
         source = nn.Embedding(config.source_vocabulary, d)
         target = source if config.tied else nn.Embedding(config.target_vocabulary, d)
-        self.source_embedding = Embedding(source, config.dropout, config.positions)
-        self.target_embedding = Embedding(target, config.dropout, config.positions)
+        self.source_embedding, self.target_embedding = (
+            Embedding(
+                tokens,
+                config.dropout,
+                config.positions,
+                learned=config.n_positions,
+                norm=config.embedding_norm,
+            )
+            for tokens in (source, target)
+        )
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
         # With pre-norm the sum of all sub-layers is not normalised, so a LayerNorm follows the last layer.
@@ -160,6 +168,9 @@ class Transformer(nn.Module):
         matrices = (self.source_embedding.tokens, self.target_embedding.tokens, self.output)
         for weight in dict.fromkeys(module.weight for module in matrices):  # a set has no certain order
             nn.init.normal_(weight, std=self.config.d_model**-0.5)
+        if self.config.positions == "learned":
+            for embedding in (self.source_embedding, self.target_embedding):
+                nn.init.normal_(embedding.positions, std=0.02)  # as of BART
 
     def encode(
         self,

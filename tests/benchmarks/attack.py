@@ -188,8 +188,8 @@ async def crowd(server: Server, clients: int = 200, persons: int = 20, seconds: 
     }
 
 
-async def head_maps(server: Server, clients: int = 30) -> Figures:
-    """E3: many clients ask within a second for the importance of all heads, each for its own sentence."""
+async def rush(server: Server, do: str, clients: int = 30) -> Figures:
+    """E3: many clients send this costly request within a second, each for its own sentence."""
     async with client_of(server) as client:
         viewer = await viewer_of(client)
         records = []
@@ -202,7 +202,7 @@ async def head_maps(server: Server, clients: int = 30) -> Figures:
         async def wait(place: int, record: dict[str, Any]) -> float:
             await asyncio.sleep(place / clients)
             ids = [token["id"] for token in record["tokens"]["predicted"]]
-            asked = ask(client, viewer, f"{place}", record["source_text"], do="importance", ids=ids)
+            asked = ask(client, viewer, f"{place}", record["source_text"], do=do, ids=ids)
             return await wait_of(asked)
 
         waits = await asyncio.gather(*(wait(place, record) for place, record in enumerate(records)))
@@ -340,7 +340,8 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "E2 unread calls without pause": unread_flood,
     "E6 bodies of 128 kB": large_bodies,
     "D5 a crowd with long questions": crowd,
-    "E3 thirty head maps at once": head_maps,
+    "E3 thirty head maps at once": lambda server: rush(server, "importance"),
+    "E3 thirty times In short at once": lambda server: rush(server, "short"),
     "D11 a call without its fields": missing_fields,
     "D12, E5 a foreign site": foreign_site,
     "D9 stopped while questions wait": stop,

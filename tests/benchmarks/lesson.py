@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 from playwright.async_api import async_playwright
 
-from tests.benchmarks.attack import ask, client_of, viewer_of
+from tests.benchmarks.attack import ask, client_of, megabytes, viewer_of
 from tests.visitor import Server, serving
 
 TEXT = "Der Lehrer zeigt heute der ganzen Klasse einen Satz."
@@ -58,10 +58,11 @@ async def lesson(people: int = 30, browsers: int = 3) -> bool:
         seen, *waits = await asyncio.gather(
             pupils_in_browsers(server, browsers), *clients, return_exceptions=True
         )
+        memory = megabytes(server)
     answered = [wait for wait in waits if isinstance(wait, float)]
     shown = seen if isinstance(seen, list) else []
     refused = people - len(answered) - len(shown)
-    print(f"a lesson of {people} at one address; refused or failed: {refused}")
+    print(f"a lesson of {people} at one address; refused or failed: {refused}; memory: {memory:.0f} MB")
     for who, found in (("clients", answered), ("browsers", shown)):
         if found:
             print(

@@ -10,7 +10,12 @@ from tests.model.helpers import tiny_config
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"taught_head": (0, 1)}, {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0}],
+    [
+        {},
+        {"taught_head": (0, 1)},
+        {"positions": "learned", "n_positions": 7, "embedding_norm": True},
+        {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0},
+    ],
 )
 def test_json_round_trip(changes: dict[str, object]) -> None:
     config = tiny_config(**changes)
@@ -42,6 +47,8 @@ def test_heads_share_the_width() -> None:
         ({"tied": True, "target_vocabulary": 14}, "one vocabulary"),
         ({"taught_head": (9, 0)}, r"taught_head is \[9, 0\]; give a layer"),
         ({"taught_head": (0, -1)}, "taught_head"),
+        ({"positions": "learned"}, "set n_positions if"),
+        ({"n_positions": 7}, "set n_positions if"),
     ],
 )
 def test_impossible_shapes_are_refused(changes: dict[str, object], message: str) -> None:

@@ -123,18 +123,20 @@ def viewer_functions(scheduler: Scheduler) -> list[Callable[[Any], Awaitable[Res
     """Return the functions that the viewer calls by their names."""
 
     async def ask(request: Any) -> Response:
+        has_ticket = isinstance(request, dict) and isinstance(request.get("ticket"), int)
+        ticket = request.pop("ticket") if has_ticket else None
         try:
-            return Response(await scheduler.ask(request), media_type="application/json")
+            return Response(await scheduler.ask(request, ticket), media_type="application/json")
         except RefusedError as refusal:
             answer = {"error": str(refusal), "said": said(refusal)}
             return JSONResponse(answer, 503 if scheduler.is_stopping else 200, RETRY_LATER)
 
-    async def queue_position(request: Any) -> Response:
-        position = scheduler.queue_position(request)
+    async def queue_position(ticket: Any) -> Response:
+        position = scheduler.queue_position(ticket)
         return JSONResponse(said(position) if isinstance(position, str) else position)
 
-    async def cancel(request: Any) -> Response:
-        scheduler.cancel(request)
+    async def cancel(ticket: Any) -> Response:
+        scheduler.cancel(ticket)
         return JSONResponse(None)
 
     return [ask, queue_position, cancel]

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import quote_untrusted
-from viz.limits import BODY_SECONDS, MAX_BODY, MAX_DEPTH, SMALL_BODY
+from viz.limits import BODY_SECONDS, MAX_BODY, MAX_DEPTH, MAX_TICKET_BODY, SMALL_BODY
 from viz.server.connections import Access, Workload, client_address
 from viz.server.handlers import find_handler
 from viz.server.logs import REQUESTS
@@ -79,6 +79,9 @@ POLICY = (
 NOT_FOUND = "There is nothing here; the page is at /."
 UNKNOWN_HOST = "This server does not answer for the name {host}; start it with --allow-host and the name."
 TOO_LARGE = f"The request is larger than {MAX_BODY >> 10} KiB, more than any sentence needs; make it smaller."
+NEEDS_TICKET = "Name your request by its ticket, a number; the rest of this body is not needed."
+# In a body about work, before it is parsed. A typed text cannot match: its quotes are escaped.
+ABOUT_WORK = re.compile(rb'"fn_name"\s*:\s*"(?:queue_position|cancel)"')
 MAX_NAME, MAX_PATH = 255, 2000  # bytes; no file has a longer name, and none of ours has a longer path
 
 logger = logging.getLogger(REQUESTS)
@@ -241,6 +244,8 @@ class RequestContext:
                 self._body = await _read_all(self.scope, self._receive)
         except TimeoutError as error:
             raise HTTPException(408, "The request took too long to arrive; send it again.") from error
+        if len(self._body) > MAX_TICKET_BODY and ABOUT_WORK.search(self._body):
+            raise HTTPException(413, NEEDS_TICKET)
         value = self.scope["json"] = await self._parsed(self._body)
         call = value if isinstance(value, dict) else {}
         if isinstance(session := call.get("session_hash"), str):

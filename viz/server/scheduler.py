@@ -15,7 +15,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -42,6 +42,13 @@ MAX_READERS = 32  # clients that get a cached response at once; the others wait 
 TYPED = frozenset(("target", "other", "sample", "sentences", "gold"))
 NOT_FINITE = Sentence("The model gives numbers that are not finite; its weights are too large.")
 TOO_LARGE = Sentence("The answer is too large to send; shorten the sentence.")
+
+
+class Wait(NamedTuple):
+    """What one client waits for."""
+
+    key: str  # of the request
+    response: asyncio.Future[Answered | None]
 
 
 @dataclass(frozen=True)
@@ -95,18 +102,17 @@ class Scheduler:
         self.queues = self.estimate_queue, self.quick_queue, self.slow_queue
         self.running: dict[str, asyncio.Task[Answered | None]] = {}
         self.waiters: Counter[str] = Counter()
-        self.waits: dict[
-            tuple[Client, str], asyncio.Future[Answered | None]
-        ] = {}  # the latest of each client
+        self.waits: dict[tuple[Client, object], Wait] = {}  # by client and ticket
         self.progress: dict[str, str] = {}  # of running work
         self.cache = ResponseCache(max_cached)
         self.is_stopping = self.is_closed = False
 
-    async def ask(self, request: object) -> bytes:
+    async def ask(self, request: object, ticket: int | None = None) -> bytes:
         """Return the answer as JSON. Raises RefusedError if the server is too busy or stopping.
 
-        A client that disconnects or calls `cancel` does not cancel the work for others. Work without waiters
-        is cancelled: in the queue at once, else when it next reports its progress.
+        The ticket is a number that the client chooses for `cancel` and `queue_position`. A client that
+        disconnects or calls `cancel` does not cancel the work for others. Work without waiters is cancelled:
+        in the queue at once, else when it next reports its progress.
 
         A response that others have asked for comes no sooner than a new one would, so that nobody can find
         out what others have typed. It comes at once if it is about an example of the project.
@@ -115,16 +121,16 @@ class Scheduler:
         cached = self.cache.get(key)
         if cached and (client in cached.readers or self._is_example(request)):
             return cached.response
-        answered = await self._wait(request, key, client)
+        answered = await self._wait(request, key, client, ticket)
         await asyncio.sleep(max(0.0, began + answered.seconds - time.monotonic()))  # it was begun earlier
         if client.session:
             answered.readers.append(client)
         return answered.response
 
-    async def _wait(self, request: object, key: str, client: Client) -> Answered:
+    async def _wait(self, request: object, key: str, client: Client, ticket: int | None) -> Answered:
         """Return the response to a request, which is new or shared, when its turn has come."""
         self.waiters[key] += 1
-        mine = client, key
+        mine = client, object() if ticket is None else ticket
         try:
             answered = None
             while answered is None:  # again for work that was cancelled just before this client came
@@ -133,8 +139,8 @@ class Scheduler:
                         queue.join(key, client)
                 else:
                     self.running[key] = asyncio.create_task(self._run(key, request))
-                wait = self.waits[mine] = asyncio.shield(self.running[key])
-                answered = await wait
+                wait = self.waits[mine] = Wait(key, asyncio.shield(self.running[key]))
+                answered = await wait.response
             return answered
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -149,22 +155,26 @@ class Scheduler:
                 if any(queue.forget(key) for queue in self.queues):
                     self.running.pop(key).cancel()
 
-    def cancel(self, request: object) -> None:
-        """End the wait of this client for the answer to a request, if it waits."""
-        wait = self.waits.get((asking.get(NOBODY), key_of(request)))
-        if wait is not None:
-            wait.cancel()
+    def cancel(self, ticket: object) -> None:
+        """End the wait of this client with this ticket, if it waits."""
+        if wait := self._wait_of(ticket):
+            wait.response.cancel()
 
-    def queue_position(self, request: object) -> int | str | None:
-        """Return the position of a waiting request in its queue, from 1, or the progress of a running one.
+    def queue_position(self, ticket: object) -> int | str | None:
+        """Return the position of this client's request in its queue, from 1, or its progress if it runs.
 
-        None if the request does not wait and has reported nothing.
+        None if this client does not wait with this ticket, or if the work has reported nothing.
         """
-        key = key_of(request)
+        wait = self._wait_of(ticket)
+        if wait is None:
+            return None
         for queue in (self.quick_queue, self.slow_queue):
-            if turn := queue.waiting.get(key):
+            if turn := queue.waiting.get(wait.key):
                 return queue.order().index(turn) + 1
-        return self.progress.get(key)
+        return self.progress.get(wait.key)
+
+    def _wait_of(self, ticket: object) -> Wait | None:
+        return self.waits.get((asking.get(NOBODY), ticket)) if isinstance(ticket, int) else None
 
     def load(self) -> dict[str, int]:
         """Return how many pieces of work a worker has, and how many wait for one."""
@@ -206,9 +216,8 @@ class Scheduler:
             queue = self.quick_queue if seconds <= QUICK_SECONDS else self.slow_queue
             cached = self.cache.get(key)
             work = (lambda: cached) if cached else self._work(key, queue, request)
-            joined = [each for each, asked in self.waits if asked == key and each != client]
-            clients = [client, *joined]
-            answered = await queue.run(key, clients, seconds, work) if self.waiters[key] else None
+            others = [each for (each, _), wait in self.waits.items() if wait.key == key and each != client]
+            answered = await queue.run(key, [client, *others], seconds, work) if self.waiters[key] else None
             if cached:
                 await asyncio.sleep(cached.seconds)
         finally:

@@ -72,7 +72,8 @@ def write_site(
     for each in translators:
         if each.directory is not None:
             check_apart(folder, each.directory)
-        if each.checkpoint.model.config.positions == "fairseq":
+        config = each.checkpoint.model.config
+        if config.positions not in ("sinusoidal", "none") or config.embedding_norm:
             raise UserError(
                 f"{each.name} has positions that the page without a server does not know; name other models."
             )

@@ -23,27 +23,22 @@ export function useLanguages(addresses) {
 // error with the sentence to show. `showPosition` gets the position in the queue, or the progress as text; null means
 // that neither is known. `signal` cancels the work.
 export function asker(server) {
-  const cancelling = new Map(); // by request: one that came late would cancel the same request asked again
+  let tickets = 0; // the number of a request, by which the server knows what to cancel
   return async (request, showPosition, signal) => {
-    const key = JSON.stringify(request);
-    await cancelling.get(key);
     signal?.throwIfAborted();
+    const ticket = (tickets += 1);
     let open = true;
-    signal?.addEventListener('abort', async () => {
-      if (!open) return;
-      const done = server.cancel(request);
-      cancelling.set(key, done);
-      await done;
-      if (cancelling.get(key) === done) cancelling.delete(key);
+    signal?.addEventListener('abort', () => {
+      if (open) server.cancel(ticket);
     });
     const poll = async () => {
-      const position = await server.queue_position(request);
+      const position = await server.queue_position(ticket);
       if (open) showPosition?.(position);
     };
     const clock = setInterval(poll, POLL_EVERY);
     try {
       // Gradio returns nothing when the server cannot be reached.
-      const { answer, error, said = error } = (await server.ask(request)) ?? { error: unreachable() };
+      const { answer, error, said = error } = (await server.ask({ ...request, ticket })) ?? { error: unreachable() };
       if (error) throw new Error(tell(said));
       return answer;
     } finally {

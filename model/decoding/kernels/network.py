@@ -17,6 +17,7 @@ from model.decoding.kernels.layers import (
     feed_forward,
     final_norm,
     norm_of,
+    normalise,
     product,
     residual_post,
     residual_pre,
@@ -46,6 +47,8 @@ def encode(
         rows = memory.lengths[n]
         for s in range(rows):
             embed(weights.embedding, tokens[n, s], weights.positions[s], scratch.x[s])
+        if len(weights.embedding_norm.weight) > 0:
+            normalise(scratch.x, rows, weights.embedding_norm, scratch.x)
         for layer in range(layers):
             norm = norm_of(weights.norms, layer, 0)
             residual_pre(scratch.x, rows, norm, scratch.read)
@@ -109,6 +112,8 @@ def decode(
         position = reading.positions[r]
         embed(weights.embedding, reading.tokens[r], weights.positions[position], scratch.x[r])
         reading.places[r, position] = first + r
+    if len(weights.embedding_norm.weight) > 0:
+        normalise(scratch.x, rows, weights.embedding_norm, scratch.x)
     for layer in range(layers):
         norm = norm_of(norms, layer, 0)
         residual_pre(scratch.x, rows, norm, scratch.read)

@@ -48,11 +48,21 @@ class Norms(NamedTuple):
     pre_norm: bool
 
 
+class Norm(NamedTuple):
+    """LayerNorm around one sub-layer, or after the embedding; without weights there is none."""
+
+    weight: Floats  # [D]
+    bias: Floats
+    eps: np.float32
+    pre_norm: bool  # before the sub-layer
+
+
 class EncoderWeights(NamedTuple):
     """The encoder, and the decoder's projections of its output."""
 
     embedding: Matrix
     positions: Floats  # [P, D]
+    embedding_norm: Norm
     project: Matrix  # queries, keys and values
     output: Matrix
     inner: Matrix
@@ -67,6 +77,7 @@ class DecoderWeights(NamedTuple):
 
     embedding: Matrix
     positions: Floats  # [P, D]
+    embedding_norm: Norm
     project: Matrix
     output: Matrix
     cross_query: Matrix
@@ -92,15 +103,6 @@ class Gates(NamedTuple):
 
     decoder: Floats  # [M, H]
     cross: Floats
-
-
-class Norm(NamedTuple):
-    """LayerNorm around one sub-layer."""
-
-    weight: Floats  # [D]
-    bias: Floats
-    eps: np.float32
-    pre_norm: bool  # before the sub-layer
 
 
 class Reading(NamedTuple):
@@ -136,7 +138,10 @@ def pack_encoder(model: Transformer) -> EncoderWeights:
     d = model.config.d_model
     return EncoderWeights(
         _pack([model.source_embedding.tokens.weight]),
-        pack_positions(model.source_embedding, FIRST_POSITIONS),
+        pack_positions(
+            model.source_embedding, min(FIRST_POSITIONS, model.config.n_positions or FIRST_POSITIONS)
+        ),
+        _norm(model.source_embedding.norm),
         _linear([layer.self_attention.project for layer in layers]),
         _linear([layer.self_attention.output for layer in layers]),
         _linear([layer.feed_forward.inner for layer in layers]),
@@ -162,7 +167,10 @@ def pack_decoder(model: Transformer, source_embedding: Matrix | None = None) -> 
         vocabulary = vocabulary._replace(bias=_array(model.output.bias[None]))
     return DecoderWeights(
         embedding,
-        pack_positions(model.target_embedding, FIRST_POSITIONS),
+        pack_positions(
+            model.target_embedding, min(FIRST_POSITIONS, model.config.n_positions or FIRST_POSITIONS)
+        ),
+        _norm(model.target_embedding.norm),
         _linear([layer.self_attention.project for layer in layers]),
         _linear([layer.self_attention.output for layer in layers]),
         _linear([layer.cross_attention.project for layer in layers], slice(model.config.d_model)),
@@ -225,6 +233,13 @@ def _norms(residuals: Sequence[Sequence[Residual]], final: nn.Module) -> Norms:
         np.float32(first.norm.eps),
         first.pre_norm,
     )
+
+
+def _norm(norm: nn.Module) -> Norm:
+    """The norm after an embedding, which may be an nn.Identity."""
+    if isinstance(norm, nn.LayerNorm):
+        return Norm(_array(norm.weight), _array(norm.bias), np.float32(norm.eps), False)
+    return Norm(np.empty(0, np.float32), np.empty(0, np.float32), np.float32(0), False)
 
 
 def pack_positions(embedding: Embedding, end: int) -> Floats:

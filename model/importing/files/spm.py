@@ -38,7 +38,7 @@ def read_spm(path: Path) -> SentencePiece:
         changes_decoded = _last(denormalizer, TABLE, b"")
         add_space, merge_spaces = (bool(_last(normalizer, name, 1)) for name in (ADD_SPACE, MERGE_SPACES))
         byte_fallback = bool(_last(trainer, BYTE_FALLBACK, 0))
-    except (ValueError, IndexError, struct.error) as error:
+    except (ValueError, IndexError, TypeError, struct.error) as error:
         raise UserError(f"{path} is not a SentencePiece model, or it is cut short; copy it again.") from error
     types = {piece.type for piece in pieces}
     for found, what in (
@@ -87,7 +87,7 @@ def _last(message: dict[int, list[Any]], name: int, default: Any) -> Any:
 def _message(data: memoryview | bytes) -> dict[int, list[Any]]:
     """The fields of a protocol buffer: whole numbers, or bytes.
 
-    Raises ValueError or IndexError if it is broken or has too many fields.
+    Raises ValueError or IndexError if it is broken or has too many fields, and TypeError if it is a number.
     """
     fields: dict[int, list[Any]] = {}
     data, place, count = memoryview(data), 0, 0

@@ -18,13 +18,16 @@ SHAPES = {  # norm, layers of the encoder and the decoder, biases, activation, i
     "post, one layer without biases": ("post", 1, 1, False, "gelu", False),
     "deep int8": ("pre", 4, 3, True, "silu", True),
     "post int8": ("post", 3, 2, True, "silu", True),
+    "embedding of BART": ("post", 2, 1, True, "gelu", False),
 }
+BART = {"positions": "learned", "n_positions": 20, "embedding_norm": True}
 shapes = pytest.mark.parametrize("shape", SHAPES)
 
 
 def model_of(shape: str, seed: int = 0) -> Transformer:
     norm, encoder, decoder, biases, activation, int8 = SHAPES[shape]
     layers = {"n_encoder_layers": encoder, "n_decoder_layers": decoder}
+    layers |= BART if shape == "embedding of BART" else {}
     model = random_model(seed, norm=norm, **layers, activation=activation, output_bias=biases)
     if not biases:
         with torch.no_grad():

@@ -36,6 +36,7 @@ shapes = st.fixed_dictionaries(
         "tied": st.booleans(),
         "activation": st.sampled_from(["relu", "silu", "gelu", "gelu_new"]),
         "output_bias": st.booleans(),
+        "embedding_norm": st.booleans(),
     }
 )
 # Nats between candidates that rounding cannot exchange; each test checks that its error is below half.

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 import torch
-from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer, NllbTokenizer
+from transformers import (
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    M2M100Tokenizer,
+    MBart50Tokenizer,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    NllbTokenizer,
+)
 
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences, trained
 
@@ -50,8 +59,28 @@ def write_nllb_tokenizer(directory: Path) -> Any:
     return tokenizer
 
 
+def write_mbart_tokenizer(directory: Path) -> Any:
+    """The files of an MBart50Tokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "sentencepiece.bpe.model").write_bytes(spm("unigram"))
+    tokenizer = MBart50Tokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
 def random_m2m(size: int, seed: int = 0, **settings: Any) -> Any:
     """An M2M100 model with random weights, norms and biases."""
+    return _random(M2M100ForConditionalGeneration, M2M100Config, size, seed, settings)
+
+
+def random_mbart(size: int, seed: int = 0, **settings: Any) -> Any:
+    """An mBART model with random weights, positions, norms and biases."""
+    # By default generation ends each translation at its longest length.
+    own = {"decoder_start_token_id": 2, "max_position_embeddings": 300, "forced_eos_token_id": None}
+    return _random(MBartForConditionalGeneration, MBartConfig, size, seed, own | settings)
+
+
+def _random(model_class: Any, config_class: Any, size: int, seed: int, settings: Mapping[str, Any]) -> Any:
     shape: dict[str, Any] = {
         "vocab_size": size,
         "d_model": 32,
@@ -64,7 +93,7 @@ def random_m2m(size: int, seed: int = 0, **settings: Any) -> Any:
         "attn_implementation": "eager",
     }
     torch.manual_seed(seed)
-    model = M2M100ForConditionalGeneration(M2M100Config(**(shape | settings))).eval()
+    model = model_class(config_class(**shape | dict(settings))).eval()
     randomise(model)
     return model
 

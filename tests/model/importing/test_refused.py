@@ -168,6 +168,7 @@ def test_another_architecture_is_refused_by_name(
         setting(encoder_layers=1),
         setting(vocab_size=100),
         lambda d: (d / "source.spm").write_bytes((d / "source.spm").read_bytes() + b"\x12\x02\x1a\x00"),
+        lambda d: (d / "source.spm").write_bytes((d / "source.spm").read_bytes() + b"\x08\x05"),
         entries(rename("")),
         entries(rename("\ud800x")),
         entries(lambda ids: ids.pop("<unk>")),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from model.errors import UserError
 from model.network.attention import MultiHeadAttention
 from model.network.layers import (
     DecoderLayer,
@@ -161,6 +162,20 @@ def test_positions_go_on_beyond_the_first_table(length: int) -> None:
     positions = embedding(tokens) - embedding.tokens.weight[tokens] * 4
     assert_exact(positions[0], sinusoids(length, 16))
     torch.testing.assert_close(embedding.positions[:256], first_table)
+
+
+def test_learned_positions_and_the_norm_after_them_worked_out_by_hand() -> None:
+    """Width 4: the sum of twice the token and the position is (1, 3, 5, 7), of mean 4 and variance 5."""
+    embedding = Embedding(nn.Embedding(2, 4), 0.0, "learned", learned=3, norm=True)
+    with torch.no_grad():
+        embedding.tokens.weight.copy_(torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.5, 1.0, 1.0, 2.0]]))
+        embedding.positions.copy_(torch.tensor([[0.0, 1.0, 3.0, 3.0]] * 3))
+        embedding.norm.weight.fill_(2.0)
+        embedding.norm.bias.fill_(1.0)
+        found = embedding(torch.tensor([[1]]))[0, 0].tolist()
+    assert found == pytest.approx([1 + 2 * each / math.sqrt(5 + 1e-5) for each in (-3, -1, 1, 3)])
+    with pytest.raises(UserError, match="The model knows 3 positions; give a shorter text."):
+        embedding(torch.tensor([[1, 1, 1, 1]]))
 
 
 def test_positions_are_no_part_of_the_state() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from model.errors import UserError
 from model.storage.checkpoint import Checkpoint, load, save
 from model.translator import Translator
+from tests.hostile.changes import change, changes
 from tests.model.helpers import assert_sentence, tiny_checkpoint
 
 SECONDS = 10  # of the processor, for what takes some hundredths
@@ -32,15 +33,7 @@ def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_any_change_of_bytes_is_refused_or_harmless(data: st.DataObject, sound: Path, tmp_path: Path) -> None:
     directory = fresh_copy(sound, tmp_path / "changed")
     name = data.draw(st.sampled_from(sorted(path.name for path in directory.iterdir())))
-    content = bytearray((directory / name).read_bytes())
-    # Half of the changes in the first bytes: there stand the header and the structure.
-    reach = data.draw(st.sampled_from([min(len(content), 3000), len(content)]))
-    if data.draw(st.booleans()):
-        for _ in range(data.draw(st.integers(1, 4))):
-            content[data.draw(st.integers(0, reach - 1))] = data.draw(st.integers(0, 255))
-    else:
-        del content[data.draw(st.integers(0, reach - 1)) :]
-    (directory / name).write_bytes(content)
+    change(directory / name, data.draw(changes((directory / name).stat().st_size)))
     started = time.process_time()
     assert_refused_or_works(directory)
     assert time.process_time() - started < SECONDS

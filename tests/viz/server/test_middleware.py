@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.viz.loop import run
-from viz.limits import MAX_BODY, MAX_DEPTH, SMALL_BODY
+from viz.limits import MAX_BODY, MAX_DEPTH, MAX_TICKET_BODY, SMALL_BODY
 from viz.server import middleware
 from viz.server.connections import Workload
 from viz.server.lifecycle import Service
@@ -156,6 +156,21 @@ def test_large_bodies_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
     run(send_all())
     assert order[:3] == ["large", "small", "answered"]
     assert order.count("large") == 3
+
+
+@pytest.mark.parametrize("name", ["queue_position", "cancel"])
+def test_a_large_body_about_waiting_work_is_refused_before_it_is_parsed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    def sized(size: int, name: str) -> bytes:
+        rest = {"fn_name": name, "session_hash": "a", "component_id": 1, "data": ""}
+        return json.dumps(rest | {"data": "x" * (size - len(json.dumps(rest)))}).encode()
+
+    assert ask([body(sized(MAX_TICKET_BODY, name))], ASK)[0] == 200
+    typed = f'"fn_name": "{name}"'  # in a text it is part of the text
+    assert ask([body(json.dumps({"fn_name": "ask", "data": typed * 100}).encode())], ASK)[0] == 200
+    monkeypatch.setattr(middleware, "_parse", lambda _: pytest.fail("it is parsed"))
+    assert ask([body(sized(MAX_TICKET_BODY + 1, name))], ASK)[0] == 413
 
 
 def test_json_of_the_largest_depth_is_accepted():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.viz.loop import run
-from tests.viz.server.test_scheduler import Work, quick, until
+from tests.viz.server.test_scheduler import Work, quick, ticket_of, until
 from viz.server.scheduler import Scheduler
 from viz.server.work_queue import Client, asking
 
@@ -29,7 +29,7 @@ async def seconds_of(scheduler: Scheduler, request: object, client: Client) -> f
 
     async def ask() -> bytes:
         asking.set(client)
-        return await scheduler.ask(request)
+        return await scheduler.ask(request, ticket_of(request["text"]))  # type: ignore[index]
 
     began = time.monotonic()
     assert json.loads(await asyncio.create_task(ask())) == {"answer": request["text"]}  # type: ignore[index]
@@ -84,12 +84,37 @@ def test_a_cached_answer_waits_for_its_turn_as_a_new_one():
         own = asyncio.create_task(seconds_of(scheduler, quick("own"), Client("b", "two")))
         await until(lambda: work.asked == ["secret", "own"])
         probe = asyncio.create_task(seconds_of(scheduler, quick("secret"), Client("b", "two")))
-        await until(lambda: scheduler.queue_position(quick("secret")) == 1)
+        await until(lambda: scheduler.quick_queue.waiting)
         work.allowed.set()
         await asyncio.gather(own, probe)
 
     run(crowd())
     assert work.asked == ["secret", "own"]
+
+
+def test_a_client_learns_the_place_and_the_progress_of_its_own_requests_alone():
+    work = Work()
+
+    async def look_for(client: Client) -> int | str | None:
+        asking.set(client)
+        return scheduler.queue_position(ticket_of("secret"))
+
+    async def watch() -> list[int | str | None]:
+        work.allowed.clear()
+        texts = "running", "secret"
+        tasks = [
+            asyncio.create_task(seconds_of(scheduler, quick(text), Client("a", "one"))) for text in texts
+        ]
+        await until(lambda: work.asked == ["running"] and scheduler.quick_queue.waiting)
+        clients = Client("a", "one"), Client("a", "two"), Client("b", "one")
+        seen = [await asyncio.create_task(look_for(client)) for client in clients]
+        work.allowed.set()
+        await asyncio.gather(*tasks)
+        return seen
+
+    scheduler = Scheduler(work)
+    scheduler.quick_queue.at_once = 1
+    assert run(watch()) == [1, None, None]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from model.decoding.progress import report
 from tests.viz.loop import run
-from tests.viz.server.test_scheduler import ask, slow, until
+from tests.viz.server.test_scheduler import ask, slow, ticket_of, until
 from viz.server.scheduler import CANCELLED, Scheduler
 from viz.server.work_queue import Client, RefusedError, asking
 
@@ -43,15 +43,15 @@ def test_running_work_says_how_far_it_is_and_the_server_is_not_stuck(monkeypatch
         seen: list[Any] = []
         for step in (1, 200):
             await until(lambda step=step: steps(scheduler) >= step)
-            seen.append(scheduler.queue_position(slow("a")))
+            seen.append(scheduler.queue_position(ticket_of("a")))
         stuck = scheduler.is_stuck()
         work.allowed.set()
         answered = await asked
-        assert scheduler.queue_position(slow("a")) is None
+        assert scheduler.queue_position(ticket_of("a")) is None
         return seen, stuck, answered
 
     def steps(scheduler: Scheduler) -> int:
-        return int(str(scheduler.queue_position(slow("a")) or "-1").split()[0])
+        return int(str(scheduler.queue_position(ticket_of("a")) or "-1").split()[0])
 
     seen, stuck, answered = run(watch())
     assert all(text.endswith("of many steps") for text in seen)
@@ -68,11 +68,11 @@ def test_running_work_ends_when_its_last_waiter_leaves(leave: str):
 
         async def client(name: str) -> bytes:
             asking.set(Client(name, name))
-            return await scheduler.ask(slow("a"))
+            return await scheduler.ask(slow("a"), ticket_of("a"))
 
         async def cancel(name: str) -> None:
             asking.set(Client(name, name))
-            scheduler.cancel(slow("a"))
+            scheduler.cancel(ticket_of("a"))
 
         async def go(name: str, task: asyncio.Task[bytes]) -> None:
             await asyncio.create_task(cancel(name)) if leave == "cancel" else task.cancel()
@@ -81,7 +81,7 @@ def test_running_work_ends_when_its_last_waiter_leaves(leave: str):
             assert leave == "disconnect" or str(refusal.value) == CANCELLED
 
         one, other = (asyncio.create_task(client(name)) for name in ("one", "other"))
-        await until(lambda: scheduler.queue_position(slow("a")))
+        await until(lambda: scheduler.progress)
         await asyncio.create_task(cancel("a third one"))
         await go("one", one)
         await asyncio.sleep(0.02)
@@ -108,7 +108,7 @@ def test_a_request_that_comes_while_its_work_is_being_cancelled_is_answered():
         for pause in (0, 0.0005, 0.001, 0.002, 0.005):
             work.allowed.clear()
             first = asyncio.create_task(ask(scheduler, slow(str(pause))))
-            await until(lambda pause=pause: scheduler.queue_position(slow(str(pause))))
+            await until(lambda pause=pause: scheduler.queue_position(ticket_of(str(pause))))
             first.cancel()
             await asyncio.sleep(pause)
             again = asyncio.create_task(ask(scheduler, slow(str(pause))))

@@ -49,8 +49,13 @@ def with_one_slow_worker(work: Work) -> Scheduler:
     return scheduler
 
 
-async def ask(scheduler: Scheduler, request: object) -> Any:
-    return json.loads(await scheduler.ask(request))
+async def ask(scheduler: Scheduler, request: Any) -> Any:
+    """Ask with a ticket that the text gives."""
+    return json.loads(await scheduler.ask(request, ticket_of(request["text"])))
+
+
+def ticket_of(text: str) -> int:
+    return hash(text)
 
 
 async def until(condition: Any) -> None:
@@ -188,7 +193,7 @@ def test_waiting_requests_have_a_position_and_run_in_that_order():
         work.allowed.clear()
         tasks = [asyncio.create_task(ask(scheduler, slow(text))) for text in "abcd"]
         await until(lambda: work.asked == ["a"] and len(scheduler.slow_queue.waiting) == 3)
-        assert [scheduler.queue_position(slow(text)) for text in "abcdx"] == [None, 1, 2, 3, None]
+        assert [scheduler.queue_position(ticket_of(text)) for text in "abcdx"] == [None, 1, 2, 3, None]
         work.allowed.set()
         await asyncio.gather(*tasks)
 
@@ -210,7 +215,7 @@ def test_a_full_queue_refuses_who_would_wait_longest_and_answers_the_others():
         await until(lambda: sum(task.done() for task in many) == 5)
         one = asyncio.create_task(ask_as("one", scheduler, slow("late")))
         await until(lambda: sum(task.done() for task in many) == 6)
-        assert scheduler.queue_position(slow("late")) <= 2
+        assert scheduler.queue_position(ticket_of("late")) <= 2
         work.allowed.set()
         assert await one == {"answer": "late"}
         assert await first == {"answer": "first"}
@@ -238,7 +243,7 @@ def test_a_stopped_scheduler_refuses_what_waits_and_a_closed_one_what_runs():
         running = asyncio.create_task(ask(scheduler, slow("a")))
         await until(lambda: work.asked)
         waiting = asyncio.create_task(ask(scheduler, slow("b")))
-        await until(lambda: scheduler.queue_position(slow("b")))
+        await until(lambda: scheduler.queue_position(ticket_of("b")))
         scheduler.stop()
         refused = await asyncio.gather(waiting, ask(scheduler, slow("c")), return_exceptions=True)
         assert not running.done()
@@ -324,7 +329,7 @@ def test_queued_work_without_waiters_is_cancelled():
         await until(lambda: work.asked == ["a"] and len(scheduler.slow_queue.waiting) == 2)
         for task in others[:2]:
             task.cancel()
-        await until(lambda: scheduler.queue_position(slow("c")) == 1)
+        await until(lambda: scheduler.queue_position(ticket_of("c")) == 1)
         work.allowed.set()
         await asyncio.gather(first, others[2])
         assert not scheduler.waiters
@@ -342,11 +347,11 @@ def test_a_request_repeated_right_after_its_cancellation_is_answered():
         scheduler = with_one_slow_worker(work)
         work.allowed.clear()
         first, second = (asyncio.create_task(ask(scheduler, slow(text))) for text in "ab")
-        await until(lambda: work.asked == ["a"] and scheduler.queue_position(slow("b")) == 1)
+        await until(lambda: work.asked == ["a"] and scheduler.queue_position(ticket_of("b")) == 1)
         second.cancel()
         await asyncio.sleep(0)  # its request is dropped in this moment
         again = asyncio.create_task(ask(scheduler, slow("b")))
-        await until(lambda: scheduler.queue_position(slow("b")) == 1)
+        await until(lambda: scheduler.queue_position(ticket_of("b")) == 1)
         work.allowed.set()
         await first
         return await again

@@ -55,6 +55,45 @@ test('the viewer opens with the valid parameters of any address', () => {
     for (const text of HOSTILE) opens(`#kind=cross&${name}=${encodeURIComponent(text.toWellFormed())}`);
 });
 
+// Whole numbers below `limit`, the same in each run (the generator of Park and Miller).
+function generator(seed) {
+  let state = seed;
+  return (limit) => {
+    state = (state * 48271) % 2147483647;
+    return state % limit;
+  };
+}
+
+test('an address in which anything was changed opens', () => {
+  const every = NAMES.map((name) => `${name}=cross.1.2,0&${name}=Ein+Hund%20%C3%A4`).join('&');
+  const parts = [
+    '%',
+    '%C3',
+    '%ff',
+    '&',
+    '=',
+    '#',
+    ',',
+    '.',
+    '-',
+    '1e999',
+    '9'.repeat(400),
+    '\ud800',
+    '\0',
+    '__proto__',
+  ];
+  const next = generator(36);
+  for (let count = 0; count < 1000; count += 1) {
+    let address = `${toAddress(opened().get())}&${every}`;
+    for (let changes = 1 + next(6); changes > 0; changes -= 1) {
+      const start = next(address.length);
+      const part = next(2) ? parts[next(parts.length)] : String.fromCharCode(next(0x10000));
+      address = address.slice(0, start) + part + address.slice(start + next(20));
+    }
+    opens(address);
+  }
+});
+
 test('a text that is not an address changes nothing', () => {
   for (const text of HOSTILE) opens(`#${text}`);
 });

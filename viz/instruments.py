@@ -31,7 +31,6 @@ from model.analysis.logit_attribution import StackShares, contributions
 from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.origins.routes import routes
 from model.decoding.progress import report
-from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import HeadGates, check_head
@@ -100,8 +99,7 @@ def short_values(
             gates = HeadGates.ablating(config, [head]).to(translator.device)
             return translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
 
-        threads = ALL_THREADS if translator.device.type == "cpu" else 1
-        muted = map_in_threads(mute, _most_needed(found), threads)
+        muted = [mute(head) for head in _most_needed(found)]
     return {
         "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,
         "lens": lens_values(translator, text, ids),

@@ -12,7 +12,7 @@ import numpy as np
 from model import Translator
 from model.analysis.study import Study
 from model.decoding.search import PAGE_BEAM
-from model.errors import Sentence, UserError
+from model.errors import Sentence, UserError, said
 from model.files import check_file, read_bytes, read_json, read_text, write_json
 from model.inputs import language
 from model.instruments import MAX_SAMPLE
@@ -36,6 +36,12 @@ NOT_TRAINED_HERE = Sentence(
 )
 NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_SIZE = re.compile(r"(\d+\.\d) M parameters, (\d+\.\d) MB")
+_VOCABULARY = re.compile(r"one vocabulary of ([\d,]+) entries")
+_SHAPE = re.compile(
+    r"(\d+) encoder and (\d+) decoder layers, width ([\d,]+), \d+ heads each, \d+ in all, "
+    r"feed-forward ([\d,]+), (pre|post)-norm"
+)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 MOST_WEAKNESSES = 5
 MOST_BUTTONS = 4  # with examples; their sentences have room for some words each
@@ -199,8 +205,11 @@ def _read_table(path: Path) -> dict[str, Any]:
     return dict(read_json(path)) if path.exists() else {}
 
 
-def read_card(directory: Path | None) -> list[tuple[str, str]]:
-    """Return the names and the values of the tables before the first section of a model's card."""
+def read_card(directory: Path | None) -> list[tuple[str, str | list[Any]]]:
+    """Return the names and the values of the tables before the first section of a model's card.
+
+    What `make cards` wrote is a sentence that the page can translate, as `said` gives it.
+    """
     if directory is None:
         return []
     try:
@@ -208,7 +217,33 @@ def read_card(directory: Path | None) -> list[tuple[str, str]]:
     except UserError:
         return []
     head = text.split("\n## ")[0]
-    return [(name, value[:LONGEST_CELL]) for name, value in _ROW.findall(head)[:MOST_ROWS] if name.strip()]
+    rows = [(name, value[:LONGEST_CELL]) for name, value in _ROW.findall(head)[:MOST_ROWS] if name.strip()]
+    return [(name, value if (fixed := _fixed_row(value)) is None else said(fixed)) for name, value in rows]
+
+
+def _fixed_row(value: str) -> Sentence | None:
+    """A row of training/run/card.py: model_table; None for free text."""
+    if found := _SIZE.fullmatch(value):
+        parameters, size = map(float, found.groups())
+        return Sentence("{parameters:.1f} M parameters, {size:.1f} MB", parameters=parameters, size=size)
+    if found := _VOCABULARY.fullmatch(value):
+        return Sentence("one vocabulary of {count:,} entries", count=_whole(found[1]))
+    if found := _SHAPE.fullmatch(value):
+        encoder, decoder, width, feed_forward = map(_whole, found.groups()[:4])
+        return Sentence(
+            "encoder layers: {encoder}, decoder layers: {decoder}, width: {width:,}, feed-forward: "
+            "{feed_forward:,}, {norm}-norm",
+            encoder=encoder,
+            decoder=decoder,
+            width=width,
+            feed_forward=feed_forward,
+            norm=found[5],
+        )
+    return None
+
+
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def read_weaknesses(directory: Path | None) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ Layers, heads, rows and columns count from 0.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -295,7 +296,8 @@ def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
             [
                 {
                     "hits": [[round(hit.weight, 6), *hit[1:]] for hit in head.hits],
-                    "pairs": [[*pair, count] for pair, count in head.pairs.most_common(N_PAIRS)],
+                    "pairs": _counted(head.pairs),
+                    "read_pairs": _counted(head.read_pairs),
                     "roles": dict(head.roles),
                 }
                 for head in layer
@@ -303,6 +305,10 @@ def _survey_of_kind(found: Survey, kind: str) -> dict[str, Any]:
             for layer in survey.heads
         ],
     }
+
+
+def _counted(pairs: Counter[tuple[str, str]]) -> list[list[Any]]:
+    return [[*pair, count] for pair, count in pairs.most_common(N_PAIRS)]
 
 
 def word_texts(tokens: Iterable[Token]) -> list[str]:

@@ -6,7 +6,7 @@ Axis letters: L any leading axes (layer, head), N heads of one kind, Q queries, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ class HeadSurvey:
 
     hits: list[Hit] = field(default_factory=list)  # the largest weights first
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)  # texts of query and strongest key
+    read_pairs: Counter[tuple[str, str]] = field(default_factory=Counter)  # cross: by what a row reads
     roles: Counter[Role] = field(default_factory=Counter)  # sentences in which it has the role
 
 
@@ -53,7 +54,8 @@ class Survey:
     """Every head over many sentences; `add` reads one more.
 
     Hits and pairs leave out special tokens on either side: most heads give them their largest weights. The
-    text of a decoder's row is that of the token that it predicts.
+    text of a decoder's row is that of the token that it predicts; in `read_pairs` it is that of the token
+    that it reads.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,11 @@ class Survey:
                 head.roles[ROLES[role]] += 1
             words = weights.flatten(0, 1) * (_is_word(queries)[:, None] & _is_word(keys))
             _add_hits(surveys, words, sentence)
-            _add_pairs(surveys, weights.flatten(0, 1), queries, keys)
+            strongest = weights.flatten(0, 1).argmax(-1).tolist()
+            for head, columns in zip(surveys, strongest, strict=True):
+                head.pairs.update(_pairs(columns, queries, keys))
+                if kind == "cross":
+                    head.read_pairs.update(_pairs(columns, record.read, keys))
 
     def most_alike(self, kind: str, layer: int, head: int, count: int = 3) -> list[tuple[int, int, float]]:
         """The heads of the same kind with the least distance: layer, head, mean distance in bits, 0 to 1."""
@@ -133,17 +139,13 @@ def _add_hits(surveys: Sequence[HeadSurvey], weights: Float[Tensor, "N Q S"], se
         head.hits = sorted((*head.hits, *new), key=lambda hit: (-hit.weight, hit.sentence))[:N_HITS]
 
 
-def _add_pairs(
-    surveys: Sequence[HeadSurvey],
-    weights: Float[Tensor, "N Q S"],
-    queries: Sequence[Token],
-    keys: Sequence[Token],
-) -> None:
-    strongest = weights.argmax(-1).tolist()
-    for head, columns in zip(surveys, strongest, strict=True):
-        for query, column in zip(queries, columns, strict=True):
-            if query.word is not None and keys[column].word is not None:
-                head.pairs[query.text, keys[column].text] += 1
+def _pairs(
+    columns: Sequence[int], queries: Sequence[Token], keys: Sequence[Token]
+) -> Iterator[tuple[str, str]]:
+    """The texts of each query and of the key in its column, special tokens left out."""
+    for query, column in zip(queries, columns, strict=True):
+        if query.word is not None and keys[column].word is not None:
+            yield query.text, keys[column].text
 
 
 def _is_word(tokens: Sequence[Token]) -> Bool[Tensor, " N"]:

@@ -72,8 +72,6 @@ def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
     expect(page.locator(".hl-readout")).to_contain_text("table reads most from Tisch")
     expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")
     page.get_by_role("gridcell", name="layer 4, head 7", exact=True).click()
-    expect(page.locator(".hl-strip-ends")).to_have_text(
-        "Most rows of this head look up the word that they are about to write."
-    )
+    expect(page.locator(".hl-strip-ends")).to_have_text("Each word is joined with what is read to write it.")
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
     expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")

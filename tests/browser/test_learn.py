@@ -128,10 +128,14 @@ def test_the_list_of_chapters_says_what_is_done(page: Page):
 
 def test_on_a_phone_a_chapter_folds_and_leaves_the_page_in_sight(visit: Visit, address: str):
     page = visit(f"{address}#learn=1", 390, 844)
-    whole = learn(page).bounding_box()
+    expect(learn(page)).to_be_visible()
+    whole, matrix = learn(page).bounding_box(), page.locator(".hl-centre").bounding_box()
+    assert whole is not None
+    assert matrix is not None
+    assert matrix["y"] >= 0, "the matrix begins above the window"
+    assert matrix["y"] + matrix["height"] <= whole["y"], "the chapter covers the matrix"
     learn(page).get_by_role("button", name="Fold").click()
     folded = learn(page).bounding_box()
-    assert whole is not None
     assert folded is not None
     assert folded["height"] < whole["height"] / 4
     expect(learn(page).get_by_role("heading")).to_have_count(0)
@@ -186,6 +190,8 @@ def test_a_chapter_keeps_the_visitors_own_sentence(page: Page):
 def test_a_word_of_ones_own_is_a_task(page: Page):
     page.get_by_role("button", name="Learn", exact=True).click()
     expect(page.get_by_label("Sentence")).to_have_value("umbrella")
+    page.get_by_role("button", name="lantern").click()
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["reverse"].translate("lantern").text)
     expect(task(page, 2)).not_to_contain_text("Done")
     submit(page, "window")
     expect(task(page, 2)).to_contain_text("Done")

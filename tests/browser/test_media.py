@@ -52,6 +52,14 @@ def test_the_view_prints_on_one_sheet_with_the_tasks_of_the_chapter(visit: Visit
             page.wait_for_function("() => Headlight.viewer.state().record.source_text === 'umbrella'")
 
 
+def test_the_menu_export_prints(visit: Visit, address: str):
+    page = visit(address)
+    page.evaluate("window.print = () => { window.printed = true; }")
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="Print or PDF").click()
+    assert page.evaluate("window.printed")
+
+
 @pytest.mark.slow
 def test_a_phone_prints_what_a_desktop_prints(visit: Visit, address: str):
     page = visit(address)

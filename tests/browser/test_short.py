@@ -71,6 +71,9 @@ def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: 
 def test_the_word_that_another_depends_on_opens_its_cell(page: Page):
     depends = sentence(page, "depends")
     text = depends.inner_text()
+    quoted = depends.locator(".hl-quoted")  # stays on one line with its marks
+    assert all(one.startswith("“") and one.endswith("”") for one in quoted.all_inner_texts())
+    assert text.count("“") == quoted.count()
     depends.get_by_role("button").click()
     expect(page.locator(".hl-toolbar [data-mode=without]")).to_have_attribute("aria-pressed", "true")
     readout = page.locator(".hl-readout")

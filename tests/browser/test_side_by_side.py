@@ -104,8 +104,22 @@ def test_the_difference_is_that_of_the_weights(page: Page) -> None:
         expect(first(page, "Matrix").locator(".hl-readout .hl-value")).to_have_text(
             re.compile(rf"\+?{re.escape(signed(difference).lstrip('+'))}")
         )
+    readout, facts = (first(page, "Matrix").locator(f".hl-{name}") for name in ("readout", "facts"))
     point(first(page, "Matrix"), 3, 0)
-    expect(first(page, "Matrix").locator(".hl-readout")).to_contain_text("has no counterpart in B")
+    difference = value(RESULT, (2, 3), 3, 0) - value(BESIDE, (2, 3), 3, 0)
+    expect(readout).to_contain_text(f"HEUTE ≠ MORGEN ← Der difference {signed(difference)}")
+    expect(facts).not_to_contain_text("dotted")
+    differing = [side(page, "Tokens").locator(".hl-differs") for side in (first, second)]
+    for chips, words in zip(differing, (["heute", "HEUTE"], ["morgen", "MORGEN"]), strict=True):
+        expect(chips).to_have_text(words)
+    beside_sentence(page, "Der Hund schläft hier.")
+    expect(facts).to_contain_text("dotted: no counterpart in B")
+    point(first(page, "Matrix"), 3, 0)
+    expect(readout).to_contain_text("has no counterpart in B")
+    for chips, words in zip(differing, (["heute", "HEUTE"], []), strict=True):
+        expect(chips).to_have_text(words)
+    page.get_by_role("button", name="Close").click()
+    expect(differing[0]).to_have_count(0)
 
 
 def test_the_heads_are_ranked_by_how_much_they_differ(page: Page) -> None:
@@ -117,13 +131,12 @@ def test_the_heads_are_ranked_by_how_much_they_differ(page: Page) -> None:
         *name, value = line.inner_text().split("\n")
         names.append("".join(name))
         values.append(float(value))
-    # Both sentences have all tokens but the fourth, in the same places.
-    shared = [0, 1, 2, 4, 5, 6]
+    # One word replaces another in its place, so every row and column has a counterpart.
     differences = {
         f"{kind.capitalize()}, layer {layer + 1}, head {head + 1}": float(
-            (ours[layer, head] - theirs[layer, head])[shared][:, columns].abs().sum() / 2 / len(shared)
+            (ours[layer, head] - theirs[layer, head]).abs().sum() / 2 / len(ours[layer, head])
         )
-        for kind, columns in (("encoder", shared), ("decoder", [0, 1, 2, 3, 5, 6]), ("cross", shared))
+        for kind in ("encoder", "decoder", "cross")
         for ours, theirs in ((getattr(RESULT.attention, kind), getattr(BESIDE.attention, kind)),)
         for layer in range(4)
         for head in range(8)
@@ -133,7 +146,6 @@ def test_the_heads_are_ranked_by_how_much_they_differ(page: Page) -> None:
     ranked.first.get_by_role("button").click()
     kind, layer, head = re.findall(r"^\w+|\d+", names[0])
     expect(first(page, "Matrix").locator("h2")).to_have_text(f"A − B · {kind} · layer {layer} · head {head}")
-    expect(first(page, "Matrix").locator(".hl-facts")).to_contain_text("dotted: no counterpart in B")
     page.get_by_role("button", name="Close").click()
     expect(panel.get_by_text("Heads that differ most")).to_have_count(0)
 
@@ -149,8 +161,8 @@ def test_next_to_each_other_each_side_has_its_own_numbers(page: Page) -> None:
     lit = first(page, "Tokens").locator(".hl-chip.hl-lit"), second(page, "Tokens").locator(".hl-chip.hl-lit")
     for chips in lit:
         expect(chips).to_have_text(["Hund", "SCHLÄFT"])
-    point(second(page, "Matrix"), 3, 1)  # a row that A does not have
-    expect(lit[0]).to_have_text(["Hund"])
+    point(second(page, "Matrix"), 3, 1)  # the word in the place of another one
+    expect(lit[0]).to_have_text(["Hund", "HEUTE"])
     expect(lit[1]).to_have_text(["Hund", "MORGEN"])
 
 

@@ -172,6 +172,9 @@ def test_a_second_visit_needs_no_connection(visitor, folder, models):
     page.reload()
     submit(page, WORD)
     expect_translation(page, models["reverse"].translate(WORD).text)
+    page.get_by_role("button", name="About this model").click()
+    expect(page.get_by_text(f"Kept for use without a connection: {models['reverse'].title}")).to_be_visible()
+    expect(page.get_by_role("tab", name="Examples")).to_have_count(0)
 
 
 @pytest.mark.slow

@@ -119,7 +119,12 @@ def test_importance_colours_heads_and_sorts_them(show: Show):
     page.get_by_role("button", name="Try all 96 heads").click()
     expect(page.get_by_text("Colour of a mark")).to_be_visible()
     colour = "one => getComputedStyle(one.querySelector('.hl-mark')).backgroundColor"
-    assert thumbnail(page, 4, 8).evaluate(colour) != thumbnail(page, 1, 1).evaluate(colour)
+    marked = thumbnail(page, 4, 8).evaluate(colour)
+    assert marked != thumbnail(page, 1, 1).evaluate(colour)
+    choose(page, "Encoder", 1, 2)  # a choice is written into the address
+    again = show(RESULT, address=page.evaluate("location.hash")[1:])
+    expect(again.get_by_text("Colour of a mark")).to_be_visible()
+    assert thumbnail(again, 4, 8).evaluate(colour) == marked
     page.get_by_label("Order of the heads").select_option("importance")
     expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 4, head 8")
 

@@ -108,10 +108,14 @@ def test_another_translation_is_compared_at_the_tokens_in_common(show: Show):
     other = TRANSLATORS["de-en"].translate(TEXT.replace("kleine", "grosse"))
     draw(page, other)
     point(page, 0, 0)
-    difference = (other.attention.cross[1, 2, 0, 0] - RECORD.cross[1, 2, 0, 0]).item()
-    assert value(page) == f"{difference:+.4f}".replace("-", "−")
-    point(page, 1, 0)
-    assert readout(page).startswith("GROSSE ← Der has no counterpart in Cross · layer 2 · head 3 of “")
+    for row in (0, 1):
+        point(page, row, 0)
+        difference = (other.attention.cross[1, 2, row, 0] - RECORD.cross[1, 2, row, 0]).item()
+        assert value(page) == f"{difference:+.4f}".replace("-", "−")
+    assert readout(page).startswith("GROSSE ≠ KLEINE ← Der ")
+    draw(page, TRANSLATORS["de-en"].translate(f"Heute {TEXT}"))
+    point(page, 0, 0)
+    assert "has no counterpart in Cross · layer 2 · head 3 of “" in readout(page)
 
 
 def test_hidden_specials_scale_up_the_rest_and_their_share_is_written(show: Show):

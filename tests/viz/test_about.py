@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from model.errors import UserError
 from model.storage.checkpoint import ModelInfo
 from tests.viz.questions import TRANSLATOR
-from viz.about import about_models, measure_range, model_files, read_weaknesses, write_range
+from viz.about import about_models, measure_range, model_files, read_card, read_weaknesses, write_range
 from viz.viewer import ENGLISH, catalogues
 
 MODELS = Path(__file__).parents[2] / "assets" / "models"
@@ -46,6 +47,18 @@ def test_the_card_of_a_model_is_its_tables(tmp_path):
     )
     known = about_models({"x": model_in(tmp_path)}, tmp_path)
     assert known == {"x": {"card": [("size", "9 M"), ("data", "a, b")]}}
+
+
+@pytest.mark.parametrize("model", sorted(path.name for path in MODELS.iterdir()))
+def test_what_make_cards_writes_can_be_translated(model):
+    text, card = (MODELS / model / "README.md").read_text("utf-8"), dict(read_card(MODELS / model))
+    for name in ("size", "shape", "tokens"):
+        template, values = card.pop(name)
+        (row,) = re.findall(rf"^\| {name} \| (.+) \|$", text, re.MULTILINE)
+        written = re.findall(r"[\d.,]*\d", template.format(**values))
+        assert written
+        assert set(written) <= set(re.findall(r"[\d.,]*\d", row))
+    assert all(isinstance(value, str) for value in card.values())
 
 
 def test_a_link_to_another_folder_is_not_published(tmp_path):

@@ -136,19 +136,21 @@ class DocumentMiddleware(GZipMiddleware):
     """Puts `head` and `opening` into the document, compresses it, and names a script to `preload`.
 
     Gradio itself adds such a head with a script, after the first picture: the page would jump. The
-    `opening` is seen until Gradio's scripts have drawn the page. The other files are compressed already.
+    `opening` is seen until Gradio's scripts have drawn the page. The answers to the viewer are compressed
+    too; the other files are compressed already.
     """
 
     def __init__(self, app: ASGIApp, head: str, opening: str, preload: str) -> None:
         added = {b"</head>": head.encode(), b"<gradio-app": opening.encode()}
         super().__init__(partial(_send_document, app, added))
-        self.unchanged = app
+        self.unchanged, self.compressed = app, GZipMiddleware(app)
         self.link = f"<{preload}>; rel=preload; as=script"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http" or scope["path"] not in ("", "/"):
-            await self.unchanged(scope, receive, send)
+            is_answer = scope["type"] == "http" and _route(scope) == VIEWER_ROUTE
+            await (self.compressed if is_answer else self.unchanged)(scope, receive, send)
             return
 
         async def send_with_link(message: Message) -> None:

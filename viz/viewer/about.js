@@ -8,7 +8,7 @@ import { note, openDialog, section } from './core/widgets.js';
 import { localNumber, say, spokenLanguage, tell } from './locales/language.js';
 
 // Returns { dialog, open }.
-export function createAbout(store) {
+export function createAbout({ store, ask }) {
   const body = element('div');
   const title = element('h2');
   const close = element('button', { type: 'submit', class: 'hl-button' }, say('Close'));
@@ -22,7 +22,8 @@ export function createAbout(store) {
     body.replaceChildren(
       ...(about.origin ? [note(importedFrom(about.origin))] : []),
       ...weaknessesOf(about),
-      listOf([[say('heads'), shapeOf(state.record)], ...measuredOf(about)]),
+      listOf([...fixedRowsOf(about), [say('heads'), shapeOf(state.record)], ...measuredOf(about)]),
+      ...(ask?.kept ? [keptModels(ask)] : []),
       cardOf(about),
     );
     openDialog(dialog);
@@ -36,6 +37,19 @@ function importedFrom(origin) {
   });
 }
 
+// Which models the page without a server can also use without a connection. Without its engine it says nothing.
+function keptModels(ask) {
+  const line = note();
+  const write = async () => {
+    const models = (await ask.kept()).join(', ');
+    line.textContent = models
+      ? say('Kept for use without a connection: {models}', { models })
+      : say('No model is kept yet for use without a connection.');
+  };
+  write().catch(() => line.remove());
+  return line;
+}
+
 // In the page's language, or else in English.
 function weaknessesOf({ weaknesses = {} }) {
   const lines = weaknesses[spokenLanguage()] ?? weaknesses.en ?? [];
@@ -45,17 +59,26 @@ function weaknessesOf({ weaknesses = {} }) {
 }
 
 function shapeOf({ attention }) {
-  const [encoder, decoder] = [attention.encoder, attention.decoder];
+  const sizeOf = ({ layers, heads }) => `${layers} × ${heads}`;
   const count = KINDS.reduce((sum, kind) => sum + attention[kind].layers * attention[kind].heads, 0);
   return say(
-    '{encoder} encoder layers with {heads} heads each, {decoder} decoder layers with {heads} heads of self-attention and {heads} of cross-attention each: {count} heads in all',
+    'layers × heads of each: {encoder} in the encoder; {decoder} of self-attention and {cross} of cross-attention in the decoder; {count} in all',
     {
-      encoder: encoder.layers,
-      decoder: decoder.layers,
-      heads: encoder.heads,
+      encoder: sizeOf(attention.encoder),
+      decoder: sizeOf(attention.decoder),
+      cross: sizeOf(attention.cross),
       count,
     },
   );
+}
+
+// The rows of the card that the page can say in its language; the other values are free text.
+function isFixed([, value]) {
+  return Array.isArray(value);
+}
+
+function fixedRowsOf({ card = [] }) {
+  return card.filter(isFixed).map(([name, value]) => [tell(name), tell(value)]);
 }
 
 function measuredOf({ trained, study }) {
@@ -76,7 +99,8 @@ function measuredOf({ trained, study }) {
 function cardOf({ card = [] }) {
   if (card.length === 0) return note(say('This model came without a card.'));
   const title = spokenLanguage() === 'en' ? say('The card of the model') : say('The card of the model, in English');
-  const lines = card.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
+  const free = card.filter((row) => !isFixed(row));
+  const lines = free.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
 }
 

@@ -81,10 +81,8 @@ async function openAddress(server, address) {
   store.change(choices());
   if (wanted.comparesReference) compareWithReference(server);
   if (wanted.compared) compareWithHeads(store, wanted);
-  if (wanted.sortsByImportance) {
-    await askImportance(server);
-    store.change({ sort: 'importance' });
-  }
+  if (wanted.marksImportance || wanted.sortsByImportance) await askImportance(server);
+  if (wanted.sortsByImportance) store.change({ sort: 'importance' });
   if (wanted.showsMuted) await showMutedOnes(server);
 }
 

@@ -43,7 +43,7 @@ const readingOf = () => [
   ),
   say('A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.'),
   say(
-    'Weight is the share of a row that goes to a column. Norm is how much the column contributes: a large weight on a small value contributes little. Without it hides one source word at a time and shows how much less likely each word of the translation becomes. Compare keeps the view and shows how the next one differs from it.',
+    '“Weight” is the share of a row that goes to a column. “Norm” is how much the column contributes: a large weight on a small value contributes little. “Without it” hides one source word at a time and shows how much less likely each word of the translation becomes. “Compare” keeps the view and shows how the next one differs from it.',
   ),
   say(
     'A line of the picture joins a word of the translation with a word that this head reads for it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
@@ -51,10 +51,10 @@ const readingOf = () => [
   logP(),
   forPointer(
     say(
-      'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the inspector shows what changes.',
+      'Hold Shift and click to show several heads as one. M mutes the heads on screen: they are struck out, and the tab “What if” shows what changes.',
     ),
     say(
-      'Tap the number of a layer or of a head to show all its heads as one. In the tab What if you mute heads: they are struck out, and the inspector shows what changes.',
+      'Tap the number of a layer or of a head to show all its heads as one. In the tab “What if” you mute heads: they are struck out, and the tab shows what changes.',
     ),
   ),
   forPointer(
@@ -63,11 +63,9 @@ const readingOf = () => [
     ),
     say('Tap a token or a cell to highlight it in every panel and to pin it. Tap it again to clear the pin.'),
   ),
+  say('A line that begins with › is a question: open it to ask the model.'),
   say(
-    'A line that begins with › is a question: why this word, why there, do the weights tell the truth? Open it to ask the model.',
-  ),
-  say(
-    'Side by side shows a second view beside the one on screen: another model, another step of the training, or another sentence. A head or a token that you choose on one side is chosen on the other too.',
+    '“Side by side” shows a second view beside the one on screen: another model, another step of the training, or another sentence. A head or a token that you choose on one side is chosen on the other too.',
   ),
 ];
 

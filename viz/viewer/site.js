@@ -81,7 +81,8 @@ function createAsker(site, { engine, embedded, stored }, onLoading) {
     const answer = isStored(site, request) ? await stored(request.model).catch(() => null) : null;
     return answer ?? askWorker(request, ...rest);
   };
-  return Object.assign(ask, { refuses: SERVER_ONLY });
+  const kept = site.parts ? () => ask({ do: 'kept' }) : null; // one file has its models inside
+  return Object.assign(ask, { refuses: SERVER_ONLY, kept });
 }
 
 async function startEngine({ settings, models }, engine, onLoading, onFailure) {

@@ -36,7 +36,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
   const server = createServer(store, ask);
   startEffects(server);
   const help = createHelp();
-  const about = createAbout(store);
+  const about = createAbout(server);
   const learn = page ? createLearn(server) : null; // its chapters begin with sentences that the page translates
   const live = element('p', { class: 'hl-unseen', 'aria-live': 'polite' });
   const problem = element('p', { class: 'hl-problem', role: 'alert', hidden: true });

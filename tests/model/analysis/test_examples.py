@@ -75,12 +75,16 @@ def test_each_head_has_one_role_in_each_sentence(records):
 def test_pairs_count_rows_whose_strongest_key_is_a_word(records):
     found = survey(records[:1]).kinds["cross"].heads[1][2]
     record = records[0]
-    pairs = [
-        (query.text, record.source[column].text)
-        for query, column in zip(record.predicted, record.cross[1, 2].argmax(-1).tolist(), strict=True)
-        if query.word is not None and record.source[column].word is not None
-    ]
-    assert sorted(found.pairs.elements()) == sorted(pairs)
+    columns = record.cross[1, 2].argmax(-1).tolist()
+    for counted, rows in ((found.pairs, record.predicted), (found.read_pairs, record.read)):
+        pairs = [
+            (query.text, record.source[column].text)
+            for query, column in zip(rows, columns, strict=True)
+            if query.word is not None and record.source[column].word is not None
+        ]
+        assert sorted(counted.elements()) == sorted(pairs)
+    encoder = survey(records[:1]).kinds["encoder"].heads
+    assert not any(head.read_pairs for layer in encoder for head in layer)
 
 
 def test_two_parts_add_up_to_the_whole(records):

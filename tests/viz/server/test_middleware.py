@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,7 +17,7 @@ from viz.limits import MAX_BODY, MAX_DEPTH, MAX_TICKET_BODY, SMALL_BODY
 from viz.server import middleware
 from viz.server.connections import Workload
 from viz.server.lifecycle import Service
-from viz.server.middleware import RequestFilter
+from viz.server.middleware import DocumentMiddleware, RequestFilter
 
 SECRET = "Mein Passwort ist Erdbeere"
 JSON = {"Content-Type": "application/json"}
@@ -76,6 +77,16 @@ def body(content: bytes, more: bool = False) -> dict[str, Any]:
 def test_a_body_arrives_as_it_was_sent():
     whole = json.dumps({"data": {"text": SECRET}}).encode()
     assert ask([body(whole[:5], more=True), body(whole[5:])]) == (200, whole)
+
+
+def test_answers_to_the_viewer_are_compressed_where_the_client_can_read_it():
+    whole = json.dumps({"data": {"text": SECRET * 100}}).encode()
+    look = DocumentMiddleware(answer, "", "", "script")
+    assert ask([body(whole)], handle=look) == (200, whole)
+    status, sent = ask([body(whole)], handle=look, accept_encoding="gzip")
+    assert (status, gzip.decompress(sent)) == (200, whole)
+    assert len(sent) < len(whole) / 2
+    assert ask([body(whole)], JOIN, look, accept_encoding="gzip") == (200, whole)
 
 
 def test_a_body_with_too_large_a_length_is_refused_unread():

@@ -13,7 +13,7 @@ import {
   spotAt,
 } from '../viewer/core/grid.js';
 import { NOTHING_BESIDE, whyApart } from '../viewer/core/instruments/comparison.js';
-import { matchInOrder } from '../viewer/core/math.js';
+import { matchInOrder, matchWithReplaced } from '../viewer/core/math.js';
 import { chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
 import { opened, recordOf, token } from './record.mjs';
 
@@ -129,7 +129,7 @@ test('norms have their own arrays; without them, weights are shown', () => {
 
 test('a difference is taken where both have the row and the column', () => {
   const record = recordOf(SOURCE, TARGET, [FIRST, SECOND]);
-  const other = recordOf(SOURCE, [token('cub', 0), token('py', 0), END], [SECOND, FIRST]);
+  const other = recordOf(SOURCE, [token('a', 0), token('cub', 1), token('py', 1), END], [[SECOND[0], ...SECOND]]);
   const { values, status, columns } = grid({ mode: 'difference', reference: { label: 'x', record: other } }, record);
   assert.ok([...status.subarray(0, columns)].every((one) => one === UNMATCHED));
   near(values.subarray(columns, 2 * columns), [0.5, -1, 0.25, 0.25]);
@@ -162,6 +162,27 @@ test('of two equal names the one at the nearer place is matched, but never at th
   assert.deepEqual(matchInOrder([...'aa'], [...'xa']), [null, 1]);
   assert.deepEqual(matchInOrder([...'the dog sees the'], [...'a cat sees the']).slice(-4), [10, 11, 12, 13]);
   assert.deepEqual(matchInOrder([...'ab'], [...'xxxxab']), [4, 5]);
+});
+
+test('as many names in place of others are matched one by one', () => {
+  assert.deepEqual(matchWithReplaced([...'abcd'], [...'xbyd']), [0, 1, 2, 3]);
+  assert.deepEqual(matchWithReplaced([...'abc'], [...'axxc']), [0, null, 3]);
+  assert.deepEqual(matchWithReplaced([...'ab'], [...'xy']), [0, 1]);
+  assert.deepEqual(matchWithReplaced([...'ab'], []), [null, null]);
+  assert.deepEqual(matchWithReplaced([], [...'ab']), []);
+});
+
+test('a word that was replaced is subtracted too, and named with the other one', () => {
+  const replaced = recordOf([SOURCE[0], SOURCE[1], token('dort', 1), END], TARGET, [SECOND]);
+  const beside = { ...NOTHING_BESIDE, by: 'sentence', with: 'x' };
+  const found = grid({ beside, opposite: { question: { do: 'translate' }, record: replaced } });
+  assert.ok(found.status.every((one) => one === SHOWN));
+  near(
+    found.values,
+    FIRST.flat().map((value, cell) => value - SECOND.flat()[cell]),
+  );
+  const names = found.columnGroups.map(({ token: { text } }) => text);
+  assert.deepEqual(names, ['Hünd', 'chen', 'da ≠ dort', '</s>']);
 });
 
 test('what stands beside is subtracted, cell by cell, where it has both tokens', () => {

@@ -18,7 +18,10 @@ import { CHOICES } from '../viewer/core/state/store.js';
 import { answer as answerOfEngine } from '../viewer/engine/answers.js';
 import { opened } from './record.mjs';
 
-const head = (hits, pairs, roles) => ({ hits, pairs, roles });
+const head = (hits, pairs, roles) => {
+  const ofReading = pairs.map(([, ...rest]) => ['read', ...rest]);
+  return { hits, pairs, read_pairs: ofReading, roles };
+};
 const answer = (heads, distance) => ({
   sentences: { 0: { source: ['a'], predicted: ['b'] } },
   skipped: [[1, 'too long']],
@@ -62,6 +65,7 @@ test('parts of the sentences add up, and keep their places', () => {
     sentences: 2,
     alike: [{ layer: 0, head: 1, distance: 1 }],
   });
+  assert.deepEqual(headSurvey(survey, ['cross', 0, 0], -1).pairs, [['read', 'a', 3]]);
   assert.equal(headSurvey(survey, ['encoder', 0, 0]), null);
 });
 

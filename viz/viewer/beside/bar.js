@@ -159,5 +159,5 @@ function remarkOf([server, { store: second }], state) {
   const record = oppositeOf(state);
   if (record === null || record !== second.get().record) return '';
   const remark = whyApart(state, record) || lackOf('A', second.get(), state.record);
-  return remark || say('The tab Head ranks the heads by how much they differ.');
+  return remark || say('Words that differ have a dotted frame. The tab Head ranks the heads by how much they differ.');
 }

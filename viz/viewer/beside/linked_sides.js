@@ -20,10 +20,14 @@ export function linkSides(first, second) {
   };
   first.subscribe((state) => {
     const record = oppositeOf(state);
-    if (record === null || record === second.get().record) return;
+    const isNew = record !== null && record !== second.get().record;
+    if (!isNew && (record === null || second.get().facing === state.record)) return;
     linking = true;
-    second.change(showBeside(state, second.get(), record));
-    second.change(choicesOf(state, null, second.get()));
+    if (isNew) {
+      second.change(showBeside(state, second.get(), record));
+      second.change(choicesOf(state, null, second.get()));
+    }
+    second.change({ facing: state.record });
     linking = false;
   });
   first.subscribe(follow(first, second));

@@ -1,9 +1,9 @@
 // The grid is what the matrix shows: the values of the chosen heads, with sub-words merged, special tokens hidden,
 // small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
-import { effectiveMode, nameOfToken, referenceOf } from './instruments/comparison.js';
+import { counterparts, differingPlaces, effectiveMode, referenceOf } from './instruments/comparison.js';
 import { lossWithout } from './instruments/without.js';
-import { clamp, matchInOrder } from './math.js';
+import { clamp } from './math.js';
 import { axes, combine, isAllowed } from './payload.js';
 import { chosenHeads, focusOf, rowOffset } from './state/queries.js';
 
@@ -185,25 +185,34 @@ function wordFrom(tokens, place, direction) {
   return { ...tokens[place], text: part.map(({ text }) => text).join('') };
 }
 
-// `own` minus `other`, where both have the row and the column.
+// `own` minus `other`, where both have the row and the column. A word that was replaced is named with the other one.
 function subtract(own, other) {
   const values = new Float64Array(own.values.length);
   const status = Uint8Array.from(own.status);
-  const rowMatch = other && matchGroups(own.rowGroups, other.rowGroups);
-  const columnMatch = other && matchGroups(own.columnGroups, other.columnGroups);
+  const [rowMatch, rowGroups] = matchGroups(own.rowGroups, other?.rowGroups ?? []);
+  const [columnMatch, columnGroups] = matchGroups(own.columnGroups, other?.columnGroups ?? []);
   for (let row = 0; row < own.rows; row += 1) {
     for (let column = 0; column < own.columns; column += 1) {
       const cell = row * own.columns + column;
-      const [otherRow, otherColumn] = [rowMatch?.[row] ?? null, columnMatch?.[column] ?? null];
+      const [otherRow, otherColumn] = [rowMatch[row], columnMatch[column]];
       if (otherRow === null || otherColumn === null) status[cell] = Math.max(status[cell], UNMATCHED);
       else values[cell] = own.values[cell] - other.values[otherRow * other.columns + otherColumn];
     }
   }
-  return { ...own, values, status };
+  return { ...own, values, status, rowGroups, columnGroups };
 }
 
-function matchGroups(own, other) {
-  return matchInOrder(...[own, other].map((groups) => groups.map(({ token }) => nameOfToken(token))));
+// The place of each group among the others, or null, and the groups with their names.
+function matchGroups(own, others) {
+  const [tokens, otherTokens] = [own, others].map((groups) => groups.map(({ token }) => token));
+  const places = counterparts(tokens, otherTokens);
+  const differing = differingPlaces(tokens, otherTokens);
+  const groups = own.map((group, place) => {
+    if (!differing.has(place) || places[place] === null) return group;
+    const { token } = group;
+    return { ...group, token: { ...token, text: `${token.text} ≠ ${otherTokens[places[place]].text.trim()}` } };
+  });
+  return [places, groups];
 }
 
 // Marks all cells of a row as pale except its largest ones, which together have `threshold` of the row's sum.

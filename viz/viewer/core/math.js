@@ -58,3 +58,17 @@ export function matchInOrder(names, others) {
   }
   return found;
 }
+
+// The same, and what was replaced: between two matches, as many names on both sides are matched one by one.
+export function matchWithReplaced(names, others) {
+  const found = matchInOrder(names, others);
+  let [first, start] = [0, 0]; // of the names that have no match yet
+  for (let one = 0; one <= names.length; one += 1) {
+    const end = one < names.length ? found[one] : others.length;
+    if (end === null) continue;
+    if (one - first === end - start)
+      for (let place = first; place < one; place += 1) found[place] = start + place - first;
+    [first, start] = [one + 1, end + 1];
+  }
+  return found;
+}

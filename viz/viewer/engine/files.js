@@ -15,6 +15,7 @@ export function createFiles({ listed, embedded, address }, report = () => {}) {
     embedded ? contentOf(embedded[name]) : load(`${address}${name}`, listed[name], (count) => report(name, count));
   return {
     has: (name) => Object.hasOwn(listed, name),
+    isKept: async (name) => Boolean(await (await openCache())?.match(versionOf(`${address}${name}`, listed[name]))),
     bytes: async (name) => (await bytes(name)).buffer,
     text: async (name) => new TextDecoder().decode(await bytes(name)),
   };
@@ -28,8 +29,13 @@ export function fromBase64(text) {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
+// A new version of a file is another address.
+function versionOf(url, { sha256 }) {
+  return `${url}?${sha256.slice(0, 16)}`;
+}
+
 async function load(url, { size, sha256 }, report) {
-  const address = `${url}?${sha256.slice(0, 16)}`; // a new version of the file is another address
+  const address = versionOf(url, { sha256 });
   const cache = await openCache();
   const kept = await cache?.match(address);
   if (kept) return new Uint8Array(await kept.arrayBuffer());

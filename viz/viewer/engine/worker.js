@@ -7,6 +7,7 @@ import { createTokenizers } from './text/files.js';
 import { createTranslator } from './translator.js';
 import { fault } from '../locales/language.js';
 
+const WEIGHTS = 'model.safetensors';
 const noMemory = () => fault('This device has not enough memory for this model; close other pages, then try again.');
 const unexpected = () => fault('The model in this page failed; reload the page, then try again.');
 
@@ -37,6 +38,7 @@ async function reply(engine, { id, request }, cancelled) {
   };
   try {
     if (request.do === 'keep') post({ answer: await keepFiles(engine, request.model) });
+    else if (request.do === 'kept') post({ answer: await keptModels(engine) });
     else post({ answer: await answer(await load(engine, request.model), request, pause) });
   } catch (error) {
     const { message, said } = faultOf(error);
@@ -79,6 +81,16 @@ async function keepFiles({ models, address }, name) {
   return true;
 }
 
+// The titles of the models whose weights the browser has kept.
+async function keptModels({ models, address }) {
+  const named = Object.entries(models);
+  const kept = named.map(([name, { files }]) =>
+    createFiles({ listed: files, embedded: null, address: `${address}${name}/` }).isKept(WEIGHTS),
+  );
+  const isKept = await Promise.all(kept);
+  return named.filter((_, place) => isKept[place]).map(([, { title }]) => title);
+}
+
 async function openModel({ scope, models, settings, embedded, address }, name) {
   const identity = models[name];
   const counts = {};
@@ -92,7 +104,7 @@ async function openModel({ scope, models, settings, embedded, address }, name) {
   const [config, tokenizers, weights] = await Promise.all([
     files.text('config.json').then(JSON.parse),
     createTokenizers(files),
-    files.bytes('model.safetensors'),
+    files.bytes(WEIGHTS),
   ]);
   const model = await createModel(config, weights);
   scope.postMessage({ loading: { model: name, count: identity.size, size: identity.size } });

@@ -228,7 +228,7 @@ function measured(state, layer, head) {
 function tintHeads({ cells, tint }, state) {
   const importance = importanceOf(state);
   tint.hidden = !importance;
-  if (importance) tint.textContent = say('Colour of a mark: how much log p changes if the head is muted.');
+  if (importance) tint.textContent = say('Colour of a mark: what log p loses without the head');
   const { css, ink } = palette(state.theme);
   for (const { layer, head, mark } of cells) {
     const step = importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
@@ -258,7 +258,7 @@ function roleLegend(record, kind) {
   const items = roles.map((role) =>
     element('li', { title: roleDefinition(record, role) }, roleSymbol(record, role), tell(role)),
   );
-  return [element('li', {}, say('in this sentence:')), ...items, ...taughtItem(record, kind)];
+  return [...items, ...taughtItem(record, kind)];
 }
 
 function taughtItem({ taught }, kind) {

@@ -3,12 +3,11 @@
 import { element, readUnderPointer, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
 import { gridFocus, shownGrid } from '../core/grid.js';
-import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../core/state/queries.js';
+import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin, rowOffset } from '../core/state/queries.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
 import { fixed, forPointer, titleOf } from '../core/labels.js';
-import { alignedOffset } from '../core/roles.js';
 import {
   actionButton,
   fact,
@@ -110,9 +109,11 @@ function remarkOf(state) {
   return [note(remarks.join(' '))];
 }
 
-function namesOf({ cell, record, kind, layer, head }) {
-  const { rows, reads, columns } = axes(record, kind, alignedOffset(record, [kind, layer, head]));
-  return { row: rows[cell.row], reads: reads?.[cell.row], column: columns[cell.column] };
+// As the matrix names them.
+function namesOf(state) {
+  const { cell, record, kind } = state;
+  const { rows, columns } = axes(record, kind, rowOffset(state));
+  return { row: rows[cell.row], column: columns[cell.column] };
 }
 
 function explanation(state) {
@@ -126,16 +127,16 @@ function explanation(state) {
   ];
 }
 
-function vectors(cell, { row, reads, column }) {
+function vectors(cell, { row, column }) {
   const { query, key, products } = cell;
   const hint = forPointer(say('Point at a column to read its numbers.'), say('Tap a column to read its numbers.'));
   const readout = element('p', { class: 'hl-soft hl-number hl-dimension' }, hint);
   const field = element(
     'div',
     { class: 'hl-vectors', 'aria-hidden': 'true' },
-    element('span', { class: 'hl-soft' }, ...sayParts('query of {token}', { token: tokenText(reads ?? row) })),
+    element('span', { class: 'hl-soft' }, ...sayParts('query of the row {token}', { token: tokenText(row) })),
     strip(query, largest([...query, ...key])),
-    element('span', { class: 'hl-soft' }, ...sayParts('key of {token}', { token: tokenText(column) })),
+    element('span', { class: 'hl-soft' }, ...sayParts('key of the column {token}', { token: tokenText(column) })),
     strip(key, largest([...query, ...key])),
     element('span', { class: 'hl-soft' }, say('their products')),
     element('div', { class: 'hl-products' }, ...products.map((value) => signedBar(value, largest(products)))),

@@ -48,7 +48,8 @@ let inspectors = 0; // a notebook shows several viewers, and ids must differ
 export function createInspector(server) {
   const { store } = server;
   inspectors += 1;
-  const panels = TABS.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
+  const names = TABS.filter((id) => !server.ask?.refuses?.includes(id)); // a page without a server has no Examples
+  const panels = names.map((id) => createPanel(server, id, `hl-${inspectors}-${id}`));
   const tabs = panels.map(({ tab }) => tab);
   addRovingFocus(tabs, (place, key) => {
     const to = {
@@ -57,7 +58,7 @@ export function createInspector(server) {
       Home: 0,
       End: tabs.length - 1,
     }[key];
-    if (to !== undefined) store.change({ panel: TABS[to] });
+    if (to !== undefined) store.change({ panel: names[to] });
     return to;
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
@@ -100,8 +101,9 @@ function createPanel(server, id, name) {
 
 // Only the open panel is drawn; it compares the state with the one that it drew last.
 function drawPanels(panels, state) {
+  const shown = panels.find(({ id }) => id === state.panel) ?? panels[0];
   for (const panel of panels) {
-    const open = panel.id === state.panel;
+    const open = panel === shown;
     if (panel.body.hidden === open) {
       panel.body.hidden = !open;
       if (open) panel.body.scrollTop = 0;

@@ -9,7 +9,8 @@ import { say } from '../locales/language.js';
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
 
 // A chapter begins with a model and a sentence. `own` keeps the sentence on screen, unless it is of the model that
-// writes words backwards. `view` is what its address says more of a sentence that is kept.
+// writes words backwards. `view` is what its address says more of a sentence that is kept, `subject` the panel that the
+// chapter is about.
 export const BACKWARDS = { model: 'reverse', text: 'umbrella', own: false };
 const TRANSLATION = { model: 'de-en', text: 'Der alte Mann liest seinem Enkel eine Geschichte vor.', own: true };
 
@@ -18,6 +19,7 @@ export const CHAPTERS = [
   {
     title: () => say('What attention is'),
     begin: BACKWARDS,
+    subject: '.hl-centre',
     text: () => [
       say(
         'This small model writes a word backwards, one letter at a time. Before each letter it looks at the letters of the word. How much it looks at each one is its attention.',
@@ -36,13 +38,14 @@ export const CHAPTERS = [
           say(
             'Type a word of your own into the box at the top, and press Enter. Its strongest cells run from the lower left to the upper right, too.',
           ),
-        isDone: ({ home }) => home.record.model.name === BACKWARDS.model && home.record.source_text !== BACKWARDS.text,
+        isDone: hasOwnWord,
       },
     ],
   },
   {
     title: () => say('Query, key and value'),
     begin: BACKWARDS,
+    subject: '.hl-centre',
     text: () => [
       say(
         'Where does a weight come from? The step that reads has a query, and each letter has a key; both are lists of numbers. They are multiplied number by number, and the sum, divided by the square root of how many they are, is the score. The softmax turns the scores of a row into weights.',
@@ -66,6 +69,7 @@ export const CHAPTERS = [
   {
     title: () => say('Three kinds of attention'),
     begin: TRANSLATION,
+    subject: '.hl-heads',
     view: { kind: 'encoder', ask: 'routes' },
     text: () => [
       say(
@@ -96,6 +100,7 @@ export const CHAPTERS = [
   {
     title: () => say('How a translation is chosen'),
     begin: TRANSLATION,
+    subject: '.hl-inspector',
     view: { kind: 'cross', panel: 'step' },
     text: () => [
       say(
@@ -123,6 +128,7 @@ export const CHAPTERS = [
   {
     title: () => say('What heads do, and what they do not'),
     begin: TRANSLATION,
+    subject: '.hl-heads',
     view: { kind: 'cross', panel: 'mute' },
     text: (record) => [
       say(
@@ -155,9 +161,10 @@ export const CHAPTERS = [
   {
     title: () => say('How heads form'),
     begin: { address: '#playground=reverse' },
+    subject: '.hl-centre',
     text: (record) => [
       say(
-        'At the start of its training a model knows nothing, and its heads look everywhere alike. Here the training does not say what a head should do. Each head finds its part while the model learns.',
+        'At the start of its training a model knows nothing, and where its heads look is chance. Here the training does not say what a head should do. Each head finds its part while the model learns.',
       ),
       ...taughtHead(record, (head) =>
         say('The training of “{model}” was different: it taught one head which words belong together, {head}.', {
@@ -185,6 +192,12 @@ export const CHAPTERS = [
     ],
   },
 ];
+
+// A word that the page does not offer.
+function hasOwnWord({ home: { record }, page: { site } }) {
+  const offered = [BACKWARDS.text, ...(site.examples?.[BACKWARDS.model] ?? [])];
+  return record.model.name === BACKWARDS.model && !offered.includes(record.source_text);
+}
 
 // In a head of self-attention with this role; the pin shows that the person has found it.
 function isPreviousTokenPinned(state) {

@@ -11,6 +11,7 @@ import { createRoutes } from '../routes/routes.js';
 import { say } from '../locales/language.js';
 
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
+const SHEET = '(max-width: 760px)'; // see panels.css
 
 // Returns { panel, button }: the button opens the chapter that comes next. The chapter is a choice of the state, `learn`.
 export function createLearn(server) {
@@ -32,6 +33,7 @@ export function createLearn(server) {
     if (chapter !== learn.chapter) drawChapter(learn, state);
     learn.chapter = chapter;
     if (state.learn === null) return;
+    if (state.learn !== before.learn) showSubject(learn.panel, CHAPTERS[state.learn - 1]);
     check(learn, state);
     learn.routes.draw(state, learn.drawn);
     learn.drawn = state;
@@ -136,6 +138,11 @@ function drawChapter(learn, { learn: number, record }) {
   );
   panel.scrollTo(0, 0);
   markTasks(learn, number);
+}
+
+// On a small screen the chapter lies over the lower part of the page: what it is about scrolls to the part above it.
+function showSubject(panel, { subject }) {
+  if (matchMedia(SHEET).matches) panel.closest('.headlight').querySelector(subject).scrollIntoView();
 }
 
 function chapterList(learn, number, numbers) {

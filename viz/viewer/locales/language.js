@@ -8,6 +8,8 @@ const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, #hl-language o
 // decimals.
 const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
+const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
+
 let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
 let spoken = null; // { code, texts, plurals, mark } of the page's language
@@ -49,7 +51,28 @@ export function sayCount(count, one, other, values = {}) {
 
 // A text whose values may be elements: the pieces for `append`.
 export function sayParts(text, values) {
-  return fill(spoken.texts[text] ?? text, values);
+  return keepQuoted(fill(spoken.texts[text] ?? text, values));
+}
+
+// An element between quotation marks stays on one line with them.
+function keepQuoted(pieces) {
+  return pieces.flatMap((piece, place) => {
+    const [before, after] = [pieces[place - 1], pieces[place + 1]];
+    if (typeof piece === 'string') {
+      const start = isQuoted(pieces, place - 1) ? piece.replace(CLOSING, '') : piece;
+      return [isQuoted(pieces, place + 1) ? start.replace(OPENING, '') : start];
+    }
+    if (!isQuoted(pieces, place)) return [piece];
+    const quoted = document.createElement('span');
+    quoted.className = 'hl-quoted';
+    quoted.append(OPENING.exec(before)[0], piece, CLOSING.exec(after)[0]);
+    return [quoted];
+  });
+}
+
+function isQuoted(pieces, place) {
+  const [before, piece, after] = [-1, 0, 1].map((step) => pieces[place + step] ?? '');
+  return typeof piece === 'object' && OPENING.test(before) && CLOSING.test(after);
 }
 
 // A text that came with data: a text without values, or [text, values] from model/errors.py.

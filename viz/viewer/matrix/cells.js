@@ -9,7 +9,8 @@ import { say, localNumber } from '../locales/language.js';
 
 const CELL = { width: [16, 96], height: [18, 60] };
 const LEAST = 4; // pixels of a cell when the whole matrix is shown
-const READABLE = 14; // pixels that a name needs; in smaller cells only some names are shown, and the magnifier the others
+const SMALL = 14; // pixels; smaller cells have smaller names and a magnifier
+const READABLE = 11; // pixels that a name needs; of smaller cells only some are named
 const DIGIT = 6.8; // pixels of a character of 11 px
 const WRITTEN = { from: 0.05, width: 28, height: 20 }; // a value is written into cells of at least this size
 const STEEP = 26; // below this width of a cell, column names are steeper
@@ -43,7 +44,7 @@ export function fit({ rows, columns }, longest, room, reserved, whole) {
 
 // Whether the cells are so small that the magnifier shows those under the pointer.
 export function isSmall({ width, height }) {
-  return Math.min(width, height) < READABLE;
+  return Math.min(width, height) < SMALL;
 }
 
 function bounded(value, [least, most]) {

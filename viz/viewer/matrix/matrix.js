@@ -2,7 +2,7 @@
 
 import { element, tokenText } from '../core/dom.js';
 import { togglePin } from '../core/state/actions.js';
-import { differs, focusOf, isCell, rowOffset, sameSpot } from '../core/state/queries.js';
+import { differs, focusOf, isCell, sameSpot } from '../core/state/queries.js';
 import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createMagnifier, drawMagnifier } from './magnifier.js';
@@ -12,9 +12,6 @@ import { describe, describeView, plain } from './readout.js';
 import { say } from '../locales/language.js';
 
 const BAR = 8; // space for a scroll bar on each side
-
-// What the names of rows and columns depend on; also on the token that a row is about.
-const NAMED_BY = ['record', 'kind', 'words', 'hideSpecials'];
 
 export function createMatrix(store, heading, toolbar, table) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
@@ -84,7 +81,7 @@ function renderMatrix(parts, state, before) {
   if (redrawn) {
     parts.grid = shownGrid(state);
     describeGrid(parts, state);
-    if (differs(state, before, NAMED_BY) || rowOffset(state) !== parts.offset) drawLabels(parts, state);
+    drawLabels(parts, state);
     writeHidden(parts);
   }
   if (redrawn || differs(state, before, ['theme', 'scale', 'fit', 'isPrinting'])) {
@@ -107,9 +104,12 @@ function describeGrid({ scroll, hint, grid }, state) {
   scroll.setAttribute('aria-colcount', columns);
 }
 
+// The names stay while the next grid has the same ones.
 function drawLabels(parts, state) {
   const { grid, rowLabels, columnLabels, scroll } = parts;
-  parts.offset = rowOffset(state);
+  const names = JSON.stringify([grid.rowGroups, grid.columnGroups]);
+  if (names === parts.names) return;
+  parts.names = names;
   rowLabels.replaceChildren(
     ...grid.rowGroups.map(({ token, reads, predicts }, row) => {
       const arrow = () => element('span', { class: 'hl-reads' }, '→');

@@ -1,4 +1,4 @@
-// Ways to save the view: a link that opens it again, and pictures of it.
+// Ways to save the view: a link that opens it again, pictures of it, and a handout.
 
 import { createButton, element } from '../core/dom.js';
 import { isLinkable, toAddress } from '../core/state/permalink.js';
@@ -26,6 +26,7 @@ export function createExports(stores) {
     item(say('SVG picture'), () =>
       save(new Blob([svgText(picture())], { type: 'image/svg+xml' }), `${nameOf(store.get())}.svg`),
     ),
+    item(say('Print or PDF'), () => window.print()), // which lays the page out as a handout
   ];
   return [...items, note];
 }

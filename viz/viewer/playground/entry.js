@@ -52,5 +52,5 @@ export function withOwnModels(ask, engine, settings) {
     worker.postMessage({ embedded: { name, files } });
     own.set(name, { worker, ask: workerAsker(worker) });
   };
-  return Object.assign(both, { refuses: ask.refuses, add });
+  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add });
 }

@@ -5,11 +5,9 @@ import { palette, stepOf } from '../core/colormap.js';
 import { fixed, labelOf, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
 import { rangeNotices } from '../core/measures.js';
-import { isAligned } from '../core/roles.js';
 import { togglePin } from '../core/state/actions.js';
 import {
   aboutModel,
-  chosenHeads,
   differs,
   focusOf,
   isElsewhere,
@@ -19,7 +17,7 @@ import {
   sameSpot,
   spotOfToken,
 } from '../core/state/queries.js';
-import { NOTHING_BESIDE, sideOf } from '../core/instruments/comparison.js';
+import { NOTHING_BESIDE, differingPlaces, facingOf, sideOf } from '../core/instruments/comparison.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
 import { toggleQuestion } from '../core/instruments/questions.js';
@@ -109,6 +107,7 @@ function renderStrip(parts, state, before) {
   if (!state.record) return;
   if (differs(state, before, ['record', 'shown', 'beside', 'opposite'])) writeName(parts, state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
+  if (differs(state, before, ['record', 'theme', 'words', 'beside', 'opposite', 'facing'])) markDiffering(parts, state);
   if (gridChanged(state, before) || differs(state, before, ['theme', 'isPrinting', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
@@ -154,12 +153,9 @@ function redraw(parts, state) {
 
 // Which word of the translation an arc of cross-attention ends at.
 function endsOfArcs(state) {
-  const [head, ...others] = chosenHeads(state);
   if (state.mode === 'without') return say('Each word is joined with the word without which it loses most.');
   if (state.kind !== 'cross') return '';
   if (rowOffset(state) < 0) return say('This head looks up the word just written.');
-  if (others.length === 0 && isAligned(state.record, head))
-    return say('Most rows of this head look up the word that they are about to write.');
   return say('Each word is joined with what is read to write it.');
 }
 
@@ -188,6 +184,18 @@ function drawTokens({ text, facts, notices, chips }, state) {
     chips[side].classList.toggle('hl-whole', words);
     chips[side].firstChild.tabIndex = 0;
   }
+}
+
+// While there are two sides: the tokens that the other side does not have in their place.
+function markDiffering({ chips }, state) {
+  const other = facingOf(state)?.tokens;
+  const { source, predicted } = state.record.tokens;
+  const mark = (side, tokens, others, first = 0) => {
+    const differing = other ? differingPlaces(tokens, others) : new Set();
+    [...chips[side].children].forEach((one, place) => one.classList.toggle('hl-differs', differing.has(place - first)));
+  };
+  mark('source', source, other?.source);
+  mark('target', predicted, other?.predicted, 1);
 }
 
 // Warnings of the model; a record from an earlier version has them in English only.

@@ -2,7 +2,7 @@
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
 import { readable } from '../dom.js';
-import { matchInOrder, sum } from '../math.js';
+import { matchWithReplaced, sum } from '../math.js';
 import { alignedOffset } from '../roles.js';
 import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
 import { sameQuestion } from './questions.js';
@@ -30,6 +30,11 @@ export function besideQuestion(state) {
 // The record of B, or null if nothing stands beside the view. While another one is on its way, it is the last one.
 export function oppositeOf(state) {
   return besideQuestion(state) ? (state.opposite?.record ?? null) : null;
+}
+
+// The record of the other side, on either side; null without one.
+export function facingOf(state) {
+  return state.isSecond ? state.facing : oppositeOf(state);
 }
 
 // Whether the record of B is the one that is asked for now.
@@ -61,8 +66,9 @@ export function whyApart(state, other) {
 function sharesTokens(record, other, kind) {
   const [own, others] = [axes(record, kind), axes(other, kind)];
   return ['rows', 'columns'].every((side) => {
-    const places = counterparts(own[side], others[side]).filter((_, place) => own[side][place].word !== null);
-    return places.length > 0 && places.filter((place) => place !== null).length >= LEAST_SHARED * places.length;
+    const words = [...own[side].keys()].filter((place) => own[side][place].word !== null);
+    const differing = differingPlaces(own[side], others[side]);
+    return words.length > 0 && words.filter((place) => !differing.has(place)).length >= LEAST_SHARED * words.length;
   });
 }
 
@@ -113,14 +119,22 @@ export function hasHead({ attention }, [kind, layer, head]) {
 
 const known = new WeakMap(); // counterparts by the tokens of one record, with the tokens of the other
 
-// The place of each token among the tokens of another record, in the same order; null for those that it does not have.
+// The place of each token among the tokens of another record, in the same order; null for those without a counterpart. A
+// token that was replaced has one too: the token in its place.
 export function counterparts(own, others) {
   if (known.get(own)?.others !== others)
-    known.set(own, { others, places: matchInOrder(own.map(nameOfToken), others.map(nameOfToken)) });
+    known.set(own, { others, places: matchWithReplaced(own.map(nameOfToken), others.map(nameOfToken)) });
   return known.get(own).places;
 }
 
-export function nameOfToken({ special, text }) {
+// The places of the tokens that were replaced or have no counterpart.
+export function differingPlaces(own, others) {
+  const places = counterparts(own, others);
+  const isSame = (place) => places[place] !== null && nameOfToken(own[place]) === nameOfToken(others[places[place]]);
+  return new Set([...own.keys()].filter((place) => !isSame(place)));
+}
+
+function nameOfToken({ special, text }) {
   return `${special} ${text}`;
 }
 

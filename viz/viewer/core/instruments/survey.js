@@ -63,23 +63,28 @@ function join(one, other) {
 
 function joinHeads(one, other) {
   const hits = [...one.hits, ...other.hits].sort((a, b) => b[0] - a[0] || a[1] - b[1]).slice(0, LISTED);
+  const [pairs, read] = ['pairs', 'read_pairs'].map((name) => joinPairs(one[name], other[name]));
+  const roles = { ...one.roles };
+  for (const [role, count] of Object.entries(other.roles)) roles[role] = (roles[role] ?? 0) + count;
+  return { hits, pairs, read_pairs: read, roles };
+}
+
+function joinPairs(pairs, others) {
   const counts = new Map();
-  for (const [query, key, count] of [...one.pairs, ...other.pairs]) {
+  for (const [query, key, count] of [...pairs, ...others]) {
     const name = JSON.stringify([query, key]);
     counts.set(name, (counts.get(name) ?? 0) + count);
   }
-  const pairs = [...counts].map(([name, count]) => JSON.parse(name).concat(count));
-  const roles = { ...one.roles };
-  for (const [role, count] of Object.entries(other.roles)) roles[role] = (roles[role] ?? 0) + count;
-  return { hits, pairs, roles };
+  return [...counts].map(([name, count]) => JSON.parse(name).concat(count));
 }
 
-// What one head does: { hits, pairs, roles, sentences, alike }; null if no sentence could be read.
-export function headSurvey({ kinds }, [kind, layer, head]) {
+// What one head does: { hits, pairs, roles, sentences, alike }; null if no sentence could be read. The pairs name the token
+// that a row predicts, or with an offset of −1 the one that it reads.
+export function headSurvey({ kinds }, [kind, layer, head], offset = 0) {
   const found = kinds[kind];
   const one = found?.heads[layer]?.[head];
   if (!one) return null;
-  const pairs = [...one.pairs].sort((a, b) => b[2] - a[2]).slice(0, LISTED);
+  const pairs = [...(offset < 0 ? one.read_pairs : one.pairs)].sort((a, b) => b[2] - a[2]).slice(0, LISTED);
   const roles = Object.entries(one.roles).sort((a, b) => b[1] - a[1]);
   return { hits: one.hits, pairs, roles, sentences: sum(Object.values(one.roles)), alike: alikeTo(found, layer, head) };
 }

@@ -4,7 +4,7 @@
 
 import { LIMITS } from '../limits.js';
 import { KINDS, givenIds, targetIds } from '../payload.js';
-import { sortsOf } from '../measures.js';
+import { importanceOf, sortsOf } from '../measures.js';
 import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
 import { QUESTIONS } from '../instruments/questions.js';
 import { clearestHead, headOf } from './actions.js';
@@ -36,6 +36,8 @@ export function toAddress(state) {
     delete parameters.mode;
     Object.assign(parameters, comparisonParameters(state));
   }
+  // In short measures it anyway.
+  if (importanceOf(state) && state.panel !== 'short') parameters.marks = 'importance';
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
   if (!state.fit) parameters.size = 'scroll';
@@ -206,6 +208,7 @@ export function viewOfAddress(address) {
     comparesReference: parameters.get('compare') === 'reference',
     compared: compared.length > 0 ? compared : null,
     comparesOwn: parameters.get('compared') === 'own',
+    marksImportance: parameters.get('marks') === 'importance',
     sortsByImportance: parameters.get('sort') === 'importance',
   };
 }

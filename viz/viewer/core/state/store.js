@@ -97,6 +97,7 @@ export const EMPTY = Object.freeze({
   theme: 'light',
   isPrinting: false, // the page is laid out for paper
   opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
+  facing: null, // the record of A, in the state of B
   isSecond: false, // whether this is the state of what stands beside the view
 });
 

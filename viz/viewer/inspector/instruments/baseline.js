@@ -81,10 +81,15 @@ export function baselineOf(record, { baseline = { name: 'zero' }, instead, heads
   const kinds = [...new Set(heads.map(([kind]) => kind))];
   const own = { encoder: record.tokens.source.length, other: record.tokens.predicted.length };
   const short = kinds.filter((kind) => rows[kind] < (own[kind] ?? own.other));
-  const rest =
-    short.length > 0
-      ? ` ${say('It has only {rows} rows; the others keep their own output.', { rows: Math.min(...short.map((kind) => rows[kind])) })}`
-      : '';
+  const fewest = Math.min(...short.map((kind) => rows[kind]));
+  const others =
+    short.length > 0 &&
+    sayCount(
+      fewest,
+      'It has only {count} row; the others keep their own output.',
+      'It has only {count} rows; the others keep their own output.',
+    );
+  const rest = others ? ` ${others}` : '';
   const texts = { sentence: readable(instead.sentence), translation: readable(translation), where };
   return `${say('Each head gives what it gives for “{sentence}” (“{translation}”), row by row, {where}.', texts)}${rest}`;
 }

@@ -82,7 +82,7 @@ function foundOf(store, state) {
   if (!survey?.found) return [];
   const [one, ...others] = chosenHeads(state);
   if (others.length > 0) return [note(say('Choose one head to see what it does in these sentences.'))];
-  const found = headSurvey(survey.found, one);
+  const found = headSurvey(survey.found, one, rowOffset(state));
   if (!found) return [];
   const name = titleOf({ ...state, mode: 'weight' });
   return [
@@ -104,7 +104,8 @@ function foundOf(store, state) {
   ];
 }
 
-// A row has the name that it has in the matrix: the token that it predicts, or the one that the head looks up.
+// A row has the name that it has in the matrix, here and in the pairs: the token that it predicts, or the one that the head
+// looks up.
 function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
   const rows = ({ predicted }) => (rowOffset(state) < 0 ? ['<s>', ...predicted] : predicted);
   const lines = hits.map(([weight, place, row, column]) => {

@@ -109,19 +109,23 @@ class Translator(OnHub):
         *,
         n_best: int = 1,
         prefix: str | Sequence[int] = (),
+        hidden: Sequence[int] = (),
         tree: bool = False,
     ) -> Translation:
         """Translate one sentence and record every attention weight.
 
         `hypotheses` has the `n_best` and all others that the search finished. The translation begins with
         `prefix` (text or token ids), and is the prefix itself if that ends with </s> or reaches the
-        length limit. With `tree` the result has the beam tree. Raises UserError if the text is empty, too
-        long or has no character that the model knows, or if the prefix is not valid.
+        length limit. Nothing reads the source tokens in the places `hidden`, as in `leave_one_out`. With
+        `tree` the result has the beam tree. Raises UserError if the text is empty, too long or has no
+        character that the model knows, or if the prefix or a place is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
         ids = self._given(text, prefix)
         beam_tree = BeamTree(self._token) if tree else None
-        source = self.inference.encode(self._source(text), gates)
+        tokens = self._source(text)
+        _check_places(hidden, tokens.shape[1])
+        source = self.inference.encode(tokens, gates, hidden)
         result = self._search(text, source, options, gates, ids, len(ids), tree=beam_tree)
         return replace(result, beam_tree=tuple(beam_tree.nodes)) if beam_tree else result
 
@@ -371,3 +375,9 @@ class Translator(OnHub):
     def _hypothesis(self, found: Candidate) -> Hypothesis:
         text = self.checkpoint.target_tokenizer.decode(found.ids)
         return Hypothesis(text, found.score, found.log_probability, found.ids, found.log_probabilities)
+
+
+def _check_places(hidden: Sequence[int], count: int) -> None:
+    """Raises UserError if a place is not one of so many source tokens, or if all of them are hidden."""
+    if not set(hidden) < set(range(count)):
+        raise UserError(Sentence("Hide some of the {count} source tokens, not all.", count=count))

@@ -6,6 +6,7 @@ Layers, heads, rows and columns count from 0.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -34,10 +35,11 @@ from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import HeadGates, check_head
-from model.results import KINDS, AttentionRecord, Head, HeadValues, Token
+from model.results import KINDS, AblationResult, AttentionRecord, Head, HeadValues, Token
 from model.translator import Translator
 
-N_HEADS = 3  # of those that a translation needs most
+N_HEADS = 3  # of those that a translation needs most ...
+LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
 # What is measured unasked takes about half a second on a core: most heads times weights, and weights.
 MAX_HEAD_WORK = 5e9
 MAX_WEIGHTS = 1e8
@@ -87,34 +89,36 @@ def short_values(
     weights, `without` is None too.
     """
     config = translator.checkpoint.model.config
-    importance, heads = None, []
+    importance, muted = None, []
     n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
     if n_heads * config.n_parameters <= MAX_HEAD_WORK:
         found = translator.importance(text, ids)
         importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
         original = translator.score(text, ids)
-        for head in _most_needed(found):
+
+        def mute(head: Head) -> AblationResult:
             gates = HeadGates.ablating(config, [head]).to(translator.device)
-            options = beam_size, length_penalty, prefix
-            muted = translator.compare(text, original, (head,), gates, *options)
-            heads.append({"head": list(head), "text": muted.ablated.text})
+            return translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
+
+        muted = [mute(head) for head in _most_needed(found)]
     return {
         "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,
         "lens": lens_values(translator, text, ids),
         "importance": importance,
-        "heads": heads,
+        "heads": [{"head": list(one.heads[0]), "text": one.ablated.text} for one in muted],
     }
 
 
 def _most_needed(importance: HeadValues) -> list[Head]:
-    """The heads without which the translation becomes least likely, the first one most."""
+    """The heads without which the translation becomes clearly less likely, the first one most."""
     values = {
         Head(kind, layer, head): value
         for kind in KINDS
         for layer, row in enumerate(rounded(getattr(importance, kind)))
         for head, value in enumerate(row)
     }
-    return sorted(values, key=lambda head: values[head])[:N_HEADS]
+    needed = [head for head, change in values.items() if change <= -LEAST_NEED]
+    return sorted(needed, key=lambda head: values[head])[:N_HEADS]
 
 
 def route_values(translator: Translator, text: str, ids: Sequence[int], step: int) -> dict[str, Any]:

@@ -88,13 +88,15 @@ class Inference:
         return self._packed
 
     @torch.inference_mode()
-    def encode(self, ids: Int[Tensor, "1 S"], gates: HeadGates | None = None) -> EncodedSource:
-        """The source with the encoder's output and weights."""
-        started, compiled = time.perf_counter(), self.compiled(gates)
+    def encode(
+        self, ids: Int[Tensor, "1 S"], gates: HeadGates | None = None, hidden: Sequence[int] = ()
+    ) -> EncodedSource:
+        """The source with the encoder's output and weights, read without the `hidden` places."""
+        started, compiled = time.perf_counter(), None if hidden else self.compiled(gates)
         if compiled:
             encoded = compiled.encode(ids, gates)
         else:
-            encoded = encode_source(self.model, ids, gates, explicit=True)
+            encoded = encode_source(self.model, ids, gates, explicit=True, hidden=hidden)
         return EncodedSource(ids, encoded, 1000 * (time.perf_counter() - started), compiled)
 
     @torch.inference_mode()

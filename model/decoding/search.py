@@ -5,6 +5,7 @@ Further axis letters: N sentences still searched, k hypotheses of each, R = N k 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -125,10 +126,15 @@ def search(
 
 
 def encode_source(
-    model: Transformer, source: Int[Tensor, "B S"], gates: HeadGates | None = None, explicit: bool = False
+    model: Transformer,
+    source: Int[Tensor, "B S"],
+    gates: HeadGates | None = None,
+    explicit: bool = False,
+    hidden: Sequence[int] = (),
 ) -> Encoded:
-    """Encode sentences of which some may be padded."""
+    """Encode sentences of which some may be padded; nothing reads the `hidden` places."""
     mask = padding_mask(source, PAD_ID)
+    mask[..., list(hidden)] = False
     return model.encode(source, None if bool(mask.all()) else mask, gates, explicit)
 
 

@@ -299,6 +299,7 @@ def test_the_chapter_about_the_three_kinds_opens_the_routes_of_a_word(page: Page
 def test_on_a_phone_the_chapter_leaves_room_for_the_page(visit: Visit, address: str):
     view = visit(f"{address}#learn=3", 390, 844)
     expect(learn(view).get_by_role("heading", name=TITLES[2])).to_be_visible()
+    expect(learn(view).locator("[data-question=routes]")).to_have_attribute("open", "")
     box = learn(view).bounding_box()
     assert box is not None
     assert box["height"] < 0.5 * 844

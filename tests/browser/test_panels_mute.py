@@ -16,7 +16,6 @@ from tests.browser.inspector import (
     KEEP,
     RELEASE,
     TEXT,
-    number,
     open_panel,
     signed,
     status,
@@ -88,21 +87,6 @@ def test_a_layer_a_column_and_a_selection_at_once(page: Page):
     panel.get_by_role("button", name="The 2 chosen").click()
     assert mutes(page) == [["cross", 1, 2], ["cross", 3, 0]]
     expect(page.locator(".hl-thumbnail.hl-muted")).to_have_count(2)
-
-
-def test_the_head_card_shows_what_muting_changes(page: Page):
-    choose(page, "Cross", 1, 1)
-    panel = open_panel(page, "Head")
-    panel.get_by_role("button", name="Mute").click()
-    change = sum(tiny().mute(TEXT, [Head("cross", 0, 0)]).differences)
-    before = sum(RESULT.log_probabilities)
-    expect(panel.locator("strong")).to_have_text(signed(change))
-    expect(panel).to_contain_text(
-        f"log p of the translation before{number(before, 2)} → {number(before + change, 2)}"
-    )
-    page.keyboard.press("m")
-    expect(panel.locator("strong")).to_have_count(0)
-    assert mutes(page) == []
 
 
 def test_the_muted_translation_shows_its_own_attention(page: Page):
@@ -236,7 +220,6 @@ def test_the_head_map_chooses_a_head(page: Page):
     expect(
         panel.get_by_role("grid", name="Encoder heads").get_by_role("gridcell", selected=True)
     ).to_have_count(1)
-    expect(open_panel(page, "Head")).to_contain_text("rank by importance")
 
 
 EVERYDAY = ["Ein Hund läuft.", "Die Äpfel kosten 2,50 Euro"]

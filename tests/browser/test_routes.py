@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import combinations
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -31,11 +34,18 @@ def test_the_picture_has_a_line_for_each_connection_that_carries_enough(page: Pa
     expect(picture.locator(".hl-route")).to_have_count(lines(0.04))
     heads = sum(one["head"] is not None for one in FOUND["connections"] if one["flow"] >= 0.04)
     expect(picture.get_by_role("button")).to_have_count(heads)
+    names = picture.locator(".hl-route-head text").all_text_contents()
+    assert all(re.fullmatch(r"(Encoder|Decoder|Cross) \d\.\d", name) for name in names), names
     text = RESULT.attention.predicted[STEP].text.strip()
     expect(picture.locator(".hl-route-word")).to_have_text(text)
     page.get_by_label("Lines that carry at least").fill("10")
     expect(picture.locator(".hl-route")).to_have_count(lines(0.1))
     expect(page.locator("[data-question=routes]")).to_contain_text("10 %")
+    boxes = [one.bounding_box() for one in picture.locator(".hl-route-head text").all()]
+    for one, other in combinations(boxes, 2):
+        across = max(one["x"], other["x"]) - min(one["x"] + one["width"], other["x"] + other["width"])
+        down = abs(one["y"] - other["y"])
+        assert across > 0 or down > one["height"] / 2, "names overlap"  # half of a box is room for letters
     assert "flow=0.1" in page.evaluate("location.hash")
 
 

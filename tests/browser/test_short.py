@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from model.results import Head
+from model.results import Head, Token
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import TEXT, open_panel, tiny
 from tests.browser.screen import FIRST
@@ -80,6 +82,33 @@ def test_the_word_that_another_depends_on_opens_its_cell(page: Page):
         expect(readout).to_contain_text("likeliest is")
     else:
         expect(readout).to_contain_text("stays the likeliest")
+
+
+def test_a_word_can_be_left_out_of_the_sentence(page: Page, asked: list[dict]):
+    words = page.locator(".hl-left-out button")
+    assert words.all_inner_texts() == re.findall(r"\w+", TEXT)
+    words.nth(1).click()
+    source = RESULT.attention.source
+    places = [place for place, token in enumerate(source) if token.word == source[words_of(source)[1]].word]
+    told = f"Without “{TEXT.split()[1]}” the translation is"
+    expected = tiny().translate(TEXT, hidden=places).text
+    for where in (".hl-left-out", ".hl-centre .hl-facts"):  # also below the matrix, which shows what is lost
+        expect(page.locator(where)).to_contain_text(told)
+        expect(page.locator(where)).to_contain_text("the same" if expected == RESULT.text else expected)
+    expect(words.nth(1)).to_have_attribute("aria-pressed", "true")
+    assert [one["places"] for one in asked if one["do"] == "leave_out"] == [places]
+    if len(places) > 1:
+        expect(page.locator(".hl-centre .hl-facts")).to_contain_text("pieces are joined to words")
+    page.locator(".hl-toolbar [data-mode=weight]").click()
+    expect(page.locator(".hl-left-out")).not_to_contain_text(told)
+
+
+def words_of(tokens: Sequence[Token]) -> list[int]:
+    """The place of the first token of each word."""
+    first: dict[int | None, int] = {}
+    for place, token in enumerate(tokens):
+        first.setdefault(token.word, place)
+    return [place for word, place in first.items() if word is not None]
 
 
 def test_a_translation_with_muted_heads_has_its_record_alone(page: Page, asked: list[dict]):

@@ -36,6 +36,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "lens": {"ids": IDS},
     "short": {"ids": IDS},
     "without": {"ids": IDS},
+    "leave_out": {"places": [1, 2], "prefix": []},
     "routes": {"ids": IDS, "step": 2},
     "contributions": {"ids": IDS, "step": 1, "word": IDS[1], "other": 5},
     "score_split": {"ids": IDS, "kind": "cross", "layer": 2, "head": 1, "row": 2, "column": 1},

@@ -14,7 +14,7 @@ from model.analysis.measures import Kind
 from model.config import LARGEST
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
-from model.inputs import MAX_TARGET_TOKENS
+from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
 from model.instruments import MAX_SAMPLE
 from model.languages import join_code
 from model.results import KINDS, Head
@@ -70,6 +70,7 @@ Language = Annotated[str, Field(max_length=8, description="the code of a languag
 Sentences = Annotated[list[Text], AfterValidator(_check_total)]
 Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
 TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
+Places = Annotated[list[Index], _list(MAX_TOKENS, "places of source tokens")]
 Heads = Annotated[list[Head], _list(MAX_HEADS, HEADS), AfterValidator(_without_repeats)]
 KindName = Annotated[Kind, Field(description=f"one of: {', '.join(KINDS)}")]
 WordId = Annotated[int, _whole(0, LARGEST["target_vocabulary"])]
@@ -109,6 +110,13 @@ class TargetRequest(Request):
 class ShortRequest(TargetRequest):
     """Asks what mattered in a translation that begins with `prefix`."""
 
+    prefix: TokenIds = []
+
+
+class HiddenRequest(Request):
+    """Asks for the translation without the source tokens in these places; it begins with `prefix`."""
+
+    places: Places
     prefix: TokenIds = []
 
 

@@ -8,7 +8,7 @@ from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.notices import UNSURE
 from viz.about import NO_CURVES
-from viz.instruments import MAX_HEAD_WORK, MAX_WEIGHTS, N_HEADS
+from viz.instruments import LEAST_NEED, MAX_HEAD_WORK, MAX_WEIGHTS, N_HEADS
 from viz.payload import DEFINITIONS, MASKS, VERSION
 
 
@@ -24,6 +24,7 @@ def settings() -> dict[str, Any]:
             "alternatives": N_LIKELIEST,
             "unsure": UNSURE,
             "neededHeads": N_HEADS,
+            "leastNeed": LEAST_NEED,
             "headWork": MAX_HEAD_WORK,
             "weights": MAX_WEIGHTS,
         },

@@ -5,11 +5,12 @@
 import { askImportance, askMuted, askTraining, compareWithReference, scoreTranslation } from './core/effects.js';
 import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { keep } from './core/state/modes.js';
-import { asksFor, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
+import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
 import { goHome } from './core/state/actions.js';
 import { differs, sameSpot } from './core/state/queries.js';
 import { CHOICES } from './core/state/store.js';
+import { CHAPTERS } from './learn/chapters.js';
 import { isPlayground } from './playground/entry.js';
 import { otherLanguageOf } from './locales/language.js';
 
@@ -70,7 +71,7 @@ function write(state, isNew = false) {
 async function openAddress(server, address) {
   const { store } = server;
   const wanted = viewOfAddress(address);
-  const choices = () => ({ hover: null, ...fromAddress(address, store.get().record) });
+  const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
   store.change({ ...goHome(store.get()), mode: 'weight', reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
   store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
@@ -83,6 +84,14 @@ async function openAddress(server, address) {
   if (wanted.marksImportance || wanted.sortsByImportance) await askImportance(server);
   if (wanted.sortsByImportance) store.change({ sort: 'importance' });
   if (wanted.showsMuted) await showMutedOnes(server);
+}
+
+// A plain link to a chapter of Learn opens the tab and the question with which the chapter begins.
+function withChapter(address) {
+  const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
+  const { panel, ask } = CHAPTERS[chapterOfAddress(address) - 1]?.view ?? {};
+  if (given.kind) return address; // of a view that was shared
+  return `#${new URLSearchParams({ ...(panel && { panel }), ...(ask && { ask }), ...given })}`;
 }
 
 async function openWanted(server, { forced, hypothesis, training, showsReference }) {

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from model import Translator
 from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
+from model.errors import UserError
 from model.network.attention import MultiHeadAttention
 from model.results import Token
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
-from tests.model.helpers import random_model
+from tests.model.helpers import random_model, tiny_checkpoint
 from tests.numerics import assert_exact
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -90,3 +92,25 @@ def test_groups_are_the_tokens_and_the_words_of_several():
     words = [None, 0, 1, 1, 1, 2, None]
     tokens = [Token(str(place), str(place), word, word is None, place) for place, word in enumerate(words)]
     assert tokens_and_words(tokens) == [*((place,) for place in range(7)), (2, 3, 4)]
+
+
+def test_a_translation_without_source_tokens_chooses_what_is_the_likeliest_without_them():
+    """A greedy search takes at each step the token that `leave_one_out` finds after the same beginning."""
+    translator = Translator(tiny_checkpoint(seed=1), use_kernels=False)
+    text, hidden = "Ein kleiner Hund läuft.", (1, 2)
+    found = translator.translate(text, hidden=hidden)
+    assert (found.attention.cross[..., list(hidden)] == 0).all()
+    assert (found.attention.encoder[..., list(hidden)] == 0).all()
+    source, read = translator.pair(text, found.ids)
+    predicted = torch.tensor(found.ids)
+    instead = leave_one_out(translator.checkpoint.model, source, read, predicted, [hidden]).instead
+    assert instead[0].tolist() == list(found.ids)
+    assert translator.translate(text, hidden=()).ids == translator.translate(text).ids
+
+
+@pytest.mark.parametrize("hidden", [(99,), (-1,), tuple(range(50))])
+def test_only_some_of_the_source_tokens_can_be_hidden(hidden):
+    translator = Translator(tiny_checkpoint(seed=1), use_kernels=False)
+    count = len(translator.translate("Ein Hund.").attention.source)
+    with pytest.raises(UserError, match=f"some of the {count} source tokens"):
+        translator.translate("Ein Hund.", hidden=hidden[:count] if len(hidden) > 1 else hidden)

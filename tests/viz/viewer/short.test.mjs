@@ -157,6 +157,8 @@ test('heads are needed from a loss of a third on', () => {
 test('the words that were decided in the last layer are named if they are few', () => {
   const words = [0, 1, 2].map((layer) => TARGET.map(({ id }) => [layer === 2 ? id : 7]));
   const lens = { words, leads_from: [2, 1, 0, 2], tokens: { 7: { text: 'other' } } };
+  const never = fact('late', { lens: { ...lens, tokens: { 7: { text: '<s>' } } } });
+  assert.equal(never.words[0].other, null); // nothing that it could have written
   const { words: named, ...place } = fact('late', { lens });
   assert.deepEqual([named, place], [[{ step: 0, other: { text: 'other' } }], { name: 'late', layer: 2, layers: 3 }]);
   const both = fact('late', { lens: { ...lens, leads_from: [2, 2, 0, 2] } });
@@ -180,5 +182,48 @@ test('a word keeps the characters that the model does not know', () => {
     piece(1, '.'),
     piece(null, '</s>', true),
   ]);
-  assert.deepEqual(words, [{ places: [0, 1, 2], text: 'Sch☃ee' }]);
+  assert.deepEqual(words, [{ places: [0, 1, 2], text: 'Sch☃ee', name: 'Sch☃ee' }]);
+});
+
+test('equal words have numbers, and an apostrophe shows where a word was cut', () => {
+  const tokens = [
+    ['▁the', 0],
+    ['▁didn', 1],
+    ["'", 2],
+    ['t', 3],
+    ['▁the', 4],
+    ["▁'", 5],
+    ['▁t', 6],
+  ].map(([piece, word]) => Object.assign(token(piece.replace('▁', ' '), word), { piece }));
+  assert.deepEqual(
+    wordsOf(tokens, false).map(({ name, number }) => [name, number]),
+    [
+      ['the', 1],
+      ['didn…', undefined],
+      ['…t', undefined],
+      ['the', 4],
+      ['t', undefined],
+    ],
+  );
+});
+
+test('a word in pieces that no word depends on may be missing', () => {
+  const values = { without: withoutOf({ 0: [3, 3, 3, 3], 6: [0, 0.9, 0, 9] }) };
+  const dropped = fact('dropped', { values });
+  assert.deepEqual([dropped.word.text, dropped.pieces.length], ['Müller', 3]);
+  assert.equal(fact('spelled', { values }), undefined); // one warning about a word
+  assert.equal(fact('dropped', { values: { without: withoutOf({ 6: [0, 1, 0, 0] }) } }), undefined);
+});
+
+test('a number is not spelled, and one word alone is not compared with others', () => {
+  const source = [token('1', 0), token('9', 0), token('9', 0), token('</s>', null)];
+  const record = { ...recordWith([0.9, 0.9, 0.9, 1]), tokens: { source, predicted: TARGET } };
+  const without = {
+    groups: [[0], [1], [2], [3], [0, 1, 2]],
+    losses: GROUPS.slice(0, 5).map(() => [9, 0, 0, 0]),
+    instead: GROUPS.slice(0, 5).map(() => [7, 7, 7, 7]),
+    tokens: { 7: { id: 7, text: 'other' } },
+  };
+  const names = factsOf({ ...NOTHING, record, values: { without } }).map(({ name }) => name);
+  assert.deepEqual(names, ['sure']);
 });

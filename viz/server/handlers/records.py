@@ -23,6 +23,7 @@ from viz.server.validation import (
     BaselineRequest,
     CellRequest,
     ExportRequest,
+    HiddenRequest,
     ImportanceRequest,
     MuteRequest,
     PrefixRequest,
@@ -46,6 +47,13 @@ def payload_of(translator: Translator, request: Request, translation: Translatio
 def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     """The translation that begins with the ids of `prefix`."""
     return payload_of(translator, request, run_translation(translator, request, prefix=request.prefix))
+
+
+@handler("leave_out", HiddenRequest, cost=2.0)
+def leave_out(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
+    """What the translation becomes without the source tokens in `places`; see `leave_one_out`."""
+    found = run_translation(translator, request, prefix=request.prefix, hidden=request.places)
+    return {"text": found.text}
 
 
 @handler("target", TargetRequest, cost=0.8)

@@ -22,7 +22,7 @@ import {
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
-import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
+import { PINNED, differs, isExplained, pinnedCell, placesLeftOut, sameSpot, sourceView } from './state/queries.js';
 import { say } from '../locales/language.js';
 
 const READ = { norms: unpackKinds }; // how the answers of a request are read
@@ -35,6 +35,7 @@ export function startEffects(server) {
     followMutes(server, state, before);
     followMode(server, state, before);
     followPin(server, state, before);
+    followLeftOut(server, state, before);
     followShort(server, state, before);
     followTraining(server, state, before);
     followQuestions(server, state, before);
@@ -87,6 +88,19 @@ async function followMode(server, state, before) {
   if (decoded === undefined || now.record !== record) return;
   if (decoded) store.change({ values: { ...now.values, [mode]: decoded } });
   else if (now.mode === mode) store.change({ mode: 'weight' });
+}
+
+// The whole translation without the source word that is pinned while the values of `without` are shown.
+async function followLeftOut(server, state, before) {
+  const { record } = state;
+  const places = placesLeftOut(state);
+  if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'leave_out')) return;
+  if (sameQuestion(state.leftOut?.places, places)) return;
+  const prefix = givenIds(record);
+  const given = prefix.length > 0 ? { prefix } : {};
+  const answer = await request(server, 'leave_out', { do: 'leave_out', places, ...given });
+  const { store } = server;
+  if (answer && store.get().record === record) store.change({ leftOut: { places, text: answer.text } });
 }
 
 // What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may

@@ -16,6 +16,7 @@ const DOING = {
   examples: () => say('Reading sentences'),
   force: () => say('Translating from the forced word'),
   importance: () => say('Trying each head in turn'),
+  leave_out: () => say('Translating without this word'),
   mute: () => say('Translating with heads muted'),
   score: () => say('Scoring your translation'),
   target: () => say('Reading this hypothesis'),
@@ -28,7 +29,7 @@ const DOING = {
   without: () => say('Hiding each source word in turn'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
-const WITHOUT_MUTING = ['cell', 'norms', 'without', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
+const WITHOUT_MUTING = ['cell', 'leave_out', 'norms', 'without', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 export function startWorker(code, name) {

@@ -24,6 +24,7 @@ const HANDLERS = {
   beams,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
   without: ({ translator }, { text, ids }, pause) => leaveOneOut(translator, text, targetIds(translator, ids), pause),
+  leave_out: ({ translator }, asked) => ({ text: translate(translator, asked.text, optionsOf(asked)).text }),
   routes: ({ translator }, asked) => routes(translator, traceOf(translator, asked), stepOf(asked)),
   short: inShort,
   training,
@@ -51,8 +52,8 @@ function payload({ identity, settings }, asked, translation) {
   return payloadOf(translation, identity, asked, settings);
 }
 
-function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [] }) {
-  return { beamSize, alpha, prefix };
+function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
+  return { beamSize, alpha, prefix, hidden: places };
 }
 
 // The translation with `heads` muted, and what muting them costs each token of `ids`.
@@ -96,11 +97,12 @@ async function inShort(loaded, asked, pause) {
   const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= limits.headWork;
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
-  for (const head of isSmall ? mostNeeded(changes, limits.neededHeads) : []) {
+  const needed = isSmall ? mostNeeded(changes, limits) : [];
+  for (const head of needed) {
     const gates = gatesOf(network, [head]);
     const { text } = translate(loaded.translator, asked.text, { ...optionsOf(asked), gates });
     heads.push({ head, text });
-    await pause(message('{done} of {count} heads', { done: heads.length, count: limits.neededHeads }));
+    await pause(message('{done} of {count} heads', { done: heads.length, count: needed.length }));
   }
   return {
     without: parameters <= limits.weights ? await HANDLERS.without(loaded, asked, pause) : null,
@@ -110,14 +112,15 @@ async function inShort(loaded, asked, pause) {
   };
 }
 
-// The heads without which the translation becomes least likely, the first one most.
-function mostNeeded(changes, count) {
+// The heads without which the translation becomes clearly less likely, the first one most.
+function mostNeeded(changes, { neededHeads, leastNeed }) {
   const all = KINDS.flatMap((kind) =>
     changes[kind].flatMap((heads, layer) => heads.map((value, head) => ({ head: [kind, layer, head], value }))),
   );
   return all
+    .filter(({ value }) => value <= -leastNeed)
     .sort((one, other) => one.value - other.value)
-    .slice(0, count)
+    .slice(0, neededHeads)
     .map(({ head }) => head);
 }
 

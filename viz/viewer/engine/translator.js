@@ -58,12 +58,13 @@ function checkCharacters(text, { tokens, charactersPerToken }) {
   );
 }
 
-// The translation that begins with the ids `prefix`; `nodes` is the beam tree if `tree`.
+// The translation that begins with the ids `prefix`, while nothing reads the source tokens in the places `hidden`; `nodes`
+// is the beam tree if `tree`.
 export function translate(translator, text, options) {
-  const { beamSize = 1, alpha = 1, best = 1, prefix = [], gates = null, tree = false } = options;
+  const { beamSize = 1, alpha = 1, best = 1, prefix = [], hidden = [], gates = null, tree = false } = options;
   const given = targetIds(translator, prefix);
   const started = performance.now();
-  const source = read(translator, text, gates);
+  const source = read(translator, text, gates, hidden);
   const limit = lengthLimit(source.ids.length);
   const encoded = performance.now();
   // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
@@ -107,13 +108,19 @@ export function score(translator, text, given, gates = null) {
   return { ...result, timings: { encode: encoded - started, record: performance.now() - encoded } };
 }
 
-// The encoder's reading of a sentence: ids, the weights, and what the decoder attends to.
-export function read({ model, ...translator }, text, gates) {
+// The encoder's reading of a sentence without the places `hidden`: ids, the weights, and what the decoder attends to.
+export function read({ model, ...translator }, text, gates, hidden = []) {
   const ids = sourceIds(translator, text);
+  checkPlaces(hidden, ids.length);
   const trace = createTrace(model.network, ids.length, 0);
-  const encoded = encode(model.network, embed(model, 'source', ids), 1, { gates: [gates], trace });
-  const [cross] = crossMemories(model.network, encoded, 1);
+  const encoded = encode(model.network, embed(model, 'source', ids), 1, { gates: [gates], hidden: [hidden], trace });
+  const [cross] = crossMemories(model.network, encoded, 1, [hidden]);
   return { text, ids, trace, cross };
+}
+
+function checkPlaces(hidden, count) {
+  if (hidden.some((place) => place >= count) || new Set(hidden).size === count)
+    throw fault('Hide some of the {count} source tokens, not all.', { count });
 }
 
 // Room for the weights of a target of this length, with the encoder's weights.

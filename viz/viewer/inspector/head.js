@@ -1,41 +1,28 @@
-// The panel Head: the role and the measures of the chosen head, the next words, and what muting changes.
+// The panel Head: the role and the measures of the chosen head.
 
-import { element, tokenText } from '../core/dom.js';
-import { changedHeads, fixed } from '../core/labels.js';
-import { importanceOf, measuresOf } from '../core/measures.js';
+import { element } from '../core/dom.js';
+import { fixed } from '../core/labels.js';
+import { measuresOf } from '../core/measures.js';
 import { isTaught, nearestRole, roleDefinition } from '../core/roles.js';
-import { groupsOf } from '../core/grid.js';
 import { sum } from '../core/math.js';
-import { axes, combine } from '../core/payload.js';
-import { isOutcome } from '../core/instruments/questions.js';
-import { whyNot } from '../core/requests.js';
-import { toggleMute } from '../core/state/actions.js';
-import { aboutModel, chosenHeads, differs, isMuted, sourceView } from '../core/state/queries.js';
-import { actionButton, actions, fact, note, numberText, roleSymbol, rug, section, shareBar } from '../core/widgets.js';
+import { axes } from '../core/payload.js';
+import { aboutModel, chosenHeads, differs } from '../core/state/queries.js';
+import { note, numberText, roleSymbol, rug, section } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
 import { differingHeads } from './rankings.js';
-import { changeOf, wordsOf } from './mute_result.js';
-import { createNextTokens } from './next_tokens.js';
 import { say, sayCount, tell } from '../locales/language.js';
-
-const MOST_READ = 3; // columns that are listed
 
 export function createHeadCard(server) {
   const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
   const removal = createRemoval(server);
-  const next = createNextTokens(server);
-  const muting = element('section', { class: 'hl-part' });
   return {
-    node: element('div', {}, differences, card.role, removal.node, card.rest, next.node, muting),
+    node: element('div', {}, differences, card.role, removal.node, card.rest),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
-      if (moved || state.words !== before.words || importanceOf(state) !== importanceOf(before)) drawCard(card, state);
+      if (moved) drawCard(card, state);
       if (moved || differs(state, before, ['beside', 'opposite']))
         differences.replaceChildren(...differingHeads(server.store, state));
       removal.draw(state, before);
-      next.draw(state, before);
-      if (moved || differs(state, before, ['mutes', 'muted', 'instead', 'shown']))
-        muting.replaceChildren(...mutingOf(server, state));
     },
   };
 }
@@ -50,25 +37,6 @@ function studied(state) {
   );
 }
 
-// The translation with the muted heads, and the button that mutes the heads on screen.
-function mutingOf(server, state) {
-  const { store } = server;
-  const { muted, mutes, record } = sourceView(state);
-  const reason = whyNot(server, 'mute');
-  const title =
-    mutes.length === 0
-      ? say('With heads muted')
-      : say('With {changed}', { changed: changedHeads(mutes, state.instead) });
-  if (reason) return [element('h3', {}, title), note(reason)];
-  const allMuted = chosenHeads(state).every((head) => isMuted(state, head));
-  const button = actionButton(allMuted ? say('Unmute') : say('Mute'), () => store.change(toggleMute(store.get())), {
-    'aria-pressed': String(allMuted),
-  });
-  button.append(' ', element('kbd', {}, 'M'));
-  const outcome = isOutcome(state) ? [...wordsOf(muted), ...changeOf(record, muted)] : [];
-  return [element('h3', {}, title), ...outcome, actions(button)];
-}
-
 // The names of the open definitions, which stay open on the next head.
 function openNames(node) {
   return new Set([...node.querySelectorAll('details[open]')].map((one) => one.dataset.name));
@@ -76,59 +44,24 @@ function openNames(node) {
 
 function drawCard({ role, rest }, state) {
   role.replaceChildren(element('section', { class: 'hl-part' }, ...roleOf(state, chosenHeads(state))));
-  rest.replaceChildren(...measuresOfHeads(state, openNames(rest)));
+  rest.replaceChildren(measuresOfHeads(state, openNames(rest)));
 }
 
 function measuresOfHeads(state, open) {
   const heads = chosenHeads(state);
   const { rows } = axes(state.record, state.kind);
   const known = measuresOf(state.record).filter(({ name }) => meanOf(state, name, heads) !== null);
-  return [
-    section(
-      cardTitle(state, heads),
-      note(
-        sayCount(
-          rows.length,
-          'Over the {count} row of this sentence. Each tick is one head of this kind.',
-          'Over the {count} rows of this sentence. Each tick is one head of this kind.',
-        ),
-      ),
-      ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
-      ...rankOf(state, heads),
-    ),
-    ...mostRead(state, heads),
-  ];
-}
-
-// The columns with the largest totals, of whole words while words are merged: what the heads read most, over all rows.
-function mostRead({ record, kind, words }, heads) {
-  const { rows, columns, values } = combine(
-    record.attention[kind],
-    heads.map(([, layer, head]) => [layer, head]),
-  );
-  const totals = Array(columns).fill(0);
-  values.forEach((value, cell) => {
-    totals[cell % columns] += value;
-  });
-  const groups = groupsOf(axes(record, kind).columns, words);
-  const read = groups.map(({ places, token }) => ({ token, total: sum(places.map((column) => totals[column])) }));
-  const most = read.sort((one, other) => other.total - one.total).slice(0, MOST_READ);
-  const lines = most.map(({ token, total }) =>
-    element('li', {}, tokenText(token), shareBar(total / rows), numberText(fixed(total, 2))),
-  );
-  return [
-    section(
-      say('Read most, all rows together'),
-      element('ol', { class: 'hl-most-read' }, ...lines),
-      note(
-        sayCount(
-          rows,
-          'Totals of columns; all {count} row together have {count}.',
-          'Totals of columns; all {count} rows together have {count}.',
-        ),
+  return section(
+    cardTitle(state, heads),
+    note(
+      sayCount(
+        rows.length,
+        'Over the {count} row of this sentence. Each tick is one head of this kind.',
+        'Over the {count} rows of this sentence. Each tick is one head of this kind.',
       ),
     ),
-  ];
+    ...known.map((measure) => rowOfMeasure(state, heads, measure, open.has(measure.name))),
+  );
 }
 
 function cardTitle(state, heads) {
@@ -245,19 +178,4 @@ function sampleText({ record, kind }, { sample }, heads) {
     'Measured over the {able} of {count} queries that can have this offset.',
     { able: record.measures[kind][sample][layer][head] },
   );
-}
-
-// Known only after the importance of the heads was computed.
-function rankOf(state, heads) {
-  const importance = importanceOf(state);
-  if (!importance || heads.length > 1) return [];
-  const [[kind, layer, head]] = heads;
-  const all = Object.values(importance).flat(2);
-  const rank = all.filter((change) => change < importance[kind][layer][head]).length + 1; // heads that cost more
-  return [
-    fact(
-      say('rank by importance for this translation'),
-      say('{number} of {count}', { number: rank, count: all.length }),
-    ),
-  ];
 }

@@ -22,14 +22,16 @@ export function createLearn(server) {
     routes: createRoutes(server),
     done: new Set(stored()),
     former: null,
+    chapter: null, // its number and the model, as they are drawn
     drawn: EMPTY,
   };
   learn.tasks = element('ol', { class: 'hl-tasks' });
-  store.subscribe((state, before) => {
+  store.subscribe((state) => {
     if (!state.record) return;
     if (state.learn > CHAPTERS.length) return store.change({ learn: null }); // a link can name any number
-    const isOther = state.record.model.name !== before.record?.model.name;
-    if (state.learn !== before.learn || isOther) drawChapter(learn, state);
+    const chapter = `${state.learn} ${state.record.model.name}`;
+    if (chapter !== learn.chapter) drawChapter(learn, state);
+    learn.chapter = chapter;
     if (state.learn === null) return;
     if (state.learn !== before.learn) showSubject(learn.panel, CHAPTERS[state.learn - 1]);
     check(learn, state);

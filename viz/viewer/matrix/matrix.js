@@ -88,14 +88,14 @@ function renderMatrix(parts, state, before) {
     if (!layOut(parts, state)) drawCells(parts, state);
     writeScale(parts.scale, state);
   }
+  if (redrawn || differs(state, before, ['leftOut', 'pin'])) parts.facts.textContent = describeView(state);
   if (redrawn || state.hover !== before.hover || state.pin !== before.pin) lightMatrix(parts, state);
   if (state.pin && state.pin !== before.pin && !state.hover) bringIntoView(parts, state);
 }
 
-function describeGrid({ scroll, hint, facts, grid }, state) {
+function describeGrid({ scroll, hint, grid }, state) {
   const { rows, columns } = grid;
   hint.textContent = state.kind === 'encoder' ? '' : say('reads → predicts');
-  facts.textContent = describeView(state);
   scroll.setAttribute(
     'aria-label',
     say('{title}, {rows} rows, {columns} columns', { title: titleOfMatrix(state), rows, columns }),

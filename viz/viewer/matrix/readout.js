@@ -6,7 +6,7 @@ import { focusOf, headsOfKind } from '../core/state/queries.js';
 import { awaitsSecondHead, isSubtracted, referenceOf } from '../core/instruments/comparison.js';
 import { FORBIDDEN, UNMATCHED, gridFocus, shownGrid } from '../core/grid.js';
 import { fixed, forPointer, listOf, modeName, percent, signed, valueText } from '../core/labels.js';
-import { tokenWithout } from '../core/instruments/without.js';
+import { tokenWithout, translationWithout } from '../core/instruments/without.js';
 import { say, sayParts } from '../locales/language.js';
 
 // Returns the pieces of the sentence: elements and strings.
@@ -33,10 +33,13 @@ function hintOf(state, { mode }) {
   );
 }
 
-// Facts about the whole matrix: its heads, what it is compared with, and how much is hidden.
+// Facts about the whole matrix: its heads, what it is compared with, how much is hidden, and the whole translation without
+// the pinned source word.
 export function describeView(state) {
-  const { hidden, mode, status } = shownGrid(state);
-  const facts = [];
+  const { hidden, mode, status, rowGroups, columnGroups } = shownGrid(state);
+  const facts = [translationWithout(state)].filter(Boolean);
+  if ([...rowGroups, ...columnGroups].some(({ places }) => places.length > 1))
+    facts.push(say('pieces are joined to words; the button Words separates them'));
   if (awaitsSecondHead(state)) facts.push(say('choose a second head to compare'));
   if (mode === 'difference') facts.push(describeDifference(state));
   if (status.includes(UNMATCHED))

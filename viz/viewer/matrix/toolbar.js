@@ -10,7 +10,6 @@ import { say } from '../locales/language.js';
 
 // The name of each mode and its definition.
 const MODE_LABELS = {
-  weight: [() => say('Weight'), () => say('the attention weight: each row adds up to 1')],
   without: [
     () => say('Without it'),
     () =>
@@ -18,6 +17,7 @@ const MODE_LABELS = {
         'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study',
       ),
   ],
+  weight: [() => say('Weight'), () => say('the attention weight: each row adds up to 1')],
   norm: [
     () => say('Norm'),
     () => say('how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'),

@@ -18,7 +18,8 @@ const EDGE = 24; // beside the first and the last token
 const THICKEST = 10; // a line that carries everything
 const LONGEST = 9; // letters of a token
 const SIDE = 24; // how far a line from the encoder swings out
-const NAMED_AT = 0.7; // of a line, from its start: the name of its head
+const NAMED_AT = [0.7, 0.5, 0.3, 0.85, 0.15]; // of a line, from its start: the name of its head, where there is room first
+const NAME = { width: 64, height: 13 }; // room for a name
 const FLOWS = { min: 1, max: 20 }; // per cent
 
 export function createRoutes(server) {
@@ -66,8 +67,8 @@ function drawRoutes(store, state, answer, step) {
     note(
       sayCount(
         heads,
-        'Grey lines stay where they are; {count} orange line passes through a head, named by layer and number. Choose it to open its cell.',
-        'Grey lines stay where they are; {count} orange lines pass through a head, named by layer and number. Choose one to open its cell.',
+        'Grey lines stay where they are; {count} orange line passes through a head, named by its kind, layer and number. Choose it to open its cell.',
+        'Grey lines stay where they are; {count} orange lines pass through a head, named by its kind, layer and number. Choose one to open its cell.',
       ),
       ' ',
       say('The wider a line, the more of the word it carries (ALTI+, Ferrando et al. 2022).'),
@@ -101,9 +102,10 @@ function picture(store, { record, paths, layout, step }) {
     'aria-label',
     say('The ways of “{word}” through the network', { word: visible(record.tokens.predicted[step]) }),
   );
+  const names = placeNames(paths, layout);
   const lines = [...paths]
     .sort((one, other) => one.flow - other.flow)
-    .map((one) => ({ one, node: line(store, record, one, layout) }));
+    .map((one) => ({ one, node: line(store, record, one, layout, names.get(one)) }));
   const light = (chosen) => {
     const lit = chosen && through(paths, chosen);
     svg.classList.toggle('hl-has-focus', Boolean(lit));
@@ -127,7 +129,7 @@ function picture(store, { record, paths, layout, step }) {
 }
 
 // A line, with its head if it has one; a wider one below it is easier to point at.
-function line(store, record, one, layout) {
+function line(store, record, one, layout, at) {
   const { kind, layer, row, column, head, flow } = one;
   const ends = curveOf(one, layout);
   const d = `M${ends[0]}C${ends.slice(1).join(' ')}`;
@@ -136,8 +138,8 @@ function line(store, record, one, layout) {
     shape('path', { class: 'hl-route-line', d, 'stroke-width': Math.max(1, THICKEST * flow).toFixed(2) }),
   ];
   if (head === null) return shape('g', { class: 'hl-route' }, ...parts);
-  const [x, y] = pointOf(ends, NAMED_AT);
-  const name = shape('text', { x, y: y + 4 }, `${layer + 1}.${head + 1}`);
+  const [x, y] = at;
+  const name = shape('text', { x, y: y + 4 }, `${kindName(kind)} ${layer + 1}.${head + 1}`);
   const { rows, columns } = axesOf(record, kind);
   const label = say('{kind}, {head}: “{row}” reads “{column}”, {share} of the word', {
     kind: kindName(kind),
@@ -168,6 +170,26 @@ function line(store, record, one, layout) {
     open();
   });
   return node;
+}
+
+// Where the names of the heads stand on their lines, those that carry most first: the first place without another name, or
+// else the one that is farthest from the others.
+function placeNames(paths, layout) {
+  const placed = new Map();
+  const apart = ([x, y]) =>
+    Math.min(
+      ...[...placed.values()].map(([left, top]) =>
+        Math.max(Math.abs(x - left) / NAME.width, Math.abs(y - top) / NAME.height),
+      ),
+    );
+  const within = ([x, y]) => [Math.min(WIDTH - NAME.width / 2, Math.max(NAME.width / 2, x)), y];
+  const named = paths.filter(({ head }) => head !== null).sort((one, other) => other.flow - one.flow);
+  for (const one of named) {
+    const curve = curveOf(one, layout);
+    const places = NAMED_AT.map((share) => within(pointOf(curve, share)));
+    placed.set(one, places.find((place) => apart(place) >= 1) ?? places.sort((a, b) => apart(b) - apart(a))[0]);
+  }
+  return placed;
 }
 
 // The four points of a line: straight up within a stack. What the decoder reads of the encoder comes from the side, so that

@@ -10,13 +10,14 @@ export const THRESHOLDS = {
   unsure: 0.5, // probability below which the model hesitated
   lost: -Math.log(0.9), // nats: a tenth of the probability, less is nothing
   linked: 1, // nats that a word loses without the source word that it comes from
-  passed: 2, // other words that a word passed
-  needed: Math.log(1.5), // nats that the translation loses without a head
+  passed: 2, // other words that a word passed, and places that it moved
+  needed: Math.log(1.5), // nats that the translation loses without a head, as viz/instruments.py: LEAST_NEED
   spelled: 3, // pieces of a word that the model knows only in parts ...
   piece: 3, // ... of fewer letters than this on average
 };
 const LISTED = 3; // words or heads that one sentence names
 const MOST = 6; // sentences
+const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
 
 // How log p changes without each head's output, whatever muted heads give; null if it is not known.
 export function importanceWithout({ importance }) {
@@ -24,40 +25,71 @@ export function importanceWithout({ importance }) {
 }
 
 // What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `short`. The
-// most useful facts come first, { name, ... } each; steps and places count from 0.
+// facts of the record come first, then the most useful ones, { name, ... } each; steps and places count from 0.
 export function factsOf(state) {
   const { record, values, lens, short } = state;
   const { without } = values;
   const importance = importanceWithout(state);
-  const isOfLetters = [record.tokens.source, record.tokens.predicted].every(areLetters);
-  const words = {
-    source: wordsOf(record.tokens.source, isOfLetters),
-    target: wordsOf(record.tokens.predicted, isOfLetters),
-  };
+  const words = { source: sourceWords(record), target: targetWords(record) };
+  const hasOthers = words.source.length > 1; // everything depends on a word that is alone
+  const spelled = spelledWord(record, words);
+  const dropped = without && droppedWord(record, words, without);
+  const isSame = dropped && dropped.word === spelled?.word; // one warning about a word is enough
   const found = [
-    spelledWord(record, words),
-    without && doubtedWord(record, words, without),
+    isSame ? dropped : spelled,
     hesitation(record, words),
-    without && dependence(record, words, without),
+    isSame ? null : (dropped ?? (without && doubtedWord(record, words, without))),
+    without && hasOthers && dependence(record, words, without),
     importance && neededHeads(importance, short ?? []),
-    without && spareWords(words, without),
+    without && hasOthers && spareWords(words, without),
     without && movedWord(words, without),
     lens && lateWords(record, words, lens),
   ];
   return found.filter(Boolean).slice(0, MOST);
 }
 
-// The words of a sentence, { places, text } each, without </s> and punctuation. A word keeps the characters that the model
-// does not know: it is hidden as a whole. A model of letters has letters.
-export function wordsOf(tokens, isOfLetters) {
+export function sourceWords(record) {
+  return wordsOf(record.tokens.source, isOfLetters(record));
+}
+
+export function targetWords(record) {
+  return wordsOf(record.tokens.predicted, isOfLetters(record));
+}
+
+// The words of a sentence, { places, text, name } each, without </s> and punctuation. The name is "didn…" if an apostrophe
+// joins a word with the next one. Words of equal names have also their `number` among all. A word keeps the characters that
+// the model does not know: it is hidden as a whole. A model of letters has letters.
+export function wordsOf(tokens, areAlone) {
   const words = new Map();
   tokens.forEach(({ word, text }, place) => {
     if (word === null) return;
-    const name = isOfLetters ? place : word;
+    const name = areAlone ? place : word;
     const found = words.get(name) ?? { places: [], text: '' };
     words.set(name, { places: [...found.places, place], text: found.text + text });
   });
-  return [...words.values()].filter(({ text }) => /[\p{L}\p{N}]/u.test(text));
+  const found = [...words.values()]
+    .filter(({ text }) => /[\p{L}\p{N}]/u.test(text))
+    .map((word) => Object.assign(word, { name: nameOf(word, tokens) }));
+  const isRepeated = ({ name }) => found.filter((other) => other.name === name).length > 1;
+  return found.map((word, place) => Object.assign(word, isRepeated(word) ? { number: place + 1 } : {}));
+}
+
+function nameOf({ places, text }, tokens) {
+  const joins = (place) => {
+    const [mark, next] = [tokens[place], tokens[place + 1]];
+    return mark && next && /^['’]$/.test(mark.text) && continues(mark) && continues(next);
+  };
+  const [before, after] = [places[0] - 1, places.at(-1) + 1];
+  return `${joins(before) ? '…' : ''}${text.trim()}${joins(after) ? '…' : ''}`;
+}
+
+// Whether a token continues the text before it: there is no space between them.
+export function continues({ piece = '▁', word }) {
+  return word !== null && !piece.startsWith('▁');
+}
+
+function hasLetters({ text }) {
+  return /\p{L}/u.test(text);
 }
 
 // The probability of all tokens of a word together.
@@ -66,18 +98,27 @@ function chanceOf({ log_probabilities: chances }, { places }) {
 }
 
 // Whether a model reads and writes letters: it knows no longer piece.
-function areLetters(tokens) {
-  return tokens.every(({ special, text }) => special || [...text.trim()].length <= 1);
+export function isOfLetters({ tokens: { source, predicted } }) {
+  return [...source, ...predicted].every(({ special, text }) => special || [...text.trim()].length <= 1);
 }
 
-// The word of the source in the most pieces, if the model knows it only in short ones.
+// The word of the source in the most pieces, if the model knows it only in short ones. The digits of a number are none.
 function spelledWord({ tokens }, { source }) {
   const [word] = source.filter(isSpelled).sort((one, other) => other.places.length - one.places.length);
   return word ? { name: 'spelled', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
 }
 
-function isSpelled({ places, text }) {
-  return places.length >= THRESHOLDS.spelled && [...text.trim()].length < THRESHOLDS.piece * places.length;
+function isSpelled(word) {
+  const { places, text } = word;
+  const isShort = [...text.trim()].length < THRESHOLDS.piece * places.length;
+  return hasLetters(word) && places.length >= THRESHOLDS.spelled && isShort;
+}
+
+// A word of the source in several pieces on which no word of the translation depends clearly.
+function droppedWord({ tokens }, { source, target }, without) {
+  const isUsed = ({ places }) => target.some((made) => lossWithout(without, places, made.places) >= THRESHOLDS.linked);
+  const word = source.find((one) => one.places.length > 1 && hasLetters(one) && !isUsed(one));
+  return word ? { name: 'dropped', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
 }
 
 // A word of the source in several longer pieces, on which the least likely of the unsure words depends.
@@ -85,7 +126,7 @@ function doubtedWord(record, { source, target }, without) {
   const { n_prefix: given = 0, tokens } = record;
   const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
   const [doubted] = source
-    .filter((word) => word.places.length > 1 && !isSpelled(word))
+    .filter((word) => word.places.length > 1 && hasLetters(word) && !isSpelled(word))
     .flatMap((word) => unsure.map((made) => ({ word, made })))
     .filter(({ word, made }) => lossWithout(without, word.places, made.places) >= THRESHOLDS.linked)
     .sort((one, other) => chanceOf(record, one.made) - chanceOf(record, other.made));
@@ -110,7 +151,7 @@ function hesitation(record, { target }) {
 // The likeliest other token of a step that could have been said; null if the record has none.
 function rivalAt({ tokens, alternatives }, step) {
   const { id } = tokens.predicted[step];
-  return (alternatives[step] ?? []).find((one) => one.id !== id && one.piece !== '<unk>') ?? null;
+  return (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece)) ?? null;
 }
 
 // The source word that the least likely word of the translation depends on most.
@@ -140,23 +181,27 @@ function spareWords({ source, target }, without) {
   const spare = source.filter((from) =>
     target.every((word) => lossWithout(without, from.places, word.places) < THRESHOLDS.lost),
   );
-  if (source.length === 0 || target.length === 0) return null;
+  if (target.length === 0) return null;
   return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
 }
 
-// The word of the translation that moved most places of those that passed others on their way from the source.
+// The word of the translation that moved most places of those that passed others on their way from the source. A word comes
+// from the source word without which it loses most, if no other word loses more without that.
 function movedWord({ source, target }, without) {
+  const lossOf = (from, word) => lossWithout(without, source[from].places, word.places);
+  const largest = (losses) => losses.indexOf(Math.max(...losses));
   const links = target
     .map((word, to) => {
-      const losses = source.map((from) => lossWithout(without, from.places, word.places));
-      const from = losses.indexOf(Math.max(...losses));
-      return { word, to, from, loss: losses[from] };
+      const from = largest(source.map((_, place) => lossOf(place, word)));
+      return { word, to, from, loss: from < 0 ? 0 : lossOf(from, word) };
     })
-    .filter(({ loss }) => loss >= THRESHOLDS.linked);
+    .filter(
+      ({ loss, from, to }) => loss >= THRESHOLDS.linked && largest(target.map((word) => lossOf(from, word))) === to,
+    );
   const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
   const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
   const distance = ({ from, to }) => Math.abs(to - from);
-  const moved = links.filter((link) => distance(link) > 0 && passedBy(link) >= THRESHOLDS.passed);
+  const moved = links.filter((link) => Math.min(distance(link), passedBy(link)) >= THRESHOLDS.passed);
   const [most] = moved.sort((one, other) => distance(other) - distance(one) || other.loss - one.loss);
   return most ? { name: 'moved', ...most, source: source[most.from], count: moved.length } : null;
 }
@@ -174,13 +219,14 @@ function neededHeads(importance, known) {
   return { name: 'heads', count: all.length, heads };
 }
 
-// The words that were decided in the latest layer, with the words that led before; null if all were decided in the first
+// The words that were decided in the latest layer, with the words that led before, if those can be written at all; null if all were decided in the first
 // layer, if too many were decided last to name them, or if one never led: it was chosen for the whole sentence.
 function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
   const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
   const layer = Math.max(...steps.map((step) => leads[step]));
   const late = steps.filter((step) => leads[step] === layer);
   if (!(layer > 0) || late.length > LISTED || steps.some((step) => leads[step] === null)) return null;
-  const decided = late.map((step) => ({ step, other: names[words[layer - 1][step][0]] }));
+  const leaderOf = (step) => names[words[layer - 1][step][0]];
+  const decided = late.map((step) => ({ step, other: NEVER.includes(leaderOf(step).text) ? null : leaderOf(step) }));
   return { name: 'late', words: decided, layer, layers: words.length };
 }

@@ -6,21 +6,24 @@ import { isAnswered, questionOf } from '../core/instruments/questions.js';
 import { fixed, headName, kindName, percent } from '../core/labels.js';
 import { rangeNotices } from '../core/measures.js';
 import { whyNot } from '../core/requests.js';
-import { chooseKind, chooseWithout, headOf } from '../core/state/actions.js';
+import { chooseKind, headOf } from '../core/state/actions.js';
 import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
 import { actionButton, actions, note, numberText } from '../core/widgets.js';
-import { factsOf, importanceWithout } from './facts.js';
+import { factsOf, importanceWithout, targetWords } from './facts.js';
+import { createLeftOut, leaveOut } from './left_out.js';
+import { quoted, tokenName, wordAt, wordButton } from './words.js';
 import { say, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
 const INPUTS = ['record', 'short', 'importance', 'values', 'answers', 'busy', 'about'];
 
 export function createShort(server) {
-  const node = element('section', { class: 'hl-part' });
+  const [node, leftOut] = [element('section', { class: 'hl-part' }), createLeftOut(server)];
   return {
-    node,
+    node: element('div', {}, node, leftOut.node),
     draw(state, before) {
       if (differs(state, before, INPUTS)) drawShort(server, node, state);
+      leftOut.draw(state, before);
     },
   };
 }
@@ -77,22 +80,27 @@ const SENTENCES = {
   doubted: ({ word, made, pieces }, open) =>
     sayParts(
       'The model knows {word} only in {count} pieces ({pieces}), and it was unsure of {made}, which depends on it: check that.',
-      { word: open.source(word), made: quoted(made.text), count: pieces.length, pieces: listOf(pieces) },
+      { word: open.source(word), made: quoted(made), count: pieces.length, pieces: listOf(pieces) },
+    ),
+  dropped: ({ word, pieces }, open) =>
+    sayParts(
+      'The model knows {word} only in {count} pieces ({pieces}), and no word of the translation depends on it clearly: check whether it is missing.',
+      { word: open.source(word), count: pieces.length, pieces: listOf(pieces) },
     ),
   unsure: ({ steps, count }, open, record) => [
-    count > steps.length ? say('It hesitated at {count} words, most at these:', { count }) : say('It hesitated here:'),
+    count > steps.length ? say('It hesitated at {count} places, most at these:', { count }) : say('It hesitated here:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   sure: ({ steps }, open, record) => [
-    say('No word had less than 50 %. The least sure one:'),
+    say('Punctuation aside, nothing had less than 50 %. The least sure:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
-  depends: ({ word, from, factor, other }, open) => {
-    const parts = { word: quoted(word.text), from: open.without(word, from), factor: timesText(factor) };
+  depends: ({ word, from, factor, other }, open, record) => {
+    const parts = { word: quoted(word), from: open.without(word, from), factor: timesText(factor) };
     return other
       ? sayParts(
           '{word} depends most on {from}: without it, it is {factor} times less likely, and “{other}” comes first.',
-          { ...parts, other: tokenName(other) },
+          { ...parts, other: tokenName(record, other) },
         )
       : sayParts(
           '{word} depends most on {from}: without it, it is {factor} times less likely, but still comes first.',
@@ -102,21 +110,24 @@ const SENTENCES = {
   spare: ({ words }, open) => {
     const names = words.map((word) => open.without(null, word));
     return names.length === 1
-      ? sayParts('Leave out {word}, and every word of the translation keeps at least 90 % of its probability.', {
-          word: names[0],
-        })
+      ? sayParts(
+          'Punctuation aside, everything in the translation keeps at least 90 % of its probability without {word}.',
+          {
+            word: names[0],
+          },
+        )
       : sayParts(
-          'Leave out one of these, whichever, and every word of the translation keeps at least 90 % of its probability: {words}',
+          'Punctuation aside, everything in the translation keeps at least 90 % of its probability without any one of these: {words}',
           { words: joined(names) },
         );
   },
   counts: () => [
     say(
-      'Every word of the sentence counts: leave out any one, and some word of the translation becomes at least a tenth less likely.',
+      'Punctuation aside, everything in the sentence counts: without any one part of it, something in the translation becomes at least a tenth less likely.',
     ),
   ],
   moved: ({ word, source, from, to, count }, open) => {
-    const parts = { source: open.without(word, source), word: quoted(word.text), from: from + 1, to: to + 1 };
+    const parts = { source: open.without(word, source), word: quoted(word), from: from + 1, to: to + 1 };
     return count === 1
       ? sayParts(
           '{source} changed places: from place {from} in the sentence to place {to} in the translation, as {word}.',
@@ -139,16 +150,14 @@ const SENTENCES = {
   ],
   late: ({ words, layer, layers }, open, record) => {
     const place = { layer: layer + 1, layers };
-    const parts = ({ step, other }) => ({ word: open.layers(step, record), other: tokenName(other) });
-    if (words.length === 1)
-      return sayParts('{word} was decided last, in layer {layer} of {layers}. Before that, “{other}” came first.', {
-        ...place,
-        ...parts(words[0]),
-      });
-    return [
-      say('These were decided last, in layer {layer} of {layers}:', place),
-      list(words, (one) => sayParts('{word}; before that, “{other}” came first.', parts(one))),
-    ];
+    const lineOf = ({ step, other }) =>
+      other
+        ? sayParts('{word}; before that, “{other}” came first', {
+            word: open.layers(step, record),
+            other: tokenName(record, other),
+          })
+        : [open.layers(step, record)];
+    return [say('Decided last, in layer {layer} of {layers}:', place), list(words, lineOf)];
   },
 };
 
@@ -182,31 +191,13 @@ function list(entries, write) {
   return element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
 }
 
-// The word of a step, with the token if that is a part of the word: "Müller (Mü…)". A word of letters is its letter.
-function wordAt({ tokens: { predicted } }, step) {
-  const { word } = predicted[step];
-  const whole = predicted.filter((token) => token.word === word && word !== null);
-  if (whole.length < 2 || whole.length === predicted.length - 1) return tokenName(predicted[step]);
-  const text = readable(whole.map((token) => token.text).join(''));
-  return element('bdi', {}, `${text.trim()} (${visible(predicted[step])}…)`);
-}
-
 // A probability, which stays on one line.
 function chanceText(probability) {
   return numberText(percent(probability));
 }
 
-// A token within a sentence, without the space before it.
-function tokenName(token) {
-  return element('bdi', {}, visible(token).trim());
-}
-
 function listOf(pieces) {
   return pieces.map((piece) => visible(piece).trim()).join(' · ');
-}
-
-function quoted(text) {
-  return element('strong', {}, element('bdi', {}, readable(text.trim())));
 }
 
 function joined(nodes) {
@@ -217,7 +208,6 @@ function joined(nodes) {
 function openersOf(server, node) {
   const { store } = server;
   const button = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
-  const bdi = (text) => element('bdi', {}, readable(text.trim()));
   const change = (changesOf) => () => store.change({ hover: null, ...changesOf(store.get()) });
   const inMatrix = (changesOf) => () => {
     change(changesOf)();
@@ -225,29 +215,29 @@ function openersOf(server, node) {
   };
   const step = (place, record, title, changesOf) =>
     button(
-      wordAt(record, place),
+      wordAt(
+        targetWords(record).find(({ places }) => places.includes(place)),
+        record,
+        place,
+      ),
       title,
       change((state) => ({ ...atStep(state, place), ...changesOf?.(state) })),
     );
   return {
-    source: ({ text, places }) =>
-      button(
-        bdi(text),
+    source: (word) =>
+      wordButton(
+        word,
         say('Show who reads it'),
         inMatrix((state) => ({
           ...chooseKind(state, 'cross'),
-          pin: { row: null, column: places[0] },
+          pin: { row: null, column: word.places[0] },
         })),
       ),
-    without: (word, from) =>
-      button(
-        bdi(from.text),
+    without: (made, from) =>
+      wordButton(
+        from,
         say('Show what each word loses without it'),
-        inMatrix((state) => ({
-          ...chooseWithout(state),
-          words: [word, from].some((one) => one?.places.length > 1),
-          pin: { row: word && word.places[0], column: from.places[0] },
-        })),
+        inMatrix((state) => leaveOut(state, from, made)),
       ),
     step: (place, record) => step(place, record, say('Show the next words at this step')),
     layers: (place, record) =>
@@ -256,8 +246,10 @@ function openersOf(server, node) {
       })),
     force: (place, rival) => {
       const reason = whyNot(server, 'force');
-      const found = button(tokenName(rival), reason ?? say('Force this word and translate on'), () =>
-        forceToken(server, place, rival.id),
+      const found = button(
+        tokenName(store.get().record, rival),
+        reason ?? say('Force this word and translate on'),
+        () => forceToken(server, place, rival.id),
       );
       found.disabled = reason !== null;
       return found;

@@ -147,7 +147,8 @@ export function chapterAddress(address) {
   const parameters = parse(address ?? '');
   const learn = chapterOf(parameters);
   if (learn === null) return null;
-  return `#${new URLSearchParams({ learn, panel: parameters.get('panel') ?? CHOICES.panel })}`;
+  const panel = parameters.get('panel');
+  return `#${new URLSearchParams({ learn, ...(panel && { panel }) })}`;
 }
 
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.

@@ -20,6 +20,13 @@ export function placesOfPin(state) {
   return { rows: placesOfWord(names.rows, pin.row), columns: placesOfWord(names.columns, pin.column) };
 }
 
+// The places of the source word that is pinned while the values are what words lose without it; null without one.
+export function placesLeftOut(state) {
+  const { record, mode, kind, pin, words } = state;
+  if (mode !== 'without' || kind !== 'cross' || !Number.isInteger(pin?.column)) return null;
+  return words ? placesOfWord(record.tokens.source, pin.column) : [pin.column];
+}
+
 // The parts of the state that the pinned cell depends on.
 export const PINNED = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'words'];
 

@@ -7,7 +7,8 @@ import { clamp } from '../math.js';
 import { importanceOf } from '../measures.js';
 import { differs, focusOf, isPossible, rowOffset, sameHead } from './queries.js';
 
-export const MODES = ['weight', 'without', 'norm', 'difference'];
+// What a cell can show, the most faithful by the study first; a difference is of weights or norms.
+export const MODES = ['without', 'weight', 'norm', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['short', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
@@ -55,6 +56,7 @@ export const EMPTY_VIEW = Object.freeze({
   gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ without: null, norm: null }), // by mode
+  leftOut: null, // the translation without source tokens, { places, text }
   short: null, // what muting the heads that this translation needs most makes of it, [{ head, text }]; null if not asked
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,

@@ -1,0 +1,42 @@
+// The facts of In short and the answers of the instruments that they open, for test_short.py: it writes facts.json from
+// questions.json, for the engine's own answers and for those of a server.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+
+import { targetIds } from '../viewer/core/payload.js';
+import { ZERO } from '../viewer/core/state/store.js';
+import { answer } from '../viewer/engine/answers.js';
+import { factsOf } from '../viewer/short/facts.js';
+import { loaderOf } from './models.mjs';
+
+const { models, settings, sentences } = JSON.parse(readFileSync('questions.json', 'utf8'));
+const load = loaderOf(models, settings);
+
+function factsOfAnswers(record, { heads, importance, lens, without }) {
+  const known = importance && { changes: importance, instead: ZERO };
+  return factsOf({ record, short: heads, importance: known, lens, values: { without } });
+}
+
+// What the engine answers about a sentence, and what is said of that.
+async function byEngine(task) {
+  const loaded = await load(task.model);
+  const ask = (request) => answer(loaded, { ...task, ...request }, async () => {});
+  const { attention: _, ...record } = await ask({ do: 'translate' });
+  const ids = targetIds(record);
+  const facts = factsOfAnswers(record, await ask({ do: 'short', ids }));
+  const heads = facts.flatMap((fact) => fact.heads ?? []);
+  const mutes = [];
+  for (const { head } of heads) mutes.push(await ask({ do: 'mute', ids, heads: [head] }));
+  return {
+    record,
+    facts,
+    without: await ask({ do: 'without', ids }),
+    lens: await ask({ do: 'lens', ids }),
+    mutes: mutes.map(({ text, differences }) => ({ text, differences })),
+  };
+}
+
+const found = [];
+for (const { task, record, short } of sentences)
+  found.push({ server: factsOfAnswers(record, short), engine: await byEngine(task) });
+writeFileSync('facts.json', JSON.stringify(found));

@@ -1,0 +1,44 @@
+// The words of the sentence to choose from, and the whole translation without the chosen one.
+
+import { element } from '../core/dom.js';
+import { translationWithout } from '../core/instruments/without.js';
+import { whyNot } from '../core/requests.js';
+import { chooseWithout } from '../core/state/actions.js';
+import { differs, placesLeftOut } from '../core/state/queries.js';
+import { sourceWords } from './facts.js';
+import { wordButton } from './words.js';
+import { say } from '../locales/language.js';
+
+export function createLeftOut(server) {
+  const words = element('p', { dir: 'auto' });
+  const answer = element('p', { class: 'hl-verdict', role: 'status' });
+  const title = element('h3', {}, say('What would it say without one of these?'));
+  const node = element('section', { class: 'hl-part hl-left-out' }, title, words, answer);
+  return {
+    node,
+    draw(state, before) {
+      if (!differs(state, before, ['record', 'shown', 'leftOut', 'mode', 'kind', 'pin', 'words'])) return;
+      node.hidden = whyNot(server, 'leave_out') !== null;
+      if (state.record !== before.record) words.replaceChildren(...buttonsOf(server, state));
+      const chosen = placesLeftOut(state)?.[0];
+      for (const button of words.children) button.setAttribute('aria-pressed', Number(button.dataset.place) === chosen);
+      answer.textContent = translationWithout(state);
+      if (state.leftOut !== before.leftOut && answer.textContent) answer.scrollIntoView({ block: 'nearest' });
+    },
+  };
+}
+
+function buttonsOf({ store }, { record }) {
+  return sourceWords(record).flatMap((word) => {
+    const choose = () => store.change({ hover: null, ...leaveOut(store.get(), word) });
+    const button = wordButton(word, say('Translate without it'), choose);
+    button.dataset.place = word.places[0];
+    return [button, ' '];
+  });
+}
+
+// Shows what is lost without a source word, whose pieces are hidden together; `made` is a word of the translation or null.
+export function leaveOut(state, from, made = null) {
+  const words = state.words || [from, made].some((one) => one?.places.length > 1);
+  return { ...chooseWithout(state), words, pin: { row: made && made.places[0], column: from.places[0] } };
+}

@@ -57,7 +57,7 @@ def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: 
         head = Head(*one["head"])
         factor = math.exp(-measured["importance"][head.kind][head.layer][head.head])
         times = "more than 1000" if factor > 1000 else f"{factor:.{1 if factor < 10 else 0}f}"
-        expect(line).to_contain_text(f"{times} times less likely")
+        expect(line).to_contain_text(f"{times} times")
         expect(line).to_contain_text(tiny().mute(TEXT, [head], target=RESULT.ids).ablated.text)
     heads.first.get_by_role("button").click()
     expect(page.locator(".hl-panel-mute")).to_be_visible()

@@ -30,10 +30,11 @@ export function createLearn(server) {
     if (!state.record) return;
     if (state.learn > CHAPTERS.length) return store.change({ learn: null }); // a link can name any number
     const chapter = `${state.learn} ${state.record.model.name}`;
-    if (chapter !== learn.chapter) drawChapter(learn, state);
+    const isOther = chapter !== learn.chapter;
+    if (isOther) drawChapter(learn, state);
     learn.chapter = chapter;
     if (state.learn === null) return;
-    if (state.learn !== before.learn) showSubject(learn.panel, CHAPTERS[state.learn - 1]);
+    if (isOther) showSubject(learn.panel, CHAPTERS[state.learn - 1]);
     check(learn, state);
     learn.routes.draw(state, learn.drawn);
     learn.drawn = state;

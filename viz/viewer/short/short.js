@@ -139,7 +139,10 @@ const SENTENCES = {
         );
   },
   heads: ({ count, heads }, open, record) => [
-    say('Most needed of its {count} heads (the small squares); choose one to mute it:', { count }),
+    say(
+      'Most needed of its {count} heads (the small squares). Without it, the translation is less likely; choose one to mute it:',
+      { count },
+    ),
     list(heads, (one) => withoutHead(one, open, record)),
   ],
   'no head': ({ count, share }) => [
@@ -176,10 +179,10 @@ function choiceAt(record, step, chance, rival, open) {
 
 function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
-  if (text === null) return sayParts('{head}: without it, the translation is {factor} times less likely.', parts);
+  if (text === null) return sayParts('{head}: {factor} times.', parts);
   return text === record.text
-    ? sayParts('{head}: without it, the translation is {factor} times less likely, but the same.', parts)
-    : sayParts('{head}: without it, the translation is {factor} times less likely, and becomes “{text}”', parts);
+    ? sayParts('{head}: {factor} times, but the same.', parts)
+    : sayParts('{head}: {factor} times, and becomes “{text}”', parts);
 }
 
 function timesText(factor) {

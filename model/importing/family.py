@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -24,6 +24,19 @@ class Plan:
     source: Side
     target: Side
     convert: Callable[[Weights, Transformer], Iterator[tuple[str, Tensor]]]  # our weights with their names
+
+
+def tied_config(shape: ModelConfig, side: Side, scaled: bool) -> ModelConfig:
+    """The config of a model of this shape with one matrix for both embeddings and the output."""
+    size = len(side.order)
+    return replace(
+        shape,
+        source_vocabulary=size,
+        target_vocabulary=size,
+        # Embeddings that are not scaled are divided by sqrt(d_model); then the output is a matrix of its own.
+        separate_output=not scaled,
+        output_bias=True,  # a <s> that is the copy of another token is never predicted
+    )
 
 
 def output_bias(weights: Weights, side: Side) -> Tensor:

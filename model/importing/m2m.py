@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from model.config import ModelConfig
-from model.importing.family import Plan
+from model.importing.family import Plan, tied_config
 from model.importing.files.settings import SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
@@ -55,16 +54,9 @@ def read(directory: Path) -> Plan:
     size = values["vocab_size"]
     # Check the sizes before anything of such a size is read.
     shape = ModelConfig(size + 1, size + 1, norm="pre", positions="fairseq", **shape_of(values))
-    ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
+    ids = SpecialIds.of(values)
     side = _read_side(directory, size, ids)
-    config = replace(
-        shape,
-        source_vocabulary=len(side.order),
-        target_vocabulary=len(side.order),
-        # Embeddings that are not scaled are divided by sqrt(d_model); then the output is a matrix of its own.
-        separate_output=not values["scale_embedding"],
-        output_bias=True,  # <s> is the copy of </s>, which the decoder reads first
-    )
+    config = tied_config(shape, side, values["scale_embedding"])
     source, target = with_languages(side, directory, usual="en")
     return Plan(config, source, target, partial(convert_tied, side=side, scaled=values["scale_embedding"]))
 

@@ -62,7 +62,7 @@ def read(directory: Path) -> Plan:
         raise UserError(f"{directory / CONFIG} has a decoder_vocab_size that is not a number; correct it.")
     # Check the sizes before anything of such a size is read.
     shape = ModelConfig(size + 1, target_size + 1, norm="post", tied=False, **shape_of(values))
-    ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
+    ids = SpecialIds.of(values)
     if (directory / SOURCE_SPM).exists() or not (directory / TOKENIZER_JSON).exists():
         source, target = read_tokenizers(directory, (size, target_size), ids)
     else:  # one that was exported by Headlight

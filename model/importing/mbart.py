@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import UserError
-from model.importing.family import Plan
+from model.importing.family import Plan, tied_config
 from model.importing.files.settings import CONFIG, SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
@@ -69,16 +68,9 @@ def read(directory: Path) -> Plan:
         embedding_norm=True,
         **shape_of(values),
     )
-    ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
+    ids = SpecialIds.of(values)
     side = _read_side(directory, size, ids)
-    config = replace(
-        shape,
-        source_vocabulary=len(side.order),
-        target_vocabulary=len(side.order),
-        # Embeddings that are not scaled are divided by sqrt(d_model); then the output is a matrix of its own.
-        separate_output=not values["scale_embedding"],
-        output_bias=True,
-    )
+    config = tied_config(shape, side, values["scale_embedding"])
     source, target = with_languages(side, directory, usual="en_XX")
     return Plan(config, source, target, partial(_convert, side=side, scaled=values["scale_embedding"]))
 

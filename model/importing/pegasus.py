@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.importing.family import Plan
+from model.importing.family import Plan, tied_config
 from model.importing.files.settings import SHAPE, read_settings, shape_of
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import Side, SpecialIds
@@ -44,16 +43,9 @@ def read(directory: Path) -> Plan:
     size = values["vocab_size"]
     # Check the sizes before anything of such a size is read.
     shape = ModelConfig(size + 1, size + 1, norm="pre", **shape_of(values))
-    ids = SpecialIds(*(values[f"{name}_token_id"] for name in ("pad", "eos", "decoder_start")))
+    ids = SpecialIds.of(values)
     side = read_tokenizer(directory, size, ids)
-    config = replace(
-        shape,
-        source_vocabulary=len(side.order),
-        target_vocabulary=len(side.order),
-        # Embeddings that are not scaled are divided by sqrt(d_model); then the output is a matrix of its own.
-        separate_output=not values["scale_embedding"],
-        output_bias=True,
-    )
+    config = tied_config(shape, side, values["scale_embedding"])
     return Plan(config, side, side, partial(_convert, side=side, scaled=values["scale_embedding"]))
 
 

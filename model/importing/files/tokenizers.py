@@ -32,6 +32,11 @@ class SpecialIds(NamedTuple):
     eos: int
     start: int  # what the decoder reads first; usually <pad>
 
+    @classmethod
+    def of(cls, values: Mapping[str, int]) -> SpecialIds:
+        """The ids under their names in config.json."""
+        return cls(values["pad_token_id"], values["eos_token_id"], values["decoder_start_token_id"])
+
 
 class Side(NamedTuple):
     """The tokenizer of one language, and for each of its ids the row in the checkpoint's matrices."""

@@ -37,7 +37,7 @@ const readingOf = () => [
   say(
     'Each small square is one attention head. Its rows are queries: the tokens that read. Its columns are keys: the tokens that are read.',
   ),
-  say('Each row adds up to 1. The more a cell differs from the background, the larger its weight.'),
+  say('With “Weight”, each row adds up to 1. The more a cell differs from the background, the larger its weight.'),
   say(
     'Encoder: source tokens read each other. Decoder: each step of the translation reads the tokens written so far; hatched cells are later tokens, which the mask forbids. Cross: each step reads the source tokens.',
   ),
@@ -46,7 +46,7 @@ const readingOf = () => [
     '“Weight” is the share of a row that goes to a column. “Norm” is how much the column contributes: a large weight on a small value contributes little. “Without it” hides one source word at a time and shows how much less likely each word of the translation becomes. “Compare” keeps the view and shows how the next one differs from it.',
   ),
   say(
-    'A line of the picture joins a word of the translation with a word that this head reads for it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
+    'With “Weight”, a line of the picture joins a word of the translation with a word that this head reads just before or just after writing it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
   ),
   logP(),
   forPointer(

@@ -81,7 +81,7 @@ function drawChoices(server, node, state) {
   const clear = actionButton(say('Clear all'), clearAll, { disabled: state.mutes.length === 0 || reason !== null });
   node.replaceChildren(
     element('h3', {}, say('Mute')),
-    note(titleOf(state)),
+    note(titleOf({ ...state, mode: 'weight' })),
     actions(...buttons),
     element('div', { class: 'hl-actions hl-muted-heads' }, ...muted, clear),
   );

@@ -145,7 +145,7 @@ function hesitation(record, { target }) {
     .sort((one, other) => one.chance - other.chance);
   const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
   if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, LISTED), count: unsure.length };
-  return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1) } : null;
+  return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
 }
 
 // The likeliest other token of a step that could have been said; null if the record has none.

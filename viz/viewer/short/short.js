@@ -91,8 +91,10 @@ const SENTENCES = {
     count > steps.length ? say('It hesitated at {count} places, most at these:', { count }) : say('It hesitated here:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
-  sure: ({ steps }, open, record) => [
-    say('Punctuation aside, nothing had less than 50 %. The least sure:'),
+  sure: ({ steps, isForced }, open, record) => [
+    isForced
+      ? say('Punctuation and what was forced aside, nothing had less than 50 %. The least sure:')
+      : say('Punctuation aside, nothing had less than 50 %. The least sure:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   depends: ({ word, from, factor, other }, open, record) => {
@@ -123,7 +125,7 @@ const SENTENCES = {
   },
   counts: () => [
     say(
-      'Punctuation aside, everything in the sentence counts: without any one part of it, something in the translation becomes at least a tenth less likely.',
+      'Punctuation aside, every part of the sentence leaves a trace: without any one of them, something in the translation becomes at least a tenth less likely.',
     ),
   ],
   moved: ({ word, source, from, to, count }, open) => {

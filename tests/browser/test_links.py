@@ -75,6 +75,17 @@ def test_a_model_of_the_same_language_keeps_the_sentence(page: Page):
     expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", OTHER))
 
 
+def test_a_link_is_followed_though_the_view_changes_at_the_same_moment(page: Page):
+    go(page, model="de-en", text=FIRST)
+    page.evaluate(
+        """() => {
+          location.hash = '#model=de-en&text=Guten+Tag';
+          document.querySelectorAll('.hl-thumbnail')[5].click();
+        }"""
+    )
+    expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", "Guten Tag"))
+
+
 def test_a_link_in_the_same_tab_loads_all_that_it_says(page: Page):
     go(page, model="de-en", text=FIRST)
     expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", FIRST))

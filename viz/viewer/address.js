@@ -40,7 +40,10 @@ export function createAddress(server, translateAddress) {
     const changed = hasChanged(state, before) || differs(state, before, ['reference', 'scored']);
     if (opening === 0 && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
   });
-  window.addEventListener('hashchange', () => {
+  window.addEventListener('hashchange', ({ newURL }) => {
+    const { hash } = new URL(newURL);
+    // A view that changed just before this event may have written its own address over the new one.
+    if (location.hash !== hash) history.replaceState(history.state, '', hash);
     if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
     if (isPlayground(location.hash)) return undefined;

@@ -1,4 +1,4 @@
-"""Beam search with a key-value cache; greedy decoding is a beam of 1.
+"""Beam search in torch with a key-value cache, the reference of the kernels; greedy is a beam of 1.
 
 Further axis letters: N sentences still searched, k hypotheses of each, R = N k rows.
 """

@@ -80,6 +80,7 @@ def test_one_line_is_a_text_of_sentences(page: Page, asked: list):
     assert asked[-1]["sentences"] == ["Ein Hund läuft.", "Wo ist er?", "Im Wald!"]
 
 
+@pytest.mark.slow
 def test_a_hit_opens_its_sentence_with_the_cell_pinned(visit: Visit):
     service = app.create({"tiny": tiny()})
     # This model has no examples, so that the page translates nothing before it is given a sentence.

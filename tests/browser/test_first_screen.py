@@ -42,7 +42,13 @@ def arcs_of(page: Page, record: AttentionRecord) -> list[tuple[int | None, int |
     return [(record.source[column].word, rows[row]) for row, column in cells]
 
 
-@pytest.mark.parametrize(("model", "text"), EXAMPLES, ids=[f"{model}: {text}" for model, text in EXAMPLES])
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        pytest.param(*each, id=": ".join(each), marks=[] if each[0] == "de-en" else [pytest.mark.slow])
+        for each in EXAMPLES
+    ],
+)
 def test_nearly_all_arcs_are_word_links(show: Show, model: str, text: str) -> None:
     result = shipped(model).translate(text, beam_size=app.PAGE_BEAM)
     record = result.attention

@@ -213,6 +213,7 @@ def test_the_page_without_a_server_has_the_languages(browser: Browser, models: P
     assert not visitor.trouble
 
 
+@pytest.mark.slow
 def test_work_over_all_heads_says_how_far_it_is_and_can_be_cancelled(page: Page) -> None:
     page.get_by_label("Model").select_option("long")
     expect(page.locator(".hl-translation")).to_have_text(LONG.translate(TEXT).text)

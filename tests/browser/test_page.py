@@ -253,6 +253,7 @@ def test_a_sentence_far_longer_than_the_training_gets_a_warning(opened: Page):
     expect(dialog).to_contain_text(f"at most {LONGEST} tokens")
 
 
+@pytest.mark.slow
 def test_light_and_dark_are_switched_and_kept(opened: Page):
     is_dark = "document.body.classList.contains('dark')"
     opened.get_by_role("button", name="Light or dark").click()

@@ -230,6 +230,7 @@ def with_sample(show: Show) -> Page:
     return show(RESULT, model="tiny", about={"tiny": {"everyday": EVERYDAY}})
 
 
+@pytest.mark.slow
 def test_a_head_gives_its_mean_instead(with_sample: Page, asked: list):
     page = with_sample
     choose(page, "Cross", 1, 2)

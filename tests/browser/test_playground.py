@@ -208,6 +208,7 @@ def test_the_page_with_a_server_has_the_playground(opened: Page, tmp_path: Path)
     open_in_viewer(opened, tmp_path)
 
 
+@pytest.mark.slow
 def test_closing_leads_back_to_the_view(visitor, static):
     page = visitor.visit(static)
     expect(page.locator(".hl-translation")).not_to_be_empty()

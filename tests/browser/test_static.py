@@ -212,6 +212,7 @@ def expect_release(page: Page, number: int) -> None:
     expect(sentence).to_have_text(f"Release {number} has nothing to translate.")
 
 
+@pytest.mark.slow
 def test_a_new_release_replaces_the_one_that_the_browser_kept(visitor, models, tmp_path, monkeypatch):
     folder, own = tmp_path / "site", {"reverse": models["reverse"]}
     release(monkeypatch, 1)

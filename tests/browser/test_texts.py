@@ -16,6 +16,7 @@ pytestmark = pytest.mark.browser
 RESULT = TRANSLATORS["de-en"].translate(FIRST)
 
 
+@pytest.mark.slow
 def test_values_and_bars_say_what_they_are(show: Show):
     page = show(RESULT)
     choose(page, "Cross", 2, 3)

@@ -28,6 +28,7 @@ def saved(page: Page, name: str, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_link_opens_the_same_view(show: Show):
     page = show(RESULT)
     choose(page, "Decoder", 2, 5)

@@ -349,6 +349,7 @@ def test_a_run_without_alignments_is_untaught(tmp_path, data):
     assert "alignment_loss" not in window.values()
 
 
+@pytest.mark.slow
 def test_a_weight_of_0_trains_the_model_of_a_run_without_alignments(tmp_path):
     config = replace(TAUGHT, alignment_weight=0.0, max_steps=5)
     taught_run(config, tmp_path, tmp_path / "taught")

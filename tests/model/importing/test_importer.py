@@ -350,6 +350,7 @@ def test_sentence_without_a_target_language_carries_a_notice(checkpoint: Path, t
     assert notice not in translator.translate(">>ita<< Der Hund läuft.").notices
 
 
+@pytest.mark.slow
 def test_command_line(checkpoint: Path, tmp_path: Path) -> None:
     command = [
         sys.executable,

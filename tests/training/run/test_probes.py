@@ -152,6 +152,7 @@ def test_probes_after_the_last_save_are_taken_again(tmp_path, data, reference, c
     assert probes_of(tmp_path / "crashed") == probes_of(reference(REVERSE))
 
 
+@pytest.mark.slow
 def test_a_run_that_started_without_probes_is_probed_from_where_it_resumes(tmp_path, data):
     run(replace(REVERSE, max_steps=5), data, tmp_path / "run")
     (tmp_path / "run" / PROBES).unlink()
@@ -159,6 +160,7 @@ def test_a_run_that_started_without_probes_is_probed_from_where_it_resumes(tmp_p
     assert Probes.load(tmp_path / "run").steps == (6, 8, 12)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_sentences_that_it_started_with(tmp_path, data, monkeypatch):
     run(replace(REVERSE, max_steps=5), data, tmp_path / "run")
     before = Probes.load(tmp_path / "run").sentences
@@ -185,6 +187,7 @@ def test_broken_probes_are_reported_before_a_run_resumes(tmp_path, data):
 # In the model directory
 
 
+@pytest.mark.slow
 def test_the_best_and_the_averaged_model_have_the_curves_and_probes_of_their_run(tmp_path, data):
     best = run(replace(REVERSE, validate_every=3), data, tmp_path / "run")
     average_runs([tmp_path / "run"], 2, 0, tmp_path / "mean")

@@ -74,7 +74,7 @@ def test_a_run_resumed_after_its_last_step_equals_one_without_a_stop(tmp_path, d
     ("accumulate", "crash"),
     [
         (1, 7),
-        (3, 12),
+        pytest.param(3, 12, marks=pytest.mark.slow),
         *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 5), (1, 12), (3, 5), (3, 7))),
     ],
 )

@@ -34,6 +34,7 @@ from viz.static.site import portable
 from viz.viewer import catalogues
 
 pytestmark = pytest.mark.browser
+FAILED = "The model in this page failed; reload the page, then try again."
 
 FIRST_PICTURE = 400_000  # bytes
 ENGINE = "**/engine.js*"
@@ -269,11 +270,7 @@ FAILING = """window.Worker = ((Own) => class extends Own {
     ("fault", "sentence"),
     [
         ("gone", "The model could not be loaded; check the connection, then try again."),
-        pytest.param(
-            "failing",
-            "The model in this page failed; reload the page, then try again.",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param("failing", FAILED, marks=pytest.mark.slow),
     ],
 )
 def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(

@@ -166,14 +166,15 @@ def test_positions_go_on_beyond_the_first_table(length: int) -> None:
 
 def test_learned_positions_and_the_norm_after_them_worked_out_by_hand() -> None:
     """Width 4: the sum of twice the token and the position is (1, 3, 5, 7), of mean 4 and variance 5."""
-    embedding = Embedding(nn.Embedding(2, 4), 0.0, "learned", learned=3, norm=True)
+    embedding = Embedding(nn.Embedding(2, 4), 0.0, "learned", learned=3, norm=True).double()
     with torch.no_grad():
         embedding.tokens.weight.copy_(torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.5, 1.0, 1.0, 2.0]]))
         embedding.positions.copy_(torch.tensor([[0.0, 1.0, 3.0, 3.0]] * 3))
         embedding.norm.weight.fill_(2.0)
         embedding.norm.bias.fill_(1.0)
-        found = embedding(torch.tensor([[1]]))[0, 0].tolist()
-    assert found == pytest.approx([1 + 2 * each / math.sqrt(5 + 1e-5) for each in (-3, -1, 1, 3)])
+        found = embedding(torch.tensor([[1]]))[0, 0]
+    wanted = [1 + 2 * each / math.sqrt(5 + 1e-5) for each in (-3, -1, 1, 3)]
+    assert_exact(found, torch.tensor(wanted, dtype=torch.float64))
     with pytest.raises(UserError, match="The model knows 3 positions; give a shorter text."):
         embedding(torch.tensor([[1, 1, 1, 1]]))
 

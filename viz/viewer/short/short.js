@@ -183,7 +183,7 @@ function withoutHead({ head, factor, text }, open, record) {
   const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
   if (text === null) return sayParts('{head}: {factor} times.', parts);
   return text === record.text
-    ? sayParts('{head}: {factor} times, but the same.', parts)
+    ? sayParts('{head}: {factor} times; the words stay the same.', parts)
     : sayParts('{head}: {factor} times, and becomes “{text}”', parts);
 }
 

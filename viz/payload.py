@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import operator
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -30,13 +32,14 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
 )
-from model.errors import said
+from model.errors import UserError, quote_untrusted, said
 from model.languages import join_code
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
 VERSION = 3
 SCALE = 65535
 UNIT = 1e-4  # the last digit that the page shows
+MAX_BYTES = 64 * 2**20  # of the codes of one kind; a server sends less
 
 # Which cells of each kind the mask allows; the viewer hatches the others.
 MASKS = {"encoder": "full", "decoder": "causal", "cross": "full"}
@@ -102,10 +105,19 @@ def encode_measures(record: AttentionRecord) -> dict[str, Any]:
 def decode(payload: Mapping[str, Any]) -> Translation:
     """Return the translation that `encode` received; each weight is within 1.6e-5 of the original.
 
-    Raises ValueError when the payload has another version.
+    The payload may come from a stranger. Raises UserError if it has another version, lacks a part, or
+    unpacks to more than its shapes say.
     """
-    if payload.get("version") != VERSION:
-        raise ValueError(f"This payload has version {payload.get('version')}; this program reads {VERSION}.")
+    version = payload.get("version")
+    if version != VERSION:
+        raise UserError(f"This payload has version {quote_untrusted(version)}; this program reads {VERSION}.")
+    try:
+        return _translation(payload)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+        raise UserError("This payload is incomplete or changed; ask for the translation again.") from error
+
+
+def _translation(payload: Mapping[str, Any]) -> Translation:
     tokens, weights = payload["tokens"], payload["attention"]
     encoder, decoder, cross = (torch.from_numpy(decode_weights(weights[kind])) for kind in KINDS)
     source, read, predicted = (_tokens(tokens[side]) for side in ("source", "read", "predicted"))
@@ -164,9 +176,17 @@ def encode_values(values: NDArray[np.float32]) -> dict[str, Any]:
 
 
 def decode_weights(packed: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return the weights that `encode_weights` packed."""
-    codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype="<u2")
-    return (codes.reshape(packed["shape"]) / SCALE).astype(np.float32)
+    """Return the weights that `encode_weights` packed.
+
+    Raises ValueError or zlib.error if the codes do not fill the shape, without unpacking more than that.
+    """
+    shape = tuple(map(operator.index, packed["shape"]))
+    size = math.prod(shape) * 2
+    if not 0 <= size <= MAX_BYTES:
+        raise ValueError(f"{size} bytes of weights")
+    data = zlib.decompressobj().decompress(base64.b64decode(packed["data"]), size + 1)
+    codes = np.frombuffer(data, dtype="<u2")
+    return (codes.reshape(shape) / SCALE).astype(np.float32)
 
 
 def quantise(weights: NDArray[np.float32]) -> NDArray[np.int64]:

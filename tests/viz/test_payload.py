@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -12,13 +15,24 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from model.analysis import measures
+from model.errors import UserError
 from model.translator import Translator
-from tests.model.helpers import tiny_checkpoint
+from tests.model.helpers import assert_sentence, tiny_checkpoint
 from tests.viz.fakes import random_translation
 from viz import payload
 
 # Bytes of BertViz's JSON for the same sizes, measured: (layers, heads, tokens) -> bytes.
 BERTVIZ = {(4, 8, 20): 844_000, (6, 8, 64): 13_200_000}
+
+OTHERS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.lists(st.integers() | st.text(max_size=3), max_size=5)
+    | st.dictionaries(st.text(max_size=9), st.integers(), max_size=3)
+)
 
 
 @pytest.fixture
@@ -87,6 +101,41 @@ def test_measures_and_roles_are_those_of_the_model(joint):
         assert data["roles"][kind] == roles
 
 
+@settings(deadline=None)
+@given(st.data())
+def test_any_change_of_a_payload_is_refused_or_harmless(data: st.DataObject):
+    """One value becomes another one, or goes; the others stay."""
+    changed = json.loads(payload.to_json(payload.encode(random_translation(["a", "b"], ["c"]), "x")))
+    inside = changed
+    while data.draw(st.booleans()):
+        places = inside if isinstance(inside, dict) else range(len(inside))
+        nested = [place for place in places if isinstance(inside[place], dict | list) and inside[place]]
+        if not nested:
+            break
+        inside = inside[data.draw(st.sampled_from(nested))]
+    place = data.draw(st.sampled_from(sorted(inside) if isinstance(inside, dict) else range(len(inside))))
+    if data.draw(st.booleans()):
+        del inside[place]
+    else:
+        inside[place] = data.draw(OTHERS)
+    try:
+        payload.decode(changed)
+    except UserError as error:
+        assert_sentence(error)
+
+
+def test_weights_that_unpack_to_more_than_their_shape_are_refused():
+    bomb = base64.b64encode(zlib.compress(bytes(10**8), 9)).decode()
+    changed = payload.encode(random_translation(["a", "b"], ["c"]), "x")
+    for shape in ([1, 1, 2, 2], [1, 1, 5_000, 10_000], [-1, -1, 2, 2], [1, 1, "a", 10**12]):
+        changed["attention"]["encoder"] = {"shape": shape, "data": bomb}
+        tracemalloc.start()
+        with pytest.raises(UserError, match="incomplete or changed"):
+            payload.decode(changed)
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+        tracemalloc.stop()
+
+
 def test_every_measure_and_role_in_the_payload_is_defined():
     data = json.loads(payload.to_json(payload.encode(random_translation(["a"], ["b"]), "x")))
     definitions = data["definitions"]
@@ -141,7 +190,7 @@ def test_encoder_and_decoder_may_differ_in_depth():
 
 def test_another_version_is_rejected():
     data = payload.encode(random_translation(["a"], ["b"]), "x") | {"version": 1}
-    with pytest.raises(ValueError, match="has version 1; this program reads 3"):
+    with pytest.raises(UserError, match="has version 1; this program reads 3"):
         payload.decode(data)
 
 

@@ -24,6 +24,7 @@ class Plan:
     source: Side
     target: Side
     convert: Callable[[Weights, Transformer], Iterator[tuple[str, Tensor]]]  # our weights with their names
+    prompts: tuple[str, ...] = ()  # beginnings of a text that name a task, as T5 reads them
 
 
 def tied_config(shape: ModelConfig, side: Side, scaled: bool) -> ModelConfig:

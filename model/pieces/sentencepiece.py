@@ -68,7 +68,8 @@ class SentencePiece:
             piece, origin = normalised[start:end], origins[start]
             known = piece in self.scores
             if not known and self.byte_fallback:
-                segments += (Segment(f"<0x{byte:02X}>", True, origin) for byte in piece.encode())
+                written = piece.replace(SPACE, " ").encode()  # only ByT5 has no piece for a space
+                segments += (Segment(f"<0x{byte:02X}>", True, origin) for byte in written)
             elif not known and segments and not segments[-1].known:
                 segments[-1] = segments[-1]._replace(piece=segments[-1].piece + piece)
             else:

@@ -20,9 +20,9 @@ from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER_JSON = "tokenizer.json"
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
-SPM = "sentencepiece.bpe.model"  # of both languages
+SPM, SPIECE = "sentencepiece.bpe.model", "spiece.model"  # of both languages, the latter in T5
 VOCABULARY_FILES = (VOCABULARY, TARGET_VOCABULARY, TOKENIZER_JSON)
-SPM_FILES = (SOURCE_SPM, TARGET_SPM, SPM)
+SPM_FILES = (SOURCE_SPM, TARGET_SPM, SPM, SPIECE)
 
 
 class SpecialIds(NamedTuple):

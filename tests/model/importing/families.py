@@ -11,13 +11,19 @@ from typing import Any
 import sentencepiece
 import torch
 from transformers import (
+    ByT5Tokenizer,
     M2M100Config,
     M2M100ForConditionalGeneration,
     M2M100Tokenizer,
     MBart50Tokenizer,
     MBartConfig,
     MBartForConditionalGeneration,
+    MT5Config,
+    MT5ForConditionalGeneration,
     NllbTokenizer,
+    T5Config,
+    T5ForConditionalGeneration,
+    T5Tokenizer,
 )
 
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences, trained
@@ -66,6 +72,58 @@ def write_mbart_tokenizer(directory: Path) -> Any:
     tokenizer = MBart50Tokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
     tokenizer.save_pretrained(directory)
     return tokenizer
+
+
+def write_t5_tokenizer(directory: Path) -> Any:
+    """The files of a T5Tokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
+    (directory / "spiece.model").write_bytes(trained(lines, "unigram", "nmt_nfkc", 300, **ids))
+    tokenizer = T5Tokenizer.from_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def write_byt5_tokenizer(directory: Path) -> Any:
+    """The files of a ByT5Tokenizer; the tokenizer."""
+    tokenizer = ByT5Tokenizer()
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def random_t5(size: int, seed: int = 0, **settings: Any) -> Any:
+    """A T5 model with random weights and norms; `tie_word_embeddings` tells version 1.0 from 1.1."""
+    return _random_t5(T5ForConditionalGeneration, T5Config, size, seed, settings)
+
+
+def random_mt5(size: int, seed: int = 0, **settings: Any) -> Any:
+    """An mT5 model with random weights and norms."""
+    return _random_t5(MT5ForConditionalGeneration, MT5Config, size, seed, settings)
+
+
+def _random_t5(model_class: Any, config_class: Any, size: int, seed: int, settings: Mapping[str, Any]) -> Any:
+    shape: dict[str, Any] = {
+        "vocab_size": size,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_layers": 3,
+        "num_decoder_layers": 2,  # not more: the cache of transformers has a place for each encoder layer
+        "num_heads": 4,
+        "decoder_start_token_id": 0,
+        "attn_implementation": "eager",
+    }
+    torch.manual_seed(seed)
+    model = model_class(config_class(**shape | dict(settings))).eval()
+    randomise(model)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith((".q.weight", "shared.weight")):  # scores and embeddings are not scaled
+                parameter *= 0.6 if name.endswith(".q.weight") else model.config.d_model**0.5
+            if "relative_attention_bias" in name:
+                parameter *= 4
+    return model
 
 
 def random_m2m(size: int, seed: int = 0, **settings: Any) -> Any:

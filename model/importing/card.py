@@ -25,6 +25,7 @@ FAMILY_NAMES = {
     "mbart": "mBART-50",
     "t5": "T5",
     "mt5": "mT5",
+    "bart": "BART",
 }
 
 OPUS_MT = (

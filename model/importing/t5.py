@@ -89,7 +89,7 @@ def read(directory: Path) -> Plan:
     side = _read_side(directory, size, SpecialIds.of(values))
     scaled = _is_scaled(written)
     convert = partial(_convert, side=side, scaled=scaled)
-    return Plan(tied_config(shape, side, scaled), side, side, convert, _prompts(written))
+    return Plan(tied_config(shape, side, scaled), side, side, convert, _prompts(written), ("mul", "mul"))
 
 
 def _kind_of_feed_forward(projection: str, path: Path) -> dict[str, Any]:

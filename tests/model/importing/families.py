@@ -10,7 +10,11 @@ from typing import Any
 
 import sentencepiece
 import torch
+from tokenizers import ByteLevelBPETokenizer
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BartTokenizer,
     ByT5Tokenizer,
     M2M100Config,
     M2M100ForConditionalGeneration,
@@ -18,6 +22,7 @@ from transformers import (
     MBart50Tokenizer,
     MBartConfig,
     MBartForConditionalGeneration,
+    MBartTokenizer,
     MT5Config,
     MT5ForConditionalGeneration,
     NllbTokenizer,
@@ -72,6 +77,26 @@ def write_mbart_tokenizer(directory: Path) -> Any:
     tokenizer = MBart50Tokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
     tokenizer.save_pretrained(directory)
     return tokenizer
+
+
+def write_mbart_25_tokenizer(directory: Path) -> Any:
+    """The files of an MBartTokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "sentencepiece.bpe.model").write_bytes(spm("unigram"))
+    tokenizer = MBartTokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def write_bart_tokenizer(directory: Path) -> Any:
+    """The files of a BartTokenizer, without tokenizer.json; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    trained_pairs = ByteLevelBPETokenizer()
+    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
+    specials = [*SPECIALS, "<mask>"]
+    trained_pairs.train_from_iterator(lines, vocab_size=500, special_tokens=specials, show_progress=False)
+    trained_pairs.save_model(str(directory))
+    return BartTokenizer.from_pretrained(directory)
 
 
 def write_t5_tokenizer(directory: Path) -> Any:
@@ -129,6 +154,15 @@ def _random_t5(model_class: Any, config_class: Any, size: int, seed: int, settin
 def random_m2m(size: int, seed: int = 0, **settings: Any) -> Any:
     """An M2M100 model with random weights, norms and biases."""
     return _random(M2M100ForConditionalGeneration, M2M100Config, size, seed, settings)
+
+
+def random_bart(size: int, seed: int = 0, **settings: Any) -> Any:
+    """A BART model with random weights, positions, norms and biases; `forced` is its first token."""
+    forced = settings.pop("forced", None)
+    own = {"max_position_embeddings": 300, "forced_eos_token_id": None}
+    model = _random(BartForConditionalGeneration, BartConfig, size, seed, own | settings)
+    model.generation_config.forced_bos_token_id = forced
+    return model
 
 
 def random_mbart(size: int, seed: int = 0, **settings: Any) -> Any:

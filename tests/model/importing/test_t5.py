@@ -1,21 +1,24 @@
 """Imported models of T5, mT5 and ByT5 compute what transformers computes."""
 
 import json
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
 
 from model.errors import UserError
 from model.importing.importer import import_model, read_checkpoint
-from model.storage.checkpoint import load
-from model.tokenizer import EOS_ID
-from model.translator import Translator
 from tests.model.importing import families
-from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences
-from tests.numerics import assert_float32, parts, scored
+from tests.model.importing.comparison import (
+    SEARCHES,
+    Pair,
+    check_directory,
+    check_numbers,
+    check_tokens,
+    check_translations,
+    pair_of,
+)
 
 SHAPES: dict[str, dict[str, Any]] = {
     "T5 1.0": {},
@@ -37,15 +40,6 @@ QUICK = ("T5 1.0", "T5 1.1, six heads of width 4")
 SPARE = 4  # rows of the embedding that no entry of the vocabulary has
 
 
-class Pair(NamedTuple):
-    """The same model twice."""
-
-    theirs: Any
-    ours: Translator
-    tokenizer: Any
-    directory: Path
-
-
 @pytest.fixture(
     scope="module",
     params=[pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in SHAPES],
@@ -55,72 +49,24 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     write = families.write_byt5_tokenizer if request.param == "ByT5" else families.write_t5_tokenizer
     tokenizer = write(directory)
     make = families.random_mt5 if request.param == "mT5" else families.random_t5
-    theirs = make(len(tokenizer) + SPARE, **SHAPES[request.param])
-    theirs.save_pretrained(directory)
-    return Pair(theirs, Translator(read_checkpoint(str(directory))), tokenizer, directory)
-
-
-def theirs_of(ids: list[int]) -> list[int]:
-    """Our ids, which begin with <pad> <unk> <s> </s>, as theirs, which begin with <pad> </s> <unk>."""
-    return [{0: 0, 1: 2, 2: 0, 3: 1}.get(index, index - 1) for index in ids]
-
-
-def without_ties(count: int, seed: int) -> list[str]:
-    """Sentences without …, which becomes three points: a unigram model has two cuts of equal score for it."""
-    return [text for text in sentences(GERMAN, count + 20, seed=seed) if "…" not in text][:count]
+    return pair_of(directory, make(len(tokenizer) + SPARE, **SHAPES[request.param]), tokenizer)
 
 
 def test_tokens_are_equal(pair: Pair) -> None:
-    source = pair.ours.checkpoint.source_tokenizer
-    for text in without_ties(40, seed=1):
-        ids = pair.tokenizer(text)["input_ids"]
-        assert theirs_of([*source.encode(text), EOS_ID]) == ids
-        assert source.decode(source.encode(text)) == pair.tokenizer.decode(ids, skip_special_tokens=True)
+    check_tokens(pair)
 
 
 def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
-    for text, target in zip(sentences(GERMAN, 4, seed=3), sentences(ENGLISH, 4, seed=4), strict=True):
-        found = pair.ours.score(text, target)
-        ids = theirs_of(list(found.ids))
-        with torch.no_grad():
-            theirs = pair.theirs(
-                **pair.tokenizer(text, return_tensors="pt"),
-                decoder_input_ids=torch.tensor([[0, *ids[:-1]]]),
-                output_attentions=True,
-            )
-        chosen = theirs.logits[0].log_softmax(-1)[range(len(ids)), ids]
-        kinds = theirs.encoder_attentions, theirs.decoder_attentions, theirs.cross_attentions
-        exact = partial(scored, pair.ours, text, target)
-        for one in ((chosen, *(torch.stack(kind)[:, 0] for kind in kinds)), parts(found)):
-            assert_float32(one, exact, pair.ours.checkpoint.model)
+    check_numbers(pair)
 
 
-@pytest.mark.parametrize(
-    ("beam", "count"),
-    [(4, 6), pytest.param(1, 40, marks=pytest.mark.slow), pytest.param(4, 40, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("beam", "count"), SEARCHES)
 def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
-    """With no length penalty, where both conventions agree; ours never predicts <pad> and <unk>."""
-    options = {} if beam == 1 else {"num_beams": beam, "length_penalty": 0.0}
-    for text in without_ties(count, seed=5):
-        inputs = pair.tokenizer(text, return_tensors="pt")
-        generated = pair.theirs.generate(
-            **inputs,
-            max_new_tokens=2 * inputs["input_ids"].shape[1] + 10,
-            bad_words_ids=[[0], [2]],
-            do_sample=False,
-            **options,
-        )[0, 1:]
-        found = pair.ours.translate(text, beam_size=beam, length_penalty=0.0)
-        assert theirs_of(list(found.ids)) == generated.tolist()
+    check_translations(pair, beam, count)
 
 
 def test_the_directory_opens_without_the_checkpoint(pair: Pair, tmp_path: Path) -> None:
-    import_model(str(pair.directory), tmp_path / "imported", 32)
-    opened = load(tmp_path / "imported")
-    assert opened.model.config == pair.ours.checkpoint.model.config
-    text = "Der kleine Hund läuft."
-    assert Translator(opened).translate(text).ids == pair.ours.translate(text).ids
+    check_directory(pair, tmp_path / "imported")
 
 
 def test_eight_bits_keep_the_biases_of_positions(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from model.decoding.search import PAGE_BEAM
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import language
-from model.languages import join_code
+from model.languages import TARGET_CODE, join_prefix
 from viz.about import (
     NEEDED,
     about_models,
@@ -26,8 +26,8 @@ from viz.about import (
     model_files,
     no_training,
     page_values,
+    prefix_choices,
     read_model_file,
-    target_choices,
 )
 from viz.export import checksum
 from viz.payload import encode, to_json
@@ -196,16 +196,16 @@ def _deflated(text: str) -> bytes:
 
 def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What a request for this translation says besides the model."""
-    code = {"target_code": payload["target_code"]} if payload["target_code"] else {}
-    return {"text": payload["source_text"], **payload["options"], **code}
+    prefix = {"source_prefix": payload["source_prefix"]} if payload["source_prefix"] else {}
+    return {"text": payload["source_text"], **payload["options"], **prefix}
 
 
 def _address_of(payload: Mapping[str, Any]) -> str:
     """The address of a translation, as viz/viewer/core/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
-    if payload["target_code"]:
-        task["to"] = payload["target_code"][2:-2]
+    if prefix := payload["source_prefix"]:
+        task["to"] = ",".join(each[2:-2] for each in TARGET_CODE.findall(prefix)) or prefix
     return f"#{urlencode(task | {'beam': options['beam_size'], 'alpha': options['length_penalty']})}"
 
 
@@ -219,6 +219,7 @@ def identity_of(translator: Translator) -> dict[str, Any]:
         "target": info.target_language,
         "language": language(info),  # that the model reads
         "codes": info.target_languages,
+        "prompts": info.prompts,
         "no_training": no_training(translator),
     }
 
@@ -240,9 +241,9 @@ def _contents(translator: Translator) -> dict[str, str]:
 
 
 def _first_example(translator: Translator, text: str) -> dict[str, Any]:
-    """The payload of the model's first example, in the first language of the page's list."""
-    code, _ = next(iter(target_choices(translator)), ("", ""))
-    translation = translator.translate(join_code(code, text), PAGE_BEAM)
+    """The payload of the model's first example, after what a new page begins with."""
+    prefix = prefix_choices(translator).get("usual", "")
+    translation = translator.translate(join_prefix(prefix, text), PAGE_BEAM)
     return _untimed(encode(translation, translator.name, translator.title, PAGE_BEAM))
 
 

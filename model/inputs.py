@@ -9,7 +9,7 @@ from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.languages import TARGET_CODE, codes_of, language_names
 from model.pieces.multilingual import MultilingualTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
+from model.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
 MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
@@ -65,7 +65,7 @@ def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) ->
     readable = ["" if problem else text for text, problem in zip(texts, problems, strict=True)]
     rows = checkpoint.source_tokenizer.encode_batch(readable)
     return [
-        problem or _problem_of_ids(checkpoint, row, max_tokens) or [*row, EOS_ID]
+        problem or _problem_of_ids(checkpoint, row, max_tokens) or [*row, *checkpoint.source_tokenizer.ending]
         for row, problem in zip(rows, problems, strict=True)
     ]
 
@@ -120,7 +120,8 @@ def _problem_of_text(text: str, max_tokens: int) -> UserError | None:
 
 
 def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int) -> UserError | None:
-    pieces = [each for each in checkpoint.source_tokenizer.pieces(ids) if not TARGET_CODE.fullmatch(each)]
+    pieces = checkpoint.source_tokenizer.pieces(ids)
+    pieces = [each for each in pieces if each != BOS and not TARGET_CODE.fullmatch(each)]
     if ids and not pieces:
         return UserError(NOTHING)
     if all(piece in (UNK, SPACE) for piece in pieces):

@@ -110,7 +110,8 @@ def quantise_rows(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor
     """
     stored = {}
     for name, weight in weights.items():
-        if weight.ndim == 2:
+        # The biases of relative positions are few, and 8 bits would move scores by hundredths.
+        if weight.ndim == 2 and not name.endswith(".positions.biases"):
             # In float32, because float16 is imprecise for the scale of a row of small weights.
             scales = (weight.float().abs().amax(1, keepdim=True) / 127).clamp_min(1e-30)
             stored[name] = (weight / scales).round_().to(torch.int8).contiguous()
@@ -148,7 +149,7 @@ def load_tokenizers(directory: Path, joint: bool) -> tuple[Tokenizer, Tokenizer]
     An imported model may have one vocabulary for both languages and yet a tokenizer for each.
     """
     if (directory / JOINT).is_file() or (joint and not (directory / SOURCE).is_file()):
-        tokenizer = Tokenizer.load(directory / JOINT)
+        tokenizer = load_tokenizer(directory / JOINT)
         return tokenizer, tokenizer
     return load_tokenizer(directory / SOURCE), load_tokenizer(directory / TARGET)
 

@@ -10,14 +10,25 @@ from typing import Any
 
 import sentencepiece
 import torch
+from tokenizers import ByteLevelBPETokenizer
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BartTokenizer,
+    ByT5Tokenizer,
     M2M100Config,
     M2M100ForConditionalGeneration,
     M2M100Tokenizer,
     MBart50Tokenizer,
     MBartConfig,
     MBartForConditionalGeneration,
+    MBartTokenizer,
+    MT5Config,
+    MT5ForConditionalGeneration,
     NllbTokenizer,
+    T5Config,
+    T5ForConditionalGeneration,
+    T5Tokenizer,
 )
 
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences, trained
@@ -68,9 +79,90 @@ def write_mbart_tokenizer(directory: Path) -> Any:
     return tokenizer
 
 
+def write_mbart_25_tokenizer(directory: Path) -> Any:
+    """The files of an MBartTokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "sentencepiece.bpe.model").write_bytes(spm("unigram"))
+    tokenizer = MBartTokenizer.from_pretrained(directory, src_lang="de_DE", tgt_lang="en_XX")
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def write_bart_tokenizer(directory: Path) -> Any:
+    """The files of a BartTokenizer, without tokenizer.json; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    trained_pairs = ByteLevelBPETokenizer()
+    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
+    specials = [*SPECIALS, "<mask>"]
+    trained_pairs.train_from_iterator(lines, vocab_size=500, special_tokens=specials, show_progress=False)
+    trained_pairs.save_model(str(directory))
+    return BartTokenizer.from_pretrained(directory)
+
+
+def write_t5_tokenizer(directory: Path) -> Any:
+    """The files of a T5Tokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
+    (directory / "spiece.model").write_bytes(trained(lines, "unigram", "nmt_nfkc", 300, **ids))
+    tokenizer = T5Tokenizer.from_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def write_byt5_tokenizer(directory: Path) -> Any:
+    """The files of a ByT5Tokenizer; the tokenizer."""
+    tokenizer = ByT5Tokenizer()
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def random_t5(size: int, seed: int = 0, **settings: Any) -> Any:
+    """A T5 model with random weights and norms; `tie_word_embeddings` tells version 1.0 from 1.1."""
+    return _random_t5(T5ForConditionalGeneration, T5Config, size, seed, settings)
+
+
+def random_mt5(size: int, seed: int = 0, **settings: Any) -> Any:
+    """An mT5 model with random weights and norms."""
+    return _random_t5(MT5ForConditionalGeneration, MT5Config, size, seed, settings)
+
+
+def _random_t5(model_class: Any, config_class: Any, size: int, seed: int, settings: Mapping[str, Any]) -> Any:
+    shape: dict[str, Any] = {
+        "vocab_size": size,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_layers": 3,
+        "num_decoder_layers": 2,  # not more: the cache of transformers has a place for each encoder layer
+        "num_heads": 4,
+        "decoder_start_token_id": 0,
+        "attn_implementation": "eager",
+    }
+    torch.manual_seed(seed)
+    model = model_class(config_class(**shape | dict(settings))).eval()
+    randomise(model)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith((".q.weight", "shared.weight")):  # scores and embeddings are not scaled
+                parameter *= 0.6 if name.endswith(".q.weight") else model.config.d_model**0.5
+            if "relative_attention_bias" in name:
+                parameter *= 4
+    return model
+
+
 def random_m2m(size: int, seed: int = 0, **settings: Any) -> Any:
     """An M2M100 model with random weights, norms and biases."""
     return _random(M2M100ForConditionalGeneration, M2M100Config, size, seed, settings)
+
+
+def random_bart(size: int, seed: int = 0, **settings: Any) -> Any:
+    """A BART model with random weights, positions, norms and biases; `forced` is its first token."""
+    forced = settings.pop("forced", None)
+    own = {"max_position_embeddings": 300, "forced_eos_token_id": None}
+    model = _random(BartForConditionalGeneration, BartConfig, size, seed, own | settings)
+    model.generation_config.forced_bos_token_id = forced
+    return model
 
 
 def random_mbart(size: int, seed: int = 0, **settings: Any) -> Any:

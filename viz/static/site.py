@@ -34,6 +34,7 @@ from viz.payload import encode, to_json
 from viz.static.document import MANIFEST, document, engine, viewer
 from viz.static.icons import icon
 from viz.static.settings import settings
+from viz.static.supported import check_supported
 from viz.viewer import ENGLISH, catalogues, playground
 
 HERE = Path(__file__).parent
@@ -67,16 +68,13 @@ def write_site(
     """Write the page with these models, the first one opened first; `single` makes one file, headlight.html.
 
     The folder `assets` has examples and studies. A former page in `folder` is replaced. Raises
-    UserError if that folder has other files, or if it has one of the models or lies within one.
+    UserError if that folder has other files, if it has one of the models or lies within one, or if the engine
+    in the browser cannot run a model.
     """
     for each in translators:
         if each.directory is not None:
             check_apart(folder, each.directory)
-        config = each.checkpoint.model.config
-        if config.positions not in ("sinusoidal", "none") or config.embedding_norm:
-            raise UserError(
-                f"{each.name} has positions that the page without a server does not know; name other models."
-            )
+        check_supported(each)
     examples = read_json(assets / "examples.json")
     named = {each.name: each for each in translators}
     sentences = examples_of_models(named, examples)
@@ -109,6 +107,7 @@ def portable(
     `payload` is the model's own translation, without given tokens. `view` is the address of the view to open,
     `language` the code of the language that the page speaks; it holds that one and English.
     """
+    check_supported(translator)
     stored = {translator.name: _untimed(payload)}
     named = {translator.name: translator}
     page = page_values(named, translator.name, {translator.name: [payload["source_text"]]})

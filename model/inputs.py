@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from model.decoding.search import SearchOptions
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.languages import TARGET_CODE, codes_of, language_names
+from model.pieces.multilingual import MultilingualTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
@@ -39,6 +40,23 @@ def target_code(info: ModelInfo, wanted: str | None) -> str:
         raise UserError(f"{info.title} translates into one language; leave out the target language.")
     some = ", ".join(code.strip("<>") for code in known[:5])
     raise UserError(f"{info.title} translates into {len(known)} languages; name one, such as {some}.")
+
+
+def source_prefix(checkpoint: Checkpoint, text: str) -> str:
+    """What stands before the sentence in a text, with the space after it: a prompt or codes of languages.
+
+    A model of many languages reads at most two codes, others one. What the model does not know is text.
+    """
+    info = checkpoint.info
+    if prompt := max(filter(text.startswith, info.prompts), key=len, default=""):
+        return prompt
+    rest = text
+    for _ in range(2 if isinstance(checkpoint.source_tokenizer, MultilingualTokenizer) else 1):
+        code = TARGET_CODE.match(rest)
+        if code is None or code.group() not in info.target_languages:
+            break
+        rest = rest[code.end() :].lstrip()
+    return text[: len(text) - len(rest)]
 
 
 def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) -> list[list[int] | UserError]:

@@ -164,6 +164,7 @@ def score_values(
     found = split_score(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
     return {
         "score": round(found.score, 6),
+        "bias": round(found.bias, 6),
         "query_parts": [part._asdict() for part in found.query_parts],
         "key_parts": [part._asdict() for part in found.key_parts],
         "matrix": rounded(found.matrix),

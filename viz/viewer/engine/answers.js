@@ -145,6 +145,7 @@ function cell({ translator }, asked) {
     query: rounded(found.query),
     key: rounded(found.key),
     products: rounded(found.products),
+    bias: 0,
     scale,
     score: value,
     scores: rounded(found.scores),

@@ -103,6 +103,36 @@ def test_a_word_can_be_left_out_of_the_sentence(page: Page, asked: list[dict]):
     expect(page.locator(".hl-left-out")).not_to_contain_text(told)
 
 
+def test_in_short_gives_back_the_view_that_it_changed(page: Page):
+    """Whichever sentences were chosen, and also from another tab."""
+    names = ["kind", "layer", "head", "mode", "pin", "words", "mutes"]
+    seen = f"JSON.stringify({names}.map((name) => viewer.state()[name]))"
+    before = page.evaluate(seen)
+    status = page.locator(".hl-status")
+    sentence(page, "depends").get_by_role("button").click()
+    expect(status).to_contain_text("From In short: What each word loses")
+    page.locator(".hl-left-out button").first.click()
+    assert page.evaluate(seen) != before
+    status.get_by_role("button", name="Back to the view from before").click()
+    assert page.evaluate(seen) == before
+    expect(status).not_to_contain_text("From In short")
+    sentence(page, "depends").get_by_role("button").click()
+    sentence(page, "heads").get_by_role("button").first.click()
+    expect(page.locator(".hl-panel-mute")).to_be_visible()
+    page.get_by_role("tab", name="In short").click()
+    assert page.evaluate(seen) == before
+    chosen = page.locator(".hl-left-out button").first
+    chosen.click()
+    chosen.click()  # the same word again
+    assert page.evaluate(seen) == before
+    chosen.click()
+    page.locator(".hl-toolbar [data-mode=norm]").click()  # the person's own choice stays
+    expect(status).not_to_contain_text("From In short")
+    page.get_by_role("tab", name="Head").click()
+    page.get_by_role("tab", name="In short").click()
+    assert page.evaluate("viewer.state().mode") == "norm"
+
+
 def words_of(tokens: Sequence[Token]) -> list[int]:
     """The place of the first token of each word."""
     first: dict[int | None, int] = {}

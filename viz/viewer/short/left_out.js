@@ -3,7 +3,7 @@
 import { element } from '../core/dom.js';
 import { translationWithout } from '../core/instruments/without.js';
 import { whyNot } from '../core/requests.js';
-import { chooseWithout } from '../core/state/actions.js';
+import { chooseWithout, closeAside, openAside } from '../core/state/actions.js';
 import { differs, placesLeftOut } from '../core/state/queries.js';
 import { sourceWords } from './facts.js';
 import { wordButton } from './words.js';
@@ -30,7 +30,11 @@ export function createLeftOut(server) {
 
 function buttonsOf({ store }, { record }) {
   return sourceWords(record).flatMap((word) => {
-    const choose = () => store.change({ hover: null, ...leaveOut(store.get(), word) });
+    const choose = () => {
+      const state = store.get();
+      const isChosen = state.aside && placesLeftOut(state)?.[0] === word.places[0];
+      store.change(isChosen ? closeAside(state) : openAside(state, (before) => leaveOut(before, word)));
+    };
     const button = wordButton(word, say('Translate without it'), choose);
     button.dataset.place = word.places[0];
     return [button, ' '];

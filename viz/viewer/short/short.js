@@ -6,7 +6,7 @@ import { isAnswered, questionOf } from '../core/instruments/questions.js';
 import { fixed, headName, kindName, percent } from '../core/labels.js';
 import { rangeNotices } from '../core/measures.js';
 import { whyNot } from '../core/requests.js';
-import { chooseKind, headOf } from '../core/state/actions.js';
+import { chooseKind, closeAside, headOf, openAside } from '../core/state/actions.js';
 import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
 import { actionButton, actions, note, numberText } from '../core/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
@@ -213,7 +213,7 @@ function joined(nodes) {
 function openersOf(server, node) {
   const { store } = server;
   const button = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
-  const change = (changesOf) => () => store.change({ hover: null, ...changesOf(store.get()) });
+  const change = (changesOf) => () => store.change(openAside(store.get(), changesOf));
   const inMatrix = (changesOf) => () => {
     change(changesOf)();
     node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
@@ -254,7 +254,10 @@ function openersOf(server, node) {
       const found = button(
         tokenName(store.get().record, rival),
         reason ?? say('Force this word and translate on'),
-        () => forceToken(server, place, rival.id),
+        () => {
+          store.change(closeAside(store.get()));
+          forceToken(server, place, rival.id);
+        },
       );
       found.disabled = reason !== null;
       return found;
@@ -266,6 +269,7 @@ function openersOf(server, node) {
         change((state) => ({
           ...chooseKind(state, kind),
           ...headOf({ kind, layer, head }),
+          mode: state.mode === 'without' ? 'weight' : state.mode, // what words lose belongs to no head
           mutes: [[kind, layer, head]],
           panel: 'mute',
         })),

@@ -79,6 +79,7 @@ export const EMPTY = Object.freeze({
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
   surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
   played: null, // the trainings of the playground: { settings, steps, share } each
+  aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
   translating: null, // the same while the page waits for a translation
@@ -111,7 +112,8 @@ export function createStore(initial = EMPTY) {
     change(changes) {
       const before = state;
       const merged = merge(state, { ...changes, ...modeAfter(state, changes) });
-      state = merge(merged, settle(merged));
+      const left = merge(merged, asideAfter(state, merged));
+      state = merge(left, settle(left));
       for (const listener of listeners) listener(state, before);
     },
   };
@@ -130,6 +132,14 @@ function merge(state, changes) {
 function modeAfter(state, changes) {
   const isChosen = state.mode === 'without' && differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
   return isChosen && !('mode' in changes) ? { mode: 'weight' } : {};
+}
+
+// What a sentence of In short opened is given back when the person returns to In short. It stays once the person chooses
+// something else to see.
+function asideAfter(before, state) {
+  if (!before.aside || state.aside !== before.aside) return {};
+  if (differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return { aside: null };
+  return state.panel === 'short' && before.panel !== 'short' ? { ...before.aside, aside: null } : {};
 }
 
 export function pick(object, names) {

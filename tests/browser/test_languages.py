@@ -214,6 +214,10 @@ def test_a_browser_in_german_gets_german_with_its_numbers(visit: Visit, address:
     expect(page.locator(".hl-result-facts")).to_have_text(re.compile(r"log p −\d+,\d\d"))
     page.mouse.move(*cell(page, 1, 1))
     expect(page.locator(".hl-readout .hl-value")).to_contain_text("0,")
+    title = "Deutsch → Englisch · 9,4 M · BLEU 41,2"
+    expect(page.locator("#hl-model option").first).to_have_text(title)
+    page.get_by_role("button", name="Über dieses Modell").click()
+    expect(page.locator(".hl-help[open] h2")).to_have_text(title)
     assert "lang=" not in page.url
 
 

@@ -85,6 +85,11 @@ def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
     page.locator(".hl-thumbnail").first.wait_for()
     expect(page.locator(".hl-readout")).to_contain_text("Tap a cell")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    words = page.locator(".hl-strip-scroll")
+    page.get_by_title("More words").tap()  # a phone has no scroll bar that tells of them
+    page.wait_for_function("() => document.querySelector('.hl-strip-scroll').scrollLeft > 0")
+    words.evaluate("node => node.scrollTo(node.scrollWidth, 0)")
+    expect(page.get_by_title("More words")).to_be_hidden()
     for name in ("Cell", "Step", "What if"):
         open_panel(page, name)
     one = page.get_by_role("gridcell", name="Cross, layer 2, head 3:")

@@ -12,7 +12,15 @@ import { send } from './core/requests.js';
 import { sourceView, trainingStep } from './core/state/queries.js';
 import { createStore } from './core/state/store.js';
 import { createCalls, save } from './matrix/save_menu.js';
-import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
+import {
+  chooseLanguage,
+  offerLanguages,
+  say,
+  speak,
+  spokenLanguage,
+  takeTyped,
+  tellTitle,
+} from './locales/language.js';
 import { reopenIn, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage, as the next one
@@ -306,7 +314,7 @@ export function otherModels({ model: own, target_code: code = '' }) {
   const sorted = [...choices.filter(isSame), ...choices.filter((choice) => !isSame(choice))];
   return sorted.map(([name, title]) => {
     const codes = targetsOf(name).map(([each]) => each);
-    return { name, title, to: codes.includes(code) ? code : (codes[0] ?? '') };
+    return { name, title: tellTitle(title), to: codes.includes(code) ? code : (codes[0] ?? '') };
   });
 }
 

@@ -3,7 +3,8 @@
 
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
-const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, script, style';
+const UNTRANSLATED = '.headlight, #hl-examples, #hl-language option, textarea, pre, script, style';
+const SCORE = /^(\d+\.\d M|[a-z]+ \d+\.\d)$/i; // a part of a title: the size, or a score
 // The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
 // decimals.
 const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
@@ -80,6 +81,12 @@ export function tell(said) {
   return typeof said === 'string'
     ? (spoken.texts[said] ?? said)
     : fill(spoken.texts[said[0]] ?? said[0], said[1]).join('');
+}
+
+// The title of a model, such as "German → English · 9.9 M": its languages are named in the language of the page.
+export function tellTitle(title) {
+  const parts = title.split(/( [→·] )/);
+  return parts.map((part) => (SCORE.test(part) ? localNumber(part) : tell(part))).join('');
 }
 
 // A text that the page says later, for `tell`: a Worker has no catalogue.
@@ -173,7 +180,7 @@ export function takeTyped(linked) {
 }
 
 // Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer
-// speaks for itself, and sentences and titles of models stay as they are.
+// speaks for itself, and sentences stay as they are.
 export function translatePage(root) {
   if (spoken.code === ENGLISH) return;
   const labelled = LABELS.map((name) => `[${name}]`).join();
@@ -201,7 +208,7 @@ function isUntranslated(node) {
 function translateText(node) {
   if (node.nodeType !== Node.TEXT_NODE || isUntranslated(node)) return;
   const text = node.data.trim();
-  const said = node.data.replace(text, () => tell(text));
+  const said = node.data.replace(text, () => (node.parentElement.matches('#hl-model option') ? tellTitle : tell)(text));
   if (said !== node.data) node.data = said;
 }
 

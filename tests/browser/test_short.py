@@ -51,6 +51,11 @@ def test_a_word_that_had_little_probability_opens_its_step(page: Page):
 
 def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: Page, asked: list[dict]):
     measured = short_values(tiny(), TEXT, RESULT.ids)
+    lines = sentence(page, "unsure").locator("li")
+    for line, one in zip(lines.all(), measured["rivals"], strict=True):
+        forced = tiny().translate(TEXT, prefix=[*RESULT.ids[: one["step"]], one["id"]])
+        assert one["text"] in forced.text  # the word that a click on it brings
+        expect(line.get_by_role("button").last).to_contain_text(one["text"])
     heads = sentence(page, "heads").locator("li")
     expect(heads).to_have_count(3)
     for line, one in zip(heads.all(), measured["heads"], strict=True):

@@ -226,6 +226,7 @@ def fake_short(translator: FakeTranslator, text: str, ids: Sequence[int]) -> dic
         },
         "importance": importance,
         "heads": [{"head": head, "text": text.swapcase()} for head in heads],
+        "rivals": [],
     }
 
 

@@ -128,9 +128,9 @@ export async function askShort(server) {
   const answer = await request(server, 'short', shortQuestion(record));
   const now = store.get();
   if (!answer || now.record !== record) return;
-  const { heads, importance, lens, without } = answer;
+  const { heads, rivals, importance, lens, without } = answer;
   store.change({
-    short: heads,
+    short: { heads, rivals },
     importance: importance ? { changes: importance, instead: ZERO } : now.importance,
     values: { ...now.values, without: without ?? now.values.without },
     answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },

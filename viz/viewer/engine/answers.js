@@ -12,6 +12,8 @@ import { beginsTrained, createTraining, trainingHeads, trainingStep } from './tr
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
+const RIVALS = 3; // as viz/instruments.py: N_RIVALS
+
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
   translate: (loaded, asked) => payload(loaded, asked, translate(loaded.translator, asked.text, optionsOf(asked))),
@@ -104,12 +106,37 @@ async function inShort(loaded, asked, pause) {
     heads.push({ head, text });
     await pause(message('{done} of {count} heads', { done: heads.length, count: needed.length }));
   }
+  const rivals = isSmall ? rivalsOf(targetOf(loaded.translator, asked), asked) : [];
   return {
     without: parameters <= limits.weights ? await HANDLERS.without(loaded, asked, pause) : null,
     lens: HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,
+    rivals: rivals.map(({ step, id }) => {
+      const given = [...asked.ids.slice(0, step), id];
+      return withWord(translate(loaded.translator, asked.text, { ...optionsOf(asked), prefix: given }), step);
+    }),
   };
+}
+
+// The least sure steps of words, each with its likeliest other token.
+function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix = [] }) {
+  return [...predicted.keys()]
+    .filter(
+      (step) => step >= prefix.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
+    )
+    .sort((one, other) => chances[one] - chances[other])
+    .slice(0, RIVALS)
+    .map((step) => ({ step, other: alternatives[step].find(({ token }) => token.id !== predicted[step].id)?.token }))
+    .filter(({ other }) => other && !other.special)
+    .map(({ step, other }) => ({ step, id: other.id }));
+}
+
+// The word of a step whose token was forced.
+function withWord({ tokens: { predicted } }, step) {
+  const { id, word } = predicted[step];
+  const pieces = predicted.filter((one) => one.word === word).map(({ text }) => text);
+  return { step, id, text: pieces.join('').trim(), pieces: pieces.length };
 }
 
 // The heads without which the translation becomes clearly less likely, the first one most.

@@ -11,7 +11,7 @@ import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
 import { actionButton, actions, note, numberText } from '../core/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { createLeftOut, leaveOut } from './left_out.js';
-import { quoted, tokenName, wordAt, wordButton } from './words.js';
+import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { say, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
@@ -41,8 +41,13 @@ function drawShort(server, node, state) {
   node.replaceChildren(
     element('h3', {}, say('What happened here')),
     element('ul', { class: 'hl-short' }, ...warnings, ...sentences),
+    ...(sentences.some((one) => one.querySelector(`.${PIECE}`)) ? [aboutPieces()] : []),
     ...rest(server, state),
   );
+}
+
+function aboutPieces() {
+  return note(say('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.'));
 }
 
 // What is not measured, and why.
@@ -93,8 +98,8 @@ const SENTENCES = {
   ],
   sure: ({ steps, isForced }, open, record) => [
     isForced
-      ? say('Punctuation and what was forced aside, nothing had less than 50 %. The least sure:')
-      : say('Punctuation aside, nothing had less than 50 %. The least sure:'),
+      ? say('What was forced aside, no word was in doubt: each choice had at least 50 %. The least sure:')
+      : say('No word was in doubt: each choice had at least 50 %. The least sure:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   depends: ({ word, from, factor, other }, open, record) => {
@@ -113,19 +118,19 @@ const SENTENCES = {
     const names = words.map((word) => open.without(null, word));
     return names.length === 1
       ? sayParts(
-          'Punctuation aside, everything in the translation keeps at least 90 % of its probability without {word}.',
+          'Without {word}, everything in the translation but punctuation keeps at least 90 % of its probability.',
           {
             word: names[0],
           },
         )
       : sayParts(
-          'Punctuation aside, everything in the translation keeps at least 90 % of its probability without any one of these: {words}',
+          'Without any one of these, everything in the translation but punctuation keeps at least 90 % of its probability: {words}',
           { words: joined(names) },
         );
   },
   counts: () => [
     say(
-      'Punctuation aside, every part of the sentence leaves a trace: without any one of them, something in the translation becomes at least a tenth less likely.',
+      'Punctuation aside, every part of the sentence counts: without any one, something in the translation becomes at least a tenth less likely.',
     ),
   ],
   moved: ({ word, source, from, to, count }, open) => {
@@ -140,11 +145,11 @@ const SENTENCES = {
           { ...parts, count },
         );
   },
+  'in order': () => [say('Nothing changed places: the words come in the order of the words that they depend on most.')],
   heads: ({ count, heads }, open, record) => [
-    say(
-      'Most needed of its {count} heads (the small squares). Without it, the translation is less likely; choose one to mute it:',
-      { count },
-    ),
+    say('Of its {count} heads (the small squares) it needed these most. Without one, the translation is less likely:', {
+      count,
+    }),
     list(heads, (one) => withoutHead(one, open, record)),
   ],
   'no head': ({ count, share }) => [

@@ -57,7 +57,9 @@ export const EMPTY_VIEW = Object.freeze({
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ without: null, norm: null }), // by mode
   leftOut: null, // the translation without source tokens, { places, text }
-  short: null, // what muting the heads that this translation needs most makes of it, [{ head, text }]; null if not asked
+  // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
+  // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
+  short: null,
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,
   beams: null,

@@ -274,7 +274,10 @@ function taughtItem({ taught }, kind) {
     element(
       'li',
       {},
-      `${say('layer {layer}, head {head}', { layer: taught[0] + 1, head: taught[1] + 1 })}: ${taughtName()}`,
+      say('{head}: {role}', {
+        head: say('layer {layer}, head {head}', { layer: taught[0] + 1, head: taught[1] + 1 }),
+        role: taughtName(),
+      }),
     ),
   ];
 }

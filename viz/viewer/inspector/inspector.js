@@ -43,7 +43,7 @@ const TAB_NAMES = {
   examples: () => say('Examples'),
 };
 const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'beside', 'opposite', 'aside'];
-const OF_MATRIX = ['kind', 'layer', 'head', 'selection', 'mode'];
+const OF_MATRIX = ['panel', 'kind', 'layer', 'head', 'selection', 'mode'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {
@@ -148,6 +148,7 @@ function drawView(store, status, state) {
 
 // What a sentence of In short has opened.
 function asideOf(state) {
+  if (state.panel !== 'short') return say('Opened from In short');
   return say('From In short: {view}', { view: titleOfMatrix(state) });
 }
 

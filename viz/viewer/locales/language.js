@@ -11,6 +11,8 @@ const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
 const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
 
+const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
+let codes = null; // of two letters, by the English names of their languages
 let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
 let spoken = null; // { code, texts, plurals, mark } of the page's language
@@ -83,10 +85,26 @@ export function tell(said) {
     : fill(spoken.texts[said[0]] ?? said[0], said[1]).join('');
 }
 
-// The title of a model, such as "German → English · 9.9 M": its languages are named in the language of the page.
+// The title of a model, such as "German → English · 9.9 M", with its languages and numbers as the page writes them.
 export function tellTitle(title) {
-  const parts = title.split(/( [→·] )/);
-  return parts.map((part) => (SCORE.test(part) ? localNumber(part) : tell(part))).join('');
+  const write = (part) => (SCORE.test(part) ? localNumber(part) : (languageNamed(part) ?? tell(part)));
+  return title
+    .split(/( [→·] )/)
+    .map(write)
+    .join('');
+}
+
+// The name in the language of the page of a language with this English name; null if there is none.
+function languageNamed(name) {
+  codes ??= new Map(
+    LETTERS.flatMap((one) => LETTERS.map((two) => [nameOfLanguage(`${one}${two}`, ENGLISH), `${one}${two}`])),
+  );
+  return codes.has(name) ? nameOfLanguage(codes.get(name), spoken.code) : null;
+}
+
+function nameOfLanguage(code, language) {
+  const name = new Intl.DisplayNames([language], { type: 'language' }).of(code);
+  return name[0].toLocaleUpperCase(language) + name.slice(1);
 }
 
 // A text that the page says later, for `tell`: a Worker has no catalogue.
@@ -152,11 +170,7 @@ function languageOf(address) {
 
 // Fills a list with the languages by their own names; `take` listens to a choice.
 export function offerLanguages(list, take) {
-  const nameOf = (code) => {
-    const name = new Intl.DisplayNames([code], { type: 'language' }).of(code);
-    return name[0].toLocaleUpperCase(code) + name.slice(1);
-  };
-  list.replaceChildren(...known.map((code) => new Option(nameOf(code), code)));
+  list.replaceChildren(...known.map((code) => new Option(nameOfLanguage(code, code), code)));
   list.value = spoken.code;
   list.addEventListener('change', take);
 }

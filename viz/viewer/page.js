@@ -1,7 +1,7 @@
 // The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
-import { nameInvisible } from './core/dom.js';
+import { element, nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
@@ -229,9 +229,7 @@ export async function exportRecord() {
     change({ downloads: values.map(({ url }) => url) });
     showCalls([python, curl]);
     return [
-      oppositeOf(state()) === null
-        ? ''
-        : say('The files hold A alone. To keep both sides, copy the link or save a picture.'),
+      '',
       ...values.map((value) => update({ value, interactive: true })),
       update({ value: portableTitle(state().home.record.model.name) }),
     ];
@@ -335,7 +333,11 @@ export function restoreTheme() {
 
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
-  document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
+  const { entries, state } = window.Headlight.viewer;
+  const isAlone = oppositeOf(state()) === null;
+  const note = say('The files hold A alone. To keep both sides, copy the link or save a picture.');
+  const notes = isAlone ? [] : [element('span', { class: 'hl-soft' }, note)];
+  document.querySelector('#hl-export-view .headlight').replaceChildren(...entries, ...notes);
   togglePopover('hl-export', 'hl-export-menu');
 }
 

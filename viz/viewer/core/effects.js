@@ -4,6 +4,7 @@
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
+import { importanceOf } from './measures.js';
 import { REQUESTS } from './state/modes.js';
 import { ZERO } from './state/store.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
@@ -40,6 +41,7 @@ export function startEffects(server) {
     followTraining(server, state, before);
     followQuestions(server, state, before);
     followBeside(server, state, before);
+    followFacing(server, state, before);
   });
 }
 
@@ -185,6 +187,13 @@ async function followBeside(server, state, before) {
   if (isRequested(server, 'beside', question) || whyNot(server, 'beside')) return;
   const record = await request(server, 'beside', question, decode);
   if (record !== undefined) server.store.change({ opposite: { question, record } });
+}
+
+// The heads of B are measured once those of A are.
+function followFacing(server, state, before) {
+  if (!state.isSecond || !state.facingImportance || importanceOf(state)) return;
+  if (!differs(state, before, ['record', 'facingImportance', 'instead'])) return;
+  if (!whyNot(server, nameOfImportance(state))) askImportance(server);
 }
 
 // Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.

@@ -12,7 +12,7 @@ const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
-let codes = null; // of two letters, by the English names of their languages
+let codesByName = null; // of two letters, by the English names of their languages
 let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
 let spoken = null; // { code, texts, plurals, mark } of the page's language
@@ -96,10 +96,10 @@ export function tellTitle(title) {
 
 // The name in the language of the page of a language with this English name; null if there is none.
 function languageNamed(name) {
-  codes ??= new Map(
+  codesByName ??= new Map(
     LETTERS.flatMap((one) => LETTERS.map((two) => [nameOfLanguage(`${one}${two}`, ENGLISH), `${one}${two}`])),
   );
-  return codes.has(name) ? nameOfLanguage(codes.get(name), spoken.code) : null;
+  return codesByName.has(name) ? nameOfLanguage(codesByName.get(name), spoken.code) : null;
 }
 
 function nameOfLanguage(code, language) {

@@ -101,6 +101,8 @@ export const EMPTY = Object.freeze({
   isPrinting: false, // the page is laid out for paper
   opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
   facing: null, // the record of A, in the state of B
+  facingImportance: null, // of the heads of the other side, so that the colours mean the same on both ...
+  facingHigh: 0, // ... and the largest value of the other side's matrix; 0 where all matrices have the same scale
   isSecond: false, // whether this is the state of what stands beside the view
 });
 

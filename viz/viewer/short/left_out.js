@@ -23,9 +23,15 @@ export function createLeftOut(server) {
       const chosen = placesLeftOut(state)?.[0];
       for (const button of words.children) button.setAttribute('aria-pressed', Number(button.dataset.place) === chosen);
       answer.textContent = translationWithout(state);
-      if (state.leftOut !== before.leftOut && answer.textContent) answer.scrollIntoView({ block: 'nearest' });
+      if (state.leftOut !== before.leftOut && answer.textContent) scrollDownTo(answer);
     },
   };
+}
+
+// Scrolls the panel, but not the page, which may have gone to the matrix.
+function scrollDownTo(answer) {
+  const panel = answer.closest('.hl-scroll');
+  panel.scrollTop += Math.max(0, answer.getBoundingClientRect().bottom - panel.getBoundingClientRect().bottom);
 }
 
 function buttonsOf({ store }, { record }) {

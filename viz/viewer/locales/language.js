@@ -3,7 +3,7 @@
 
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
-const UNTRANSLATED = '.headlight, #hl-examples, #hl-language option, textarea, pre, script, style';
+const UNTRANSLATED = '.headlight, #hl-prefix, #hl-examples, #hl-language option, textarea, pre, script, style';
 const SCORE = /^(\d+\.\d M|[a-z]+ \d+\.\d)$/i; // a part of a title: the size, or a score
 // The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
 // decimals.

@@ -45,9 +45,9 @@ export function answer(loaded, asked, pause) {
   return HANDLERS[asked.do](loaded, { ...asked, text: joinPrefix(asked) }, pause);
 }
 
-// The sentence with what stands before it.
+// The sentence, of the requests that have one, with what stands before it.
 function joinPrefix({ text, source_prefix: prefix = '' }) {
-  return normalise(text) ? prefix + text : text;
+  return prefix && normalise(text) ? prefix + text : text;
 }
 
 function payload({ identity, settings }, asked, translation) {

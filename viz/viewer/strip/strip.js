@@ -65,7 +65,7 @@ export function createStrip(server) {
   const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const legend = element('p', { class: 'hl-soft hl-strip-ends' });
-  const more = createButton('hl-more', () => showMore(scroll), { title: say('More words') }, '›');
+  const more = createButton('hl-swipe', () => showMore(scroll), { title: say('More words') }, '›');
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': isSecond ? say('Tokens of B') : say('Tokens') },

@@ -174,6 +174,7 @@ class FakeTranslator(Translator):
             key=key,
             products=key,
             scale=width**-0.5,
+            bias=0.0,
             score=float(scores[column]),
             scores=scores,
             allowed=weights > 0,

@@ -38,7 +38,8 @@ from model.network.transformer import HeadGates, check_head
 from model.results import KINDS, AblationResult, AttentionRecord, Head, HeadValues, Token, Translation
 from model.translator import Translator
 
-N_RIVALS = 3
+N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
+UNSURE = math.log(0.5)
 N_HEADS = 3  # of those that a translation needs most ...
 LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
 # What is measured unasked takes about half a second on a core: most heads times weights, and weights.
@@ -119,16 +120,17 @@ def short_values(
 
 
 def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
-    """The least sure steps of words, each with its likeliest other token."""
+    """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
     steps = [
         step
         for step, token in enumerate(original.attention.predicted)
         if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
     ]
     steps.sort(key=lambda step: original.log_probabilities[step])
+    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
     others = {
         step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
-        for step in steps[:N_RIVALS]
+        for step in unsure[:N_RIVALS] or steps[:1]
     }
     return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
 

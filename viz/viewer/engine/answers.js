@@ -12,7 +12,7 @@ import { beginsTrained, createTraining, trainingHeads, trainingStep } from './tr
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
-const RIVALS = 3; // as viz/instruments.py: N_RIVALS
+const [RIVALS, UNSURE] = [3, Math.log(0.5)]; // as in viz/instruments.py
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
@@ -119,14 +119,15 @@ async function inShort(loaded, asked, pause) {
   };
 }
 
-// The least sure steps of words, each with its likeliest other token.
+// The unsure steps of words, or else the least sure one, each with its likeliest other token.
 function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix = [] }) {
-  return [...predicted.keys()]
+  const steps = [...predicted.keys()]
     .filter(
       (step) => step >= prefix.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
     )
-    .sort((one, other) => chances[one] - chances[other])
-    .slice(0, RIVALS)
+    .sort((one, other) => chances[one] - chances[other]);
+  const unsure = steps.filter((step) => chances[step] < UNSURE).slice(0, RIVALS);
+  return (unsure.length > 0 ? unsure : steps.slice(0, 1))
     .map((step) => ({ step, other: alternatives[step].find(({ token }) => token.id !== predicted[step].id)?.token }))
     .filter(({ other }) => other && !other.special)
     .map(({ step, other }) => ({ step, id: other.id }));

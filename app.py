@@ -34,8 +34,8 @@ from viz.server.component import (
     language_addresses,
     language_picker,
     picker,
+    prefix_lists,
     script_address,
-    target_picker,
     viewer,
 )
 from viz.server.connections import Access
@@ -156,7 +156,7 @@ def build(
             language_picker(elem_id="hl-language")
         with gr.Row(elem_id="hl-sentence-row"):
             sentence = _sentence_box(offered)
-            language = target_picker(elem_id="hl-target")
+            prefix = prefix_lists(elem_id="hl-prefix")
             options = gr.Button("Options", elem_id="hl-options-button")
             translate = _translate_button(interactive=bool(translators))
             cancel = gr.Button("Cancel", elem_id="hl-cancel")
@@ -178,7 +178,7 @@ def build(
         if translators:
             opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
             openings = [event(None, None, **opened) for event in (page.load, view.submit)]
-            triggers = [translate.click, sentence.submit, language.input]
+            triggers = [translate.click, sentence.submit, prefix.input]
             _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
             outputs = [message, *menu.files, menu.with_model]
             menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)

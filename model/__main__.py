@@ -80,6 +80,9 @@ def import_checkpoint(
     imported = import_model(model, output, bits)
     info = imported.info
     print(f"Wrote {output}: {info.title}. Try: python -m model translate --model {output}")
+    if bits == 8:
+        print("Its matrices were rounded to 8 bits, which changes a word in a few of 100 translations. With")
+        print("--bits 16 the translations stay the same, but each takes about 1.6 times as long.")
     for note in imported.notes:
         print(f"Its settings of generation: {note}")
     if codes := info.target_languages:

@@ -18,13 +18,29 @@ LARGEST = {
     "n_encoder_layers": 32,
     "n_decoder_layers": 32,
     "n_positions": 16_384,
+    "d_key": 256,
+    "n_buckets": 256,
+    "max_distance": 16_384,
 }
 # Settings that name one of several ways.
 CHOICES = {
     "norm": ("pre", "post"),
     "activation": ("relu", "silu", "gelu", "gelu_new"),  # gelu_new has a hyperbolic tangent in place of erf
-    "positions": ("sinusoidal", "fairseq", "learned", "none"),
+    "positions": ("sinusoidal", "fairseq", "learned", "relative", "none"),
 }
+# Numbers that may be 0, with what 0 means.
+MAY_BE_ZERO = ("source_vocabulary", "target_vocabulary", "n_positions", "d_key", "n_buckets", "max_distance")
+# What the configs of earlier versions lack; left out of config.json where it is the default.
+LATER = (
+    "positions",
+    "n_positions",
+    "embedding_norm",
+    "d_key",
+    "gated",
+    "rms_norm",
+    "n_buckets",
+    "max_distance",
+)
 # The other settings are strings.
 _FROM_JSON = {"int": int, "float": float, "bool": bool, "tuple[int, int] | None": list}
 
@@ -51,17 +67,21 @@ class ModelConfig:
     positions: str = "sinusoidal"  # of the paper; "fairseq" numbers and spaces them differently; or another
     n_positions: int = 0  # how many are learned; 0 if they are not
     embedding_norm: bool = False  # a LayerNorm after tokens and positions are added, as in BART
+    d_key: int = 0  # width of a head's queries, keys and values; 0: d_model / n_heads, as in the paper
+    gated: bool = False  # feed-forward networks with a second product that scales the first (Shazeer 2020)
+    rms_norm: bool = False  # RMSNorm (Zhang and Sennrich 2019) in place of each LayerNorm, as in T5
+    n_buckets: int = 0  # of distances, each with a bias of the scores; 0 unless positions are "relative"
+    max_distance: int = 0  # from which on all distances share a bucket
     output_bias: bool = False  # the output projection adds a number for each entry of the vocabulary
     taught_head: tuple[int, int] | None = None  # layer and cross-attention head that was taught to align
 
     def __post_init__(self) -> None:
         for name, largest in LARGEST.items():
             value = getattr(self, name)
-            # A vocabulary of 0 in a recipe is learned from its data.
-            smallest = 0 if name.endswith("vocabulary") or name == "n_positions" else 1
+            smallest = 0 if name in MAY_BE_ZERO else 1
             if not smallest <= value <= largest:
                 raise UserError(f"{name} is {quote_untrusted(value)}; give {smallest} to {largest:,}.")
-        if self.d_model % self.n_heads:
+        if self.d_model % self.n_heads and not self.d_key:
             raise UserError(f"d_model {self.d_model} must be a multiple of n_heads {self.n_heads}.")
         if self.d_model % 2:
             raise UserError(f"d_model {self.d_model} must be even for sinusoidal positions.")
@@ -90,13 +110,34 @@ class ModelConfig:
                 f"n_positions is {self.n_positions} and positions {self.positions!r}; set n_positions if and "
                 "only if positions are learned."
             )
+        if (self.positions == "relative") != (self.n_buckets > 0):
+            raise UserError(
+                f"n_buckets is {self.n_buckets} and positions {self.positions!r}; set n_buckets if and "
+                "only if positions are relative."
+            )
+        # Half of the buckets are of one direction, and half of those of one distance each.
+        if self.n_buckets and not (self.n_buckets % 4 == 0 and self.max_distance > self.n_buckets // 2):
+            raise UserError(
+                f"n_buckets is {self.n_buckets} and max_distance {self.max_distance}; n_buckets must be a "
+                "multiple of 4 and max_distance more than half of it."
+            )
         if self.positions == "fairseq" and self.d_model < 4:
             raise UserError(f"d_model {self.d_model} must be at least 4 for positions of fairseq.")
 
     @property
     def d_head(self) -> int:
         """Width K of one head's queries, keys and values."""
-        return self.d_model // self.n_heads
+        return self.d_key or self.d_model // self.n_heads
+
+    @property
+    def d_attention(self) -> int:
+        """Width of the queries of all heads together; that of keys and of values is the same."""
+        return self.n_heads * self.d_head
+
+    @property
+    def has_parts_of_t5(self) -> bool:
+        """Whether the network has a part of T5 (Raffel et al. 2020), which only torch computes, no kernel."""
+        return bool(self.positions == "relative" or self.gated or self.rms_norm or self.d_key)
 
     @property
     def n_parameters(self) -> int:
@@ -105,9 +146,10 @@ class ModelConfig:
         Building the model on torch's meta device would count them too, but its first use imports 800
         modules and takes seconds.
         """
-        d, norm = self.d_model, 2 * self.d_model
-        attention = 4 * d * d + 4 * d
-        feed_forward = 2 * d * self.d_ff + self.d_ff + d
+        d, inner = self.d_model, self.d_attention
+        norm = d if self.rms_norm else 2 * d
+        attention = 4 * d * inner + 3 * inner + d
+        feed_forward = (2 + self.gated) * d * self.d_ff + (1 + self.gated) * self.d_ff + d
         encoder = self.n_encoder_layers * (attention + feed_forward + 2 * norm)
         decoder = self.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
         final = 2 * norm if self.norm == "pre" else 0
@@ -118,14 +160,15 @@ class ModelConfig:
             vocabularies += self.target_vocabulary
         bias = self.target_vocabulary if self.output_bias else 0
         embeddings = 2 * self.n_positions * d + (2 * norm if self.embedding_norm else 0)
+        embeddings += 2 * self.n_buckets * self.n_heads
         return encoder + decoder + final + embeddings + vocabularies * d + bias
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""
         values = asdict(self)
-        for name, default in (("positions", "sinusoidal"), ("n_positions", 0), ("embedding_norm", False)):
-            if values[name] == default:
-                del values[name]
+        for each in fields(self):
+            if each.name in LATER and values[each.name] == each.default:
+                del values[each.name]
         head = values.pop("taught_head")
         return values if head is None else values | {"taught_head": list(head)}
 

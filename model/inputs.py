@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from model.decoding.search import SearchOptions
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.languages import TARGET_CODE, codes_of, language_names
+from model.pieces.multilingual import MultilingualTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
+from model.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
 MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
@@ -41,13 +42,30 @@ def target_code(info: ModelInfo, wanted: str | None) -> str:
     raise UserError(f"{info.title} translates into {len(known)} languages; name one, such as {some}.")
 
 
+def source_prefix(checkpoint: Checkpoint, text: str) -> str:
+    """What stands before the sentence in a text, with the space after it: a prompt or codes of languages.
+
+    A model of many languages reads at most two codes, others one. What the model does not know is text.
+    """
+    info = checkpoint.info
+    if prompt := max(filter(text.startswith, info.prompts), key=len, default=""):
+        return prompt
+    rest = text
+    for _ in range(2 if isinstance(checkpoint.source_tokenizer, MultilingualTokenizer) else 1):
+        code = TARGET_CODE.match(rest)
+        if code is None or code.group() not in info.target_languages:
+            break
+        rest = rest[code.end() :].lstrip()
+    return text[: len(text) - len(rest)]
+
+
 def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) -> list[list[int] | UserError]:
     """The ids of each sentence with its </s>, or the reason why it cannot be translated."""
     problems = [_problem_of_text(text, max_tokens) for text in texts]
     readable = ["" if problem else text for text, problem in zip(texts, problems, strict=True)]
     rows = checkpoint.source_tokenizer.encode_batch(readable)
     return [
-        problem or _problem_of_ids(checkpoint, row, max_tokens) or [*row, EOS_ID]
+        problem or _problem_of_ids(checkpoint, row, max_tokens) or [*row, *checkpoint.source_tokenizer.ending]
         for row, problem in zip(rows, problems, strict=True)
     ]
 
@@ -102,7 +120,8 @@ def _problem_of_text(text: str, max_tokens: int) -> UserError | None:
 
 
 def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int) -> UserError | None:
-    pieces = [each for each in checkpoint.source_tokenizer.pieces(ids) if not TARGET_CODE.fullmatch(each)]
+    pieces = checkpoint.source_tokenizer.pieces(ids)
+    pieces = [each for each in pieces if each != BOS and not TARGET_CODE.fullmatch(each)]
     if ids and not pieces:
         return UserError(NOTHING)
     if all(piece in (UNK, SPACE) for piece in pieces):

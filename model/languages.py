@@ -104,6 +104,11 @@ def codes_of(code: str) -> list[str]:
     return [code, *(other for other in NAMES if other != code and NAMES[other] == name)]
 
 
+def join_prefix(prefix: str, sentence: str) -> str:
+    """The sentence with what stands before it; unchanged if it is empty."""
+    return prefix + sentence if sentence.strip() else sentence
+
+
 def join_code(code: str, sentence: str) -> str:
     """The sentence as a model of several target languages reads it; unchanged if either is empty."""
-    return f"{code} {sentence}" if code and sentence.strip() else sentence
+    return join_prefix(f"{code} ", sentence) if code else sentence

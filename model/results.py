@@ -12,8 +12,6 @@ from typing import Literal, NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
-from model.languages import TARGET_CODE
-
 KINDS = ("encoder", "decoder", "cross")
 
 
@@ -93,7 +91,7 @@ class BeamNode:
 class Translation:
     """The translation of one sentence with everything that the page shows."""
 
-    source_text: str  # with the code of the target language, if it has one
+    source_text: str  # with what stands before the sentence
     text: str
     source_language: str
     target_language: str
@@ -105,6 +103,9 @@ class Translation:
     timings: Mapping[str, float] = field(default_factory=dict)  # milliseconds by phase
     n_prefix: int = 0  # leading target tokens that were given; the model chose the others
     beam_tree: tuple[BeamNode, ...] = ()  # empty unless requested; parents come before their children
+    source_prefix: str = (
+        ""  # the codes of languages or the prompt before the sentence, with the space after it
+    )
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -112,19 +113,9 @@ class Translation:
         return tuple(token.id for token in self.attention.predicted)
 
     @property
-    def target_code(self) -> str:
-        """The code of the target language, such as >>fra<<, with which the text begins; or empty.
-
-        A model of many languages has it in the translation; the code in its source is the source's.
-        """
-        both = (self.attention.predicted[0].piece, self.attention.source[0].piece)
-        code = next(filter(TARGET_CODE.fullmatch, both), "")
-        return code if self.source_text.startswith(code) else ""
-
-    @property
     def sentence(self) -> str:
-        """The source without that code."""
-        return self.source_text.removeprefix(self.target_code).strip()
+        """The source without what stands before it."""
+        return self.source_text.removeprefix(self.source_prefix).strip()
 
 
 class Word(NamedTuple):

@@ -129,6 +129,11 @@ class Tokenizer:
         """The tokens with which every translation of this text begins, as the model was taught; none."""
         return []
 
+    @property
+    def ending(self) -> tuple[int, ...]:
+        """The ids after those of a source sentence: </s>."""
+        return (EOS_ID,)
+
     def encode(self, text: str) -> list[int]:
         """Ids of the text's tokens without <s> and </s>; unknown characters become <unk>."""
         return list(self._backend.encode(normalise(text), add_special_tokens=False).ids)

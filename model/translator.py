@@ -23,7 +23,7 @@ from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
 from model.exporting import Exported
-from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, source_ids, target_ids
+from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, source_ids, source_prefix, target_ids
 from model.network.transformer import HeadGates
 from model.notices import find_notices
 from model.results import (
@@ -351,7 +351,8 @@ class Translator(OnHub):
             notices += (Sentence("The given translation has characters that the model reads as <unk>."),)
         info = self.checkpoint.info
         return Translation(
-            source_text=normalise(text),
+            source_text=(written := normalise(text)),
+            source_prefix=source_prefix(self.checkpoint, written),
             text=own.text,
             source_language=info.source_language,
             target_language=info.target_language,

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from model.network.transformer import Transformer
+from model.results import Translation
 from model.translator import Translator
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -65,6 +66,17 @@ def translator_of(translator: Translator, model: Transformer) -> Translator:
 def scores(translator: Translator, text: str, ids: Sequence[int]) -> Callable[[Transformer], Any]:
     """The log-probabilities of these tokens as the translation of a text, for `assert_float32`."""
     return lambda model: translator_of(translator, model).score(text, tuple(ids)).log_probabilities
+
+
+def parts(found: Translation) -> tuple[Any, ...]:
+    """The log-probabilities of the tokens and the weights of the three kinds."""
+    record = found.attention
+    return torch.tensor(found.log_probabilities), record.encoder, record.decoder, record.cross
+
+
+def scored(translator: Translator, text: str, target: str, model: Transformer) -> tuple[Any, ...]:
+    """`parts` of a given translation by another model."""
+    return parts(translator_of(translator, model).score(text, target))
 
 
 def assert_slope(found: float, function: Callable[[float], float], step: float) -> None:

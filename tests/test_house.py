@@ -37,7 +37,7 @@ SCRIPTS_MAY_IMPORT = {
     "core": {"core", "locales"},
     "engine": {"engine", "core", "locales"},
 }
-PANELS = {"strip", "heads", "matrix", "inspector", "short", "routes", "beside", "learn"}
+PANELS = {"prefix", "strip", "heads", "matrix", "inspector", "short", "routes", "beside", "learn"}
 PLAYGROUND = {"playground", "engine", "core", "locales", "heads", "inspector", "matrix"}
 SOURCES = {".py", ".js", ".css"}
 IGNORED_ANYWHERE = {".git", ".venv", "__pycache__", ".hypothesis", ".gradio"}

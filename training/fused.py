@@ -55,7 +55,8 @@ def unpack(rows: Float[Tensor, "N K"], padded: Int[Tensor, "B S"]) -> Float[Tens
 
 def supports(config: ModelConfig) -> bool:
     """Whether the kernels can train such a network."""
-    return config.activation == "relu" and config.positions != "learned" and not config.embedding_norm
+    known = config.activation == "relu" and config.positions != "learned" and not config.embedding_norm
+    return known and not config.has_parts_of_t5
 
 
 def forward_pass(
@@ -146,12 +147,12 @@ class FusedPass:
         self, residual: Residual, x: Tensor, y: Tensor, bias: Tensor, following: nn.Module
     ) -> tuple[Tensor, Tensor]:
         """Add a sub-layer's output; pre-norm takes the norm of the sub-layer that follows."""
-        norm = cast(nn.LayerNorm, following) if residual.pre_norm else residual.norm
-        return self._norm(x, y, bias, norm, residual)
+        return self._norm(x, y, bias, following if residual.pre_norm else residual.norm, residual)
 
     def _norm(
-        self, x: Tensor, y: Tensor | None, bias: Tensor | None, norm: nn.LayerNorm, residual: Residual
+        self, x: Tensor, y: Tensor | None, bias: Tensor | None, following: nn.Module, residual: Residual
     ) -> tuple[Tensor, Tensor]:
+        norm = cast(nn.LayerNorm, following)
         settings = NormSettings(self.dtype, norm.eps, residual.dropout.rate, not residual.pre_norm)
         results: tuple[Tensor, Tensor] = AddNorm.apply(x, y, bias, norm.weight, norm.bias, settings)
         return results

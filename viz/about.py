@@ -17,6 +17,7 @@ from model.files import check_file, read_bytes, read_json, read_text, write_json
 from model.inputs import language
 from model.instruments import MAX_SAMPLE
 from model.languages import language_name
+from model.pieces.multilingual import MultilingualTokenizer
 from model.results import KINDS, Token
 from model.storage.checkpoint import CONFIG, JOINT, MAX_WEIGHTS_BYTES, SOURCE, TARGET, WEIGHTS
 from model.storage.probes import MAX_BYTES as MAX_PROBES_BYTES
@@ -24,6 +25,7 @@ from model.storage.probes import PROBES
 from model.storage.training_log import MAX_BYTES as MAX_LOG_BYTES
 from model.storage.training_log import METRICS
 from model.tokenizer import Tokenizer
+from viz.viewer import ENGLISH, catalogues
 
 CARD, WEAKNESSES = "README.md", "weaknesses.json"
 Choices = list[tuple[str, str]]  # (value, text) each
@@ -71,7 +73,7 @@ def page_values(
         "examples": {name: examples.get(name, []) for name in translators},
         "buttons": min(MOST_BUTTONS, max(map(len, examples.values()), default=0)),
         "languages": {name: language(each.checkpoint.info) for name, each in translators.items()},
-        "targets": {name: target_choices(each) for name, each in translators.items()},
+        "prefixes": {name: found for name, each in translators.items() if (found := prefix_choices(each))},
         "sizes": {name: _size(each) for name, each in translators.items() if each.directory is not None},
         "beam": PAGE_BEAM,
     }
@@ -179,14 +181,31 @@ def examples_of_models(
     }
 
 
-def target_choices(translator: Translator) -> Choices:
-    """Return the codes of a model's target languages and their names, sorted by name."""
-    choices = []
-    for code in translator.checkpoint.info.target_languages:
-        short = code.strip("<>")
-        name = language_name(short)
-        choices.append((code, short if name == short else f"{name} ({short})"))
-    return sorted(choices, key=lambda choice: choice[1])
+def prefix_choices(translator: Translator) -> dict[str, Any]:
+    """Return what a sentence of this model may begin with, of which the page offers lists; {} for nothing.
+
+    `codes` are its languages with their English names; `source` is the code of the usual source language, if
+    a sentence may name another one; `usual` is the prefix of a new page.
+    """
+    info, tokenizer = translator.checkpoint.info, translator.checkpoint.source_tokenizer
+    if not info.target_languages:
+        return {"prompts": info.prompts, "usual": info.prompts[0]} if info.prompts else {}
+    source = tokenizer.source_code if isinstance(tokenizer, MultilingualTokenizer) else ""
+    named = sorted((language_name(code[2:-2]), code) for code in info.target_languages)
+    codes = [(code, name) for name, code in named]
+    return {
+        "codes": codes,
+        "source": source,
+        "prompts": info.prompts,
+        "usual": f"{_first_target(codes, source)} ",
+    }
+
+
+def _first_target(codes: Choices, source: str) -> str:
+    """The code of a language that the page speaks and that is not the source's, else the first one."""
+    own = language_name(source[2:-2])
+    wanted = [name for name in map(language_name, (ENGLISH, *catalogues())) if name != own]
+    return min(codes, key=lambda each: wanted.index(each[1]) if each[1] in wanted else len(wanted))[0]
 
 
 def _groups(translators: Mapping[str, Translator]) -> list[tuple[str, Choices]]:

@@ -33,7 +33,7 @@ from model.analysis.measures import (
     measure_tables,
 )
 from model.errors import UserError, quote_untrusted, said
-from model.languages import join_code
+from model.languages import join_prefix
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
 VERSION = 3
@@ -65,7 +65,7 @@ def encode(
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
         "source_text": translation.sentence,
-        "target_code": translation.target_code,
+        "source_prefix": translation.source_prefix,
         "text": translation.text,
         "source_language": translation.source_language,
         "target_language": translation.target_language,
@@ -121,9 +121,12 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
     tokens, weights = payload["tokens"], payload["attention"]
     encoder, decoder, cross = (torch.from_numpy(decode_weights(weights[kind])) for kind in KINDS)
     source, read, predicted = (_tokens(tokens[side]) for side in ("source", "read", "predicted"))
-    taught = payload.get("taught")  # not in payloads of release 0.1, as target_code
+    taught = payload.get("taught")  # not in payloads of release 0.1
+    code = payload.get("target_code", "")  # in payloads of release 0.2
+    prefix = payload.get("source_prefix", f"{code} " if code else "")
     return Translation(
-        source_text=join_code(payload.get("target_code", ""), payload["source_text"]),
+        source_text=join_prefix(prefix, payload["source_text"]),
+        source_prefix=prefix,
         text=payload["text"],
         source_language=payload["source_language"],
         target_language=payload["target_language"],

@@ -23,8 +23,9 @@ class Cell:
 
     query: Float[Tensor, " K"]  # of the cell's row
     key: Float[Tensor, " K"]  # of the cell's column
-    products: Float[Tensor, " K"]  # element by element; their sum times `scale` is the score
+    products: Float[Tensor, " K"]  # element by element; their sum times `scale`, plus `bias`, is the score
     scale: float  # 1 / sqrt(K)
+    bias: float  # that relative positions add; 0 if the model has none
     score: float
     scores: Float[Tensor, " N"]  # of the whole row, before the mask
     allowed: Bool[Tensor, " N"]  # True = may attend
@@ -56,8 +57,10 @@ def explain_cell(
         )
     query, keys, allowed = heads.query[head.head, row], heads.key[head.head], heads.allowed[row]
     products, scale = query * keys[column], len(query) ** -0.5
-    scores = keys @ query * scale
+    bias = heads.bias[head.head, row]
+    scores = keys @ query * scale + bias
     weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
     norms = weights * (heads.value[head.head] @ output_rows(heads.module)[head.head]).norm(dim=-1)
-    score = float(products.sum()) * scale
-    return Cell(query, keys[column], products, scale, score, scores, allowed, weights, norms)
+    added = float(bias[column])
+    score = float(products.sum()) * scale + added
+    return Cell(query, keys[column], products, scale, added, score, scores, allowed, weights, norms)

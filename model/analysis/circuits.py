@@ -25,7 +25,8 @@ N_WORDS = 8  # words that a head pushes up, and as many that it pushes down
 class ScoreSplit:
     """The score of one cell, before mask and softmax, over what wrote its query and its key."""
 
-    score: float  # query times key / sqrt(K); the sum of `matrix`
+    score: float  # query times key / sqrt(K) plus `bias`: the sum of `matrix` and `bias`
+    bias: float  # that relative positions add; 0 if the model has none
     query_parts: tuple[Part, ...]  # P
     key_parts: tuple[Part, ...]  # R
     matrix: Float[Tensor, "P R"]
@@ -56,9 +57,9 @@ def split_score(
 
     The parts of a row are its token, its position, every earlier head and feed-forward network, and all
     biases as one part; for the key of cross-attention they are those of the whole encoder. Norms are frozen,
-    so the matrix sums to the score exactly. Limits: a part that earlier layers changed counts as those
-    layers' part; a number that is the same for all keys of the row (such as a query part times the keys'
-    bias) changes no weight. Raises UserError if there is no such head or cell.
+    so the matrix and the bias of relative positions sum to the score exactly. Limits: a part that earlier
+    layers changed counts as those layers' part; a number that is the same for all keys of the row (such as a
+    query part times the keys' bias) changes no weight. Raises UserError if there is no such head or cell.
     """
     found = _trace_cell(model, source, read, head, row, column)
     stack, place, heads = found.attention(head.kind, head.layer)
@@ -67,15 +68,17 @@ def split_score(
         key_names, key = parts_read(found.encoder, len(found.encoder.sublayers), column)
     else:
         key_names, key = parts_read(stack, place, column)
-    d, width = heads.module.d_model, heads.query.shape[-1]
+    width = heads.query.shape[-1]
     queries = slice(head.head * width, (head.head + 1) * width)
-    keys = slice(d + queries.start, d + queries.stop)
+    keys = slice(heads.module.width + queries.start, heads.module.width + queries.stop)
     weight, bias = heads.module.project.weight, heads.module.project.bias
     query, key = query @ weight[queries].T, key @ weight[keys].T
     query[-1] += bias[queries]
     key[-1] += bias[keys]
     score = float(heads.query[head.head, row] @ heads.key[head.head, column]) * width**-0.5
-    return ScoreSplit(score, tuple(query_names), tuple(key_names), query @ key.T * width**-0.5)
+    added = float(heads.bias[head.head, row, column])
+    matrix = query @ key.T * width**-0.5
+    return ScoreSplit(score + added, added, tuple(query_names), tuple(key_names), matrix)
 
 
 @torch.inference_mode()

@@ -137,6 +137,7 @@ def _without(allowed: Bool[Tensor, " N"], order: Int[Tensor, " k"]) -> Bool[Tens
 def _outputs_without(heads: Attending, row: int, allowed: Bool[Tensor, "C N"]) -> Float[Tensor, "C H K"]:
     """The outputs of the heads in one row when only these cells are allowed."""
     scores = (heads.query[:, row, None] @ heads.key.transpose(1, 2))[:, 0] * heads.query.shape[-1] ** -0.5
+    scores = scores + heads.bias[:, row]
     masked = scores.masked_fill(~allowed[:, None], torch.finfo(scores.dtype).min)  # C H N
     weights = masked.softmax(-1).masked_fill(~allowed[:, None], 0.0)
     return torch.einsum("chn,hnk->chk", weights, heads.value)

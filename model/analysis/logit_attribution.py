@@ -104,7 +104,7 @@ def _shares(
         bias += float((direction @ frozen.bias).sum())
         return frozen.pulled_back(direction)
 
-    if isinstance(stack.norm, nn.LayerNorm):
+    if not isinstance(stack.norm, nn.Identity):
         direction = through(stack.norm, stack.x)
     heads: dict[str, list[Tensor]] = {}
     feed_forward: list[Tensor] = []
@@ -133,8 +133,8 @@ def _shares(
 def _pass_to_memory(heads: Attending, asked: Float[Tensor, "H Q K"], memory: Float[Tensor, "S D"]) -> float:
     """Add what the heads ask of each row of the encoder's output; returns what the values' biases add."""
     module = heads.module
-    d = module.d_model
-    w_v = module.project.weight[2 * d :].view(module.n_heads, -1, d)  # H K D
-    b_v = module.project.bias[2 * d :].view(module.n_heads, 1, -1)
+    n_heads, values = module.n_heads, slice(2 * module.width, None)
+    w_v = module.project.weight[values].view(n_heads, module.width // n_heads, -1)  # H K D
+    b_v = module.project.bias[values].view(n_heads, 1, -1)
     memory += (heads.weights.transpose(1, 2) @ (asked @ w_v)).sum(0)
     return float((heads.weights.sum(-1) * (asked * b_v).sum(-1)).sum())

@@ -35,6 +35,12 @@ class Attending(NamedTuple):
     weights: Float[Tensor, "H Q N"]
     outputs: Float[Tensor, "H Q K"]  # weights times values, before W_O
 
+    @property
+    def bias(self) -> Float[Tensor, "H Q N"]:
+        """What relative positions add to the scores; zeros without them."""
+        bias = self.module.bias(*self.allowed.shape)
+        return torch.zeros_like(self.weights) if bias is None else bias
+
 
 class SubLayer(NamedTuple):
     """One sub-layer while it reads a sentence."""
@@ -60,7 +66,7 @@ class Stack:
     positions: Float[Tensor, "Q D"]
     bias: Float[Tensor, " D"]  # of the norm after the embedding, which is frozen in the two above
     sublayers: tuple[SubLayer, ...]  # in the order of the computation
-    norm: nn.Module  # after the last layer: LayerNorm with pre-norm, nn.Identity with post-norm
+    norm: nn.Module  # after the last layer: a norm with pre-norm, nn.Identity with post-norm
 
     @property
     def x(self) -> Float[Tensor, "Q D"]:
@@ -131,7 +137,7 @@ def _stack(
     vectors: Tensor = embedding.tokens(ids)
     tokens, positions = vectors * math.sqrt(vectors.shape[-1]), embedding.table(len(ids))[: len(ids)]
     bias = torch.zeros_like(tokens[0])
-    if isinstance(embedding.norm, nn.LayerNorm):
+    if not isinstance(embedding.norm, nn.Identity):
         norm = FrozenNorm.at(embedding.norm, tokens + positions)
         tokens, positions, bias = norm.image(tokens), norm.image(positions), norm.bias
     return tokens, positions, bias, tuple(sublayers)
@@ -154,30 +160,36 @@ def _parts(block: nn.Module) -> list[tuple[SubLayerKind, Residual, MultiHeadAtte
 
 
 class FrozenNorm(NamedTuple):
-    """A LayerNorm whose mean and scale are those of one input: it is then linear, plus its bias.
+    """A norm whose mean and scale are those of one input: it is then linear, plus its bias.
 
     LN(x) = (x - mean(x)) * weight / sigma + bias; sigma stays that of the input. The sum of the images of
-    the parts of x, plus the bias, is LN(x) exactly.
+    the parts of x, plus the bias, is LN(x) exactly. RMSNorm has neither mean nor bias.
     """
 
     scale: Float[Tensor, "*Q D"]  # weight / sigma
     bias: Float[Tensor, " D"]
+    centred: bool  # whether the mean is taken off
 
     @classmethod
     def at(cls, norm: nn.Module, x: Float[Tensor, "*Q D"]) -> FrozenNorm:
         """Freeze the norm at x."""
-        norm = cast(nn.LayerNorm, norm)
-        sigma = (x.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
-        return cls(norm.weight / sigma, norm.bias)
+        norm = cast(nn.LayerNorm | nn.RMSNorm, norm)
+        centred = isinstance(norm, nn.LayerNorm)
+        square = x.var(-1, unbiased=False, keepdim=True) if centred else x.square().mean(-1, keepdim=True)
+        sigma = (square + cast(float, norm.eps)).sqrt()
+        bias = norm.bias if isinstance(norm, nn.LayerNorm) else torch.zeros_like(norm.weight)
+        return cls(norm.weight / sigma, bias, centred)
 
     def image(self, part: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:
         """The linear map of a part."""
-        return (part - part.mean(-1, keepdim=True)) * self.scale
+        return self._centre(part) * self.scale
 
     def pulled_back(self, direction: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:
         """The direction whose product with a part is that of `direction` with the part's image."""
-        scaled = direction * self.scale
-        return scaled - scaled.mean(-1, keepdim=True)
+        return self._centre(direction * self.scale)
+
+    def _centre(self, x: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:
+        return x - x.mean(-1, keepdim=True) if self.centred else x
 
 
 class Part(NamedTuple):
@@ -191,7 +203,7 @@ class Part(NamedTuple):
 
 def output_rows(module: MultiHeadAttention) -> Float[Tensor, "H K D"]:
     """W_O of each head: a head's output times it is what the head adds to the stream."""
-    heads = module.output.weight.view(module.d_model, module.n_heads, -1)
+    heads = module.output.weight.view(len(module.output.weight), module.n_heads, -1)
     return heads.permute(1, 2, 0)
 
 
@@ -226,10 +238,10 @@ def parts_read(stack: Stack, place: int, row: int) -> tuple[list[Part], Float[Te
     names, vectors = parts_before(stack, place, row)
     if place < len(stack.sublayers):
         one = stack.sublayers[place]
-        norm, x = (one.residual.norm, one.x[row]) if one.residual.pre_norm else (None, None)
+        norm, x = (one.residual.norm if one.residual.pre_norm else nn.Identity()), one.x[row]
     else:
-        norm, x = (stack.norm, stack.x[row]) if isinstance(stack.norm, nn.LayerNorm) else (None, None)
-    if norm is None or x is None:
+        norm, x = stack.norm, stack.x[row]
+    if isinstance(norm, nn.Identity):
         return names, vectors
     frozen = FrozenNorm.at(norm, x)
     vectors = frozen.image(vectors)
@@ -244,7 +256,7 @@ def norms_after(stack: Stack, place: int, row: int) -> list[FrozenNorm]:
         for one in stack.sublayers[place:]
         if not one.residual.pre_norm
     ]
-    if isinstance(stack.norm, nn.LayerNorm):
+    if not isinstance(stack.norm, nn.Identity):
         norms.append(FrozenNorm.at(stack.norm, stack.x[row]))
     return norms
 

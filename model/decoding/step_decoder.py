@@ -43,10 +43,10 @@ class Product(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """LayerNorm around a sub-layer, as `model.network.layers.Residual` places it."""
+    """The norm around a sub-layer, as `model.network.layers.Residual` places it."""
 
     weight: Float[Tensor, " D"]
-    bias: Float[Tensor, " D"]
+    bias: Float[Tensor, " D"] | None  # None: RMSNorm
     eps: float
     pre_norm: bool
 
@@ -59,7 +59,9 @@ class Norm(NamedTuple):
         return x + y if self.pre_norm else self.normalise(x + y)
 
     def normalise(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """Apply LayerNorm."""
+        """Apply the norm."""
+        if self.bias is None:
+            return torch.rms_norm(x, self.weight.shape, self.weight, self.eps)
         return torch.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
 
@@ -74,6 +76,7 @@ class Layer(NamedTuple):
     cross_output: Product
     feed_forward_norm: Norm
     inner: Product
+    gate: Product | None
     outer: Product
 
 
@@ -98,6 +101,8 @@ class IncrementalDecoder:
         config = model.config
         self.beam_size, self.heads, self.gates = beam_size, config.n_heads, gates
         self.scale = config.d_head**-0.5
+        self.positions = cast(DecoderLayer, model.decoder[0]).self_attention.positions  # of every layer
+        self.bias: Float[Tensor, "H 1 T"] | None = None
         self.embedding = model.target_embedding
         self.layers = [_layer(cast(DecoderLayer, layer), dtype) for layer in model.decoder]
         self.final = _norm(model.decoder_norm, True) if config.norm == "pre" else None
@@ -142,10 +147,15 @@ class IncrementalDecoder:
         vectors = F.embedding(tokens, self.embedding.tokens.weight)
         position = self.embedding.table(self.length + 1)[self.length]
         x = self.embedding.norm(torch.add(position, vectors, alpha=math.sqrt(vectors.shape[-1])))
+        # The same for every layer: the biases of the newest query.
+        self.bias = None if self.positions is None else self.positions(1, self.length + 1)
         for place, layer in enumerate(self.layers):
             x = layer.self_norm.post(x, self._self_attend(place, layer.self_norm.pre(x)))
             x = layer.cross_norm.post(x, self._cross_attend(place, layer.cross_norm.pre(x)))
-            hidden = self.activation(layer.inner(layer.feed_forward_norm.pre(x)))
+            read = layer.feed_forward_norm.pre(x)
+            hidden = self.activation(layer.inner(read))
+            if layer.gate is not None:
+                hidden = hidden * layer.gate(read)
             x = layer.feed_forward_norm.post(x, layer.outer(hidden))
         self.length += 1
         hidden = self.final.normalise(x) if self.final else x
@@ -173,7 +183,8 @@ class IncrementalDecoder:
         cache[:, self.length] = projected[:, 1:].transpose(0, 1)
         key, value = cache[:, : self.length + 1].flatten(2, 3).transpose(1, 2)
         query = projected[:, 0].reshape(rows * self.heads, 1, -1)
-        scores = torch.baddbmm(self.zero, query, key.transpose(1, 2), beta=0, alpha=self.scale)
+        bias = self.zero if self.bias is None else self.bias.repeat(rows, 1, 1)
+        scores = torch.baddbmm(bias, query, key.transpose(1, 2), alpha=self.scale)
         joined = torch.bmm(scores.softmax(-1), value).view(rows, self.heads, -1)
         return layer.self_output(self._gated("decoder", place, joined).flatten(1))
 
@@ -208,10 +219,11 @@ def _layer(layer: DecoderLayer, dtype: torch.dtype) -> Layer:
         _product(layer.self_attention.project, dtype),
         _product(layer.self_attention.output, dtype),
         cross_norm,
-        _product(cross.project, dtype, cross.d_model),  # its other outputs are keys and values
+        _product(cross.project, dtype, cross.width),  # its other outputs are keys and values
         _product(cross.output, dtype),
         feed_forward_norm,
         _product(layer.feed_forward.inner, dtype),
+        None if layer.feed_forward.gate is None else _product(layer.feed_forward.gate, dtype),
         _product(layer.feed_forward.outer, dtype),
     )
 
@@ -221,8 +233,9 @@ def _product(linear: nn.Linear, dtype: torch.dtype, outputs: int | None = None) 
 
 
 def _norm(norm: nn.Module, pre_norm: bool) -> Norm:
-    norm = cast(nn.LayerNorm, norm)
-    return Norm(norm.weight, norm.bias, norm.eps, pre_norm)
+    norm = cast(nn.LayerNorm | nn.RMSNorm, norm)
+    bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
+    return Norm(norm.weight, bias, cast(float, norm.eps), pre_norm)
 
 
 def product_dtype(rows: int, device: torch.device) -> torch.dtype:

@@ -18,7 +18,16 @@ GUIDED_ALIGNMENT = "transformer-align"
 
 UNKNOWN = "unknown"  # a licence that is not stated
 MARKUP = frozenset("&<>\"'`*_[]()|\\#!~$")
-FAMILY_NAMES = {"marian": "MarianMT", "pegasus": "Pegasus", "m2m_100": "M2M100 or NLLB", "mbart": "mBART-50"}
+FAMILY_NAMES = {
+    "marian": "MarianMT",
+    "pegasus": "Pegasus",
+    "m2m_100": "M2M100 or NLLB",
+    "mbart": "mBART",
+    "t5": "T5",
+    "mt5": "mT5",
+    "bart": "BART",
+    "fsmt": "FSMT",
+}
 
 OPUS_MT = (
     "OPUS-MT, made by the Language Technology Research Group at the University of Helsinki from the data of "

@@ -24,6 +24,8 @@ class Plan:
     source: Side
     target: Side
     convert: Callable[[Weights, Transformer], Iterator[tuple[str, Tensor]]]  # our weights with their names
+    prompts: tuple[str, ...] = ()  # beginnings of a text that name a task, as T5 reads them
+    languages: tuple[str, str] | None = None  # codes of source and target; None: those that the files name
 
 
 def tied_config(shape: ModelConfig, side: Side, scaled: bool) -> ModelConfig:

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.importing import m2m, marian, mbart, pegasus
+from model.importing import bart, fsmt, m2m, marian, mbart, pegasus, t5
 from model.importing.card import card_text, model_info, taught_head
 from model.importing.family import Plan
 from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
@@ -41,6 +41,10 @@ FAMILIES: dict[str, Callable[[Path], Plan]] = {
     "pegasus": pegasus.read,
     "m2m_100": m2m.read,
     "mbart": mbart.read,
+    "bart": bart.read,
+    "fsmt": fsmt.read,
+    "t5": t5.read,
+    "mt5": t5.read,
 }
 
 
@@ -101,9 +105,11 @@ def read_checkpoint(name: str) -> Checkpoint:
         raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
     tokenizer = plan.source.tokenizer
     named = settings_of(directory / TOKENIZER)
+    if plan.languages is not None:
+        named |= dict(zip(("source_lang", "target_lang"), plan.languages, strict=True))
     if isinstance(tokenizer, MultilingualTokenizer):
         named |= {"source_lang": tokenizer.source_code.strip("<>"), "target_lang": "mul"}
-    info = model_info(origin, named, tokenizer.language_codes)
+    info = replace(model_info(origin, named, tokenizer.language_codes), prompts=plan.prompts)
     card = card_text(info, family, readme, config, generation.notes)
     return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
 

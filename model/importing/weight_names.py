@@ -95,7 +95,15 @@ def convert_tied(
     yield from convert_layers(weights, model, axis)
 
 
-def convert_embeddings(weights: Weights, model: Transformer, axis: Tensor) -> Iterator[tuple[str, Tensor]]:
+def convert_with_positions(
+    weights: Weights, model: Transformer, side: Side, scaled: bool
+) -> Iterator[tuple[str, Tensor]]:
+    """All weights of a model that learned its positions, as BART and mBART did."""
+    yield from convert_tied(weights, model, side, scaled)
+    yield from _convert_positions(weights, model, axis_of(model.config.d_model))
+
+
+def _convert_positions(weights: Weights, model: Transformer, axis: Tensor) -> Iterator[tuple[str, Tensor]]:
     """Learned positions and the norm after the embedding, under our names."""
     count, width = model.config.n_positions, model.config.d_model
     for ours, theirs in (("source", "encoder"), ("target", "decoder")):

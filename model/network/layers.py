@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.errors import UserError
-from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention
+from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention, RelativePositions
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -26,18 +26,26 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Position-wise feed-forward network, section 3.3, equation 2, with any of ACTIVATIONS."""
+    """Position-wise feed-forward network, section 3.3, equation 2, with any of ACTIVATIONS.
 
-    def __init__(self, d_model: int, d_ff: int, activation: str = "relu") -> None:
+    A gated one (Shazeer 2020, "GLU Variants Improve Transformer") scales each hidden number by another
+    product.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", gated: bool = False) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         self.inner = nn.Linear(d_model, d_ff)
+        self.gate = nn.Linear(d_model, d_ff) if gated else None
         self.outer = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         """Two projections with the activation between them."""
         # Flattened, because autograd copies the gradient of a view that relu_ changes in place.
-        hidden = self.activation(self.inner(x.flatten(0, -2)))
+        rows = x.flatten(0, -2)
+        hidden = self.activation(self.inner(rows))
+        if self.gate is not None:
+            hidden = hidden * self.gate(rows)
         output: Tensor = self.outer(hidden)
         return output.view_as(x)
 
@@ -46,9 +54,10 @@ def sinusoids(length: int, d_model: int, layout: str = "sinusoidal") -> Float[Te
     """Positional encoding, section 3.5: sine at even indices, cosine at odd ones.
 
     In the layout of fairseq (Ott et al. 2019) the first token is at position 2, and the last frequency is
-    1 / 10000; in the paper's it is one step before that. The layout "none" is zeros: no positions at all.
+    1 / 10000; in the paper's it is one step before that. The layouts "none" and "relative" are zeros: no
+    positions at all, or such that the attention adds.
     """
-    if layout == "none":
+    if layout in ("none", "relative"):
         return torch.zeros(length, d_model)
     fairseq = layout == "fairseq"
     position = torch.arange(length, dtype=torch.float32)[:, None] + 2 * fairseq
@@ -125,12 +134,17 @@ class Embedding(nn.Module):
         return self.positions
 
 
+def norm_of(config: ModelConfig) -> nn.Module:
+    """A norm of the model's kind."""
+    return nn.RMSNorm(config.d_model, eps=1e-6) if config.rms_norm else nn.LayerNorm(config.d_model)
+
+
 class Residual(nn.Module):
-    """The residual connection around a sub-layer, with LayerNorm before it (pre) or after it (post)."""
+    """The residual connection around a sub-layer, with a norm before it (pre) or after it (post)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = norm_of(config)
         self.dropout = Dropout(config.dropout)
         self.pre_norm = config.norm == "pre"
 
@@ -163,11 +177,12 @@ class EncoderLayerOutput(NamedTuple):
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward network, the left half of figure 1."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, positions: RelativePositions | None = None) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config.d_model, config.n_heads)
+        heads = config.d_model, config.n_heads, config.d_head
+        self.self_attention = MultiHeadAttention(*heads, positions)
         self.self_residual = Residual(config)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation, config.gated)
         self.feed_forward_residual = Residual(config)
 
     def forward(
@@ -200,13 +215,14 @@ class DecoderLayerOutput(NamedTuple):
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention and feed-forward network, the right half of figure 1."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, positions: RelativePositions | None = None) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config.d_model, config.n_heads)
+        heads = config.d_model, config.n_heads, config.d_head
+        self.self_attention = MultiHeadAttention(*heads, positions)
         self.self_residual = Residual(config)
-        self.cross_attention = MultiHeadAttention(config.d_model, config.n_heads)
+        self.cross_attention = MultiHeadAttention(*heads)
         self.cross_residual = Residual(config)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation, config.gated)
         self.feed_forward_residual = Residual(config)
 
     def forward(

@@ -14,8 +14,14 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
-from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention
-from model.network.layers import DecoderLayer, Embedding, EncoderLayer, SubLayerPass
+from model.network.attention import (
+    AttentionOutput,
+    Gate,
+    KeyValue,
+    MultiHeadAttention,
+    RelativePositions,
+)
+from model.network.layers import DecoderLayer, Embedding, EncoderLayer, SubLayerPass, norm_of
 from model.network.masks import causal_mask
 from model.results import KINDS, Head
 
@@ -138,11 +144,17 @@ class Transformer(nn.Module):
             )
             for tokens in (source, target)
         )
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
-        # With pre-norm the sum of all sub-layers is not normalised, so a LayerNorm follows the last layer.
-        final = nn.LayerNorm if config.norm == "pre" else nn.Identity
-        self.encoder_norm, self.decoder_norm = final(d), final(d)
+        source_positions, target_positions = (_positions(config, is_encoder) for is_encoder in (True, False))
+        self.encoder = nn.ModuleList(
+            EncoderLayer(config, source_positions) for _ in range(config.n_encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(config, target_positions) for _ in range(config.n_decoder_layers)
+        )
+        # With pre-norm the sum of all sub-layers is not normalised, so a norm follows the last layer.
+        self.encoder_norm, self.decoder_norm = (
+            norm_of(config) if config.norm == "pre" else nn.Identity() for _ in range(2)
+        )
         self.output = nn.Linear(d, config.target_vocabulary, bias=config.output_bias)
         if config.tied and not config.separate_output:
             self.output.weight = target.weight
@@ -239,6 +251,13 @@ class Transformer(nn.Module):
         decoded = self.decode(target, self.encode(source, source_mask))
         logits: Tensor = self.output(decoded.hidden)
         return logits
+
+
+def _positions(config: ModelConfig, is_encoder: bool) -> RelativePositions | None:
+    """The relative positions that all layers of one side share, if the model has such."""
+    if config.positions != "relative":
+        return None
+    return RelativePositions(config.n_buckets, config.max_distance, config.n_heads, is_encoder)
 
 
 @contextmanager

@@ -14,8 +14,12 @@ from typing import Any
 from model.errors import UserError
 from model.files import read_json
 from model.languages import TARGET_CODE
+from model.pieces.byte_level import FILE_TYPE as BYTE_LEVEL
+from model.pieces.byte_level import ByteLevelTokenizer
+from model.pieces.moses import FILE_TYPE as MOSES
+from model.pieces.moses import MosesTokenizer
 from model.pieces.sentencepiece import FILE_TYPE as ONE_LANGUAGE
-from model.pieces.sentencepiece import Segment, SentencePiece, SentencePieceTokenizer
+from model.pieces.sentencepiece import Segment, Segmenter, SentencePieceTokenizer
 from model.tokenizer import Tokenizer
 
 FILE_TYPE = "multilingual"
@@ -27,7 +31,7 @@ class MultilingualTokenizer(SentencePieceTokenizer):
     `source_code` is the usual language of the source.
     """
 
-    def __init__(self, segmenter: SentencePiece, vocabulary: Sequence[str], source_code: str) -> None:
+    def __init__(self, segmenter: Segmenter, vocabulary: Sequence[str], source_code: str) -> None:
         super().__init__(segmenter, vocabulary)
         self.source_code = source_code
 
@@ -80,4 +84,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
         return SentencePieceTokenizer.from_json(settings, path)
     if kind == FILE_TYPE:
         return MultilingualTokenizer.from_json(settings, path)
+    if kind == BYTE_LEVEL:
+        return ByteLevelTokenizer.from_json(settings, path)
+    if kind == MOSES:
+        return MosesTokenizer.from_json(settings, path)
     return Tokenizer.load(path)

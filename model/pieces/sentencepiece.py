@@ -17,14 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.files import read_json
 from model.languages import TARGET_CODE
 from model.pieces.charsmap import Charsmap
 from model.results import Token
-from model.tokenizer import EOS, EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
+from model.tokenizer import EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
 
 Algorithm = Literal["unigram", "bpe"]
 FILE_TYPE = "sentencepiece"
@@ -43,6 +43,17 @@ class Segment(NamedTuple):
     piece: str
     known: bool
     start: int
+
+
+class Segmenter(Protocol):
+    """Cuts a text into pieces."""
+
+    @property
+    def byte_fallback(self) -> bool:
+        """Whether pieces such as <0xE2> are bytes."""
+
+    def segment(self, text: str) -> list[Segment]:
+        """Cut a text. Raises TooLongError."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,8 @@ class SentencePiece:
             piece, origin = normalised[start:end], origins[start]
             known = piece in self.scores
             if not known and self.byte_fallback:
-                segments += (Segment(f"<0x{byte:02X}>", True, origin) for byte in piece.encode())
+                written = piece.replace(SPACE, " ").encode()  # only ByT5 has no piece for a space
+                segments += (Segment(f"<0x{byte:02X}>", True, origin) for byte in written)
             elif not known and segments and not segments[-1].known:
                 segments[-1] = segments[-1]._replace(piece=segments[-1].piece + piece)
             else:
@@ -159,6 +171,28 @@ def _longest(strings: Iterable[str]) -> dict[str, int]:
     return lengths
 
 
+class Frame(NamedTuple):
+    """Entries of the vocabulary around a text; empty where the model has none."""
+
+    before: str = ""  # the first token of every source, as <s> of BART
+    after: str = ""  # follows the </s> of every source, as the code of its language in mBART-25
+    first: str = ""  # the first token of every translation
+
+    @classmethod
+    def from_json(cls, settings: Mapping[Any, Any], vocabulary: Sequence[str], path: Path) -> Frame:
+        """Those of a tokenizer file. Raises UserError for other settings."""
+        if set(settings) - set(cls._fields) or any(each not in vocabulary for each in settings.values()):
+            raise UserError(f"{path} is not a tokenizer of an imported model; import the model again.")
+        return cls(**settings)
+
+    def to_json(self) -> dict[str, str]:
+        """The entries that are there."""
+        return {name: entry for name, entry in self._asdict().items() if entry}
+
+
+NO_FRAME = Frame()
+
+
 class SentencePieceTokenizer(Tokenizer):
     """One side of an imported model: its own pieces, looked up in a vocabulary that both sides may share.
 
@@ -166,9 +200,12 @@ class SentencePieceTokenizer(Tokenizer):
     which is one token.
     """
 
-    def __init__(self, segmenter: SentencePiece, vocabulary: Sequence[str]) -> None:
+    segmenter: Segmenter
+
+    def __init__(self, segmenter: Segmenter, vocabulary: Sequence[str], frame: Frame = NO_FRAME) -> None:
         self.segmenter = segmenter
         self.vocabulary = tuple(vocabulary)
+        self.frame = frame
         first = len(SPECIALS)
         self._ids = {piece: index for index, piece in enumerate(vocabulary[first:], first)}
 
@@ -191,21 +228,24 @@ class SentencePieceTokenizer(Tokenizer):
                 "merge_spaces": bool(merge_spaces),
                 "byte_fallback": bool(byte_fallback),
                 **rest,
-            } if not rest:
-                _check_vocabulary(vocabulary, path)
+            }:
+                check_vocabulary(vocabulary, path)
                 check_scores(scores, path)
                 try:
                     table = Charsmap(base64.b64decode(charsmap, validate=True))
                 except ValueError as error:
                     raise UserError(f"The charsmap in {path} is broken; import the model again.") from error
                 rules = (algorithm, scores, table, add_space, merge_spaces, byte_fallback)
-                return cls(SentencePiece(*rules), vocabulary)
+                frame = Frame.from_json(rest, vocabulary, path)
+                return cls(SentencePiece(*rules), vocabulary, frame)
         raise UserError(f"{path} is not a tokenizer of an imported model; import the model again.")
 
     def to_json(self) -> str:
         """The whole tokenizer as JSON."""
-        rules = {each.name: getattr(self.segmenter, each.name) for each in fields(self.segmenter)}
-        rules["charsmap"] = base64.b64encode(self.segmenter.charsmap.table).decode()
+        segmenter = cast(SentencePiece, self.segmenter)
+        rules = {each.name: getattr(segmenter, each.name) for each in fields(segmenter)}
+        rules["charsmap"] = base64.b64encode(segmenter.charsmap.table).decode()
+        rules |= self.frame.to_json()
         return json.dumps({"type": FILE_TYPE, "vocabulary": self.vocabulary} | rules, ensure_ascii=False)
 
     def __len__(self) -> int:
@@ -214,12 +254,25 @@ class SentencePieceTokenizer(Tokenizer):
     @property
     def language_codes(self) -> tuple[str, ...]:
         """The codes such as >>fra<< in the vocabulary, each of which may begin a source sentence."""
+        if self.frame.after:  # the model has a code of its own
+            return ()
         return tuple(piece for piece in self.vocabulary if TARGET_CODE.fullmatch(piece))
+
+    @property
+    def ending(self) -> tuple[int, ...]:
+        """</s>, and what the model reads after it."""
+        return (EOS_ID, self._ids[self.frame.after]) if self.frame.after else super().ending
+
+    def first_ids(self, text: str) -> list[int]:
+        """The token with which every translation begins, if the model has one."""
+        return [self._ids[self.frame.first]] if self.frame.first else []
 
     def segments(self, text: str) -> list[Segment]:
         """The pieces of a text with the code before it, if it begins with one, as MarianTokenizer cuts it."""
         text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is not a character
-        end = text.find("<<") + 2 if text.startswith(">>") else 0
+        if self.frame.before:
+            return [Segment(self.frame.before, True, 0), *self.segmenter.segment(text)]
+        end = text.find("<<") + 2 if text.startswith(">>") and self.language_codes else 0
         if end < 2:
             return self.segmenter.segment(text)
         rest = (each._replace(start=each.start + end) for each in self.segmenter.segment(text[end:]))
@@ -248,7 +301,7 @@ class SentencePieceTokenizer(Tokenizer):
             if index == EOS_ID:
                 break
             piece = self.vocabulary[index]
-            if index >= len(SPECIALS) and (pieces or not TARGET_CODE.fullmatch(piece)):
+            if piece not in SPECIALS and (pieces or not TARGET_CODE.fullmatch(piece)):
                 pieces.append(piece)
         text = "".join(pieces)
         if self.segmenter.byte_fallback:
@@ -260,9 +313,11 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.vocabulary[index] for index in ids]
 
     def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:
-        """As of every tokenizer; a language code is a special token."""
+        """As of every tokenizer; a language code is a special token, and so is a <s> that is no start."""
         return tuple(
-            replace(token, special=True, word=None) if TARGET_CODE.fullmatch(token.piece) else token
+            replace(token, special=True, word=None)
+            if TARGET_CODE.fullmatch(token.piece) or token.piece in SPECIALS
+            else token
             for token in super().tokens(ids, surfaces)
         )
 
@@ -270,7 +325,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Tokens of a source sentence, </s> last. An unknown piece keeps the text that it was cut from."""
         pieces = [segment.piece for segment in self.segments(text)]
         ids = [self._ids.get(piece, UNK_ID) for piece in pieces]
-        return self.tokens([*ids, EOS_ID], [*pieces, EOS])
+        return self.tokens([*ids, *self.ending], [*pieces, *self.pieces(self.ending)])
 
 
 def _from_bytes(pieces: re.Match[str]) -> str:
@@ -299,7 +354,7 @@ def check_scores(scores: Mapping[Any, Any], path: Path) -> None:
             )
 
 
-def _check_vocabulary(vocabulary: Sequence[Any], path: Path) -> None:
+def check_vocabulary(vocabulary: Sequence[Any], path: Path) -> None:
     """Raise UserError unless the entries are text, the special tokens first."""
     if tuple(vocabulary[: len(SPECIALS)]) != SPECIALS:
         raise UserError(f"{path} must begin with the entries {' '.join(SPECIALS)}.")

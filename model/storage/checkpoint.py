@@ -38,7 +38,8 @@ MAX_PARAMETERS = 700_000_000  # 3 GB in memory; NLLB-200-distilled has 615, the 
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
 SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
 STORED_TYPES = {"F16", "BF16", "F32", "I8"}
-MAX_LABEL, MAX_SCORES, MAX_CODES = 100, 20, 1000  # what fits into the page's list of models
+MAX_LABEL, MAX_SCORES = 100, 20  # what fits into the page's list of models
+MAX_CODES, MAX_PROMPTS = 1000, 100  # what its lists of languages and prompts offer
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 
 
@@ -52,6 +53,7 @@ class ModelInfo:
     scores: Mapping[str, float] = field(default_factory=dict)
     origin: str = ""  # where an imported model comes from; empty when it was trained here
     target_languages: tuple[str, ...] = ()  # codes such as >>fra<<, one of which must begin each source
+    prompts: tuple[str, ...] = ()  # as in "translate English to German: ", one of which may begin a source
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def quantise_rows(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor
     """
     stored = {}
     for name, weight in weights.items():
-        if weight.ndim == 2:
+        # The biases of relative positions are few, and 8 bits would move scores by hundredths.
+        if weight.ndim == 2 and not name.endswith(".positions.biases"):
             # In float32, because float16 is imprecise for the scale of a row of small weights.
             scales = (weight.float().abs().amax(1, keepdim=True) / 127).clamp_min(1e-30)
             stored[name] = (weight / scales).round_().to(torch.int8).contiguous()
@@ -146,7 +149,7 @@ def load_tokenizers(directory: Path, joint: bool) -> tuple[Tokenizer, Tokenizer]
     An imported model may have one vocabulary for both languages and yet a tokenizer for each.
     """
     if (directory / JOINT).is_file() or (joint and not (directory / SOURCE).is_file()):
-        tokenizer = Tokenizer.load(directory / JOINT)
+        tokenizer = load_tokenizer(directory / JOINT)
         return tokenizer, tokenizer
     return load_tokenizer(directory / SOURCE), load_tokenizer(directory / TARGET)
 
@@ -256,14 +259,17 @@ def _info(settings: Mapping[str, Any], path: Path) -> ModelInfo:
 
 def _origin(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """What only the settings of an imported model say."""
-    origin, codes = (settings.get(name) for name in ("origin", "target_languages"))
+    origin, codes, prompts = (settings.get(name) for name in ("origin", "target_languages", "prompts"))
     if not (origin in (None, "") or _is_label(origin)):
         raise UserError(f"origin in {path} is not a short line of visible text; import the model again.")
     if not (codes is None or (isinstance(codes, list) and all(map(_is_code, codes[:MAX_CODES])))):
         raise UserError(f"target_languages in {path} are not codes of languages; import the model again.")
+    if not (prompts is None or (isinstance(prompts, list) and all(map(_is_label, prompts[:MAX_PROMPTS])))):
+        raise UserError(f"prompts in {path} are not short lines of visible text; import the model again.")
     return {
         "origin": origin or "",
         "target_languages": tuple(codes or ())[:MAX_CODES],
+        "prompts": tuple(prompts or ())[:MAX_PROMPTS],
     }
 
 

@@ -82,7 +82,7 @@ def _fill_layer(layer: Any, block: EncoderLayer | DecoderLayer) -> None:
 def _fill_cross_attention(spec: Any, block: DecoderLayer) -> None:
     _fill_norm(spec.layer_norm, block.cross_residual.norm)
     weight, bias = block.cross_attention.project.weight, block.cross_attention.project.bias
-    d = block.cross_attention.d_model
+    d = block.cross_attention.width
     for linear, rows in zip(spec.linear[:2], (slice(None, d), slice(d, None)), strict=True):
         linear.weight, linear.bias = weight[rows].detach(), bias[rows].detach()
     _fill(spec.linear[2], block.cross_attention.output)
@@ -94,5 +94,6 @@ def _fill(spec: Any, linear: nn.Linear) -> None:
         spec.bias = linear.bias.detach()
 
 
-def _fill_norm(spec: Any, norm: nn.LayerNorm) -> None:
-    spec.gamma, spec.beta = norm.weight.detach(), norm.bias.detach()
+def _fill_norm(spec: Any, norm: nn.Module) -> None:
+    weights = dict(norm.named_parameters())
+    spec.gamma, spec.beta = weights["weight"].detach(), weights["bias"].detach()

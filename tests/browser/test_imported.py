@@ -32,7 +32,8 @@ from viz.about import MOST_BUTTONS
 
 pytestmark = pytest.mark.browser
 
-NAME, HOSTILE, NLLB = "opus-mt-de-ROMANCE", "hostile", "nllb-200"
+NAME, HOSTILE, NLLB, PROMPTED = "opus-mt-de-ROMANCE", "hostile", "nllb-200", "prompted"
+PROMPTS = ["translate English to German: ", "summarize: "]
 TEXT = "Der kleine Hund läuft."
 MARKUP = "<img src=x onerror=document.body.id='run'>"
 
@@ -53,6 +54,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = json.loads((folder / HOSTILE / CONFIG).read_text())
     (folder / HOSTILE / CONFIG).write_text(json.dumps(config | {"title": MARKUP, "origin": MARKUP}))
     (folder / HOSTILE / CARD).write_text(f"| licence | {MARKUP} |\n")
+    import_model(str(origin), folder / PROMPTED)
+    config = json.loads((folder / PROMPTED / CONFIG).read_text())
+    prompted = {"prompts": PROMPTS, "target_languages": []}
+    (folder / PROMPTED / CONFIG).write_text(json.dumps(config | prompted))
     return folder
 
 
@@ -93,25 +98,34 @@ def first_chip(page: Page) -> str:
     return page.locator(".hl-chip[data-side=source]").first.inner_text()
 
 
+def choose_language(page: Page, name: str) -> None:
+    language = page.get_by_role("combobox", name="Target language")
+    language.fill(name)
+    language.press("Enter")
+
+
 def test_the_list_says_which_models_were_trained_here(page: Page) -> None:
     groups = page.locator("#hl-model optgroup").evaluate_all(
         "all => all.map((group) => [group.label, ...[...group.children].map(({ value }) => value)])"
     )
-    assert groups == [["Trained here", "de-en", "long"], ["Imported", HOSTILE, NLLB, NAME]]
+    assert groups == [["Trained here", "de-en", "long"], ["Imported", HOSTILE, NLLB, NAME, PROMPTED]]
 
 
 def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser: Browser) -> None:
-    language = page.get_by_label("Target language")
-    assert language.locator("option").all_inner_texts() == ["French (fra)", "Italian (ita)"]
+    language = page.get_by_role("combobox", name="Target language")
+    expect(language).to_have_value("French")
     assert first_chip(page) == ">>fra<<"
-    language.select_option(">>ita<<")
+    language.click()
+    entries = page.locator("#hl-prefix").get_by_role("option")
+    expect(entries).to_have_text(["Frenchfra", "Italianita"])
+    entries.last.click()
     expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
     expect(page.get_by_label("Sentence")).to_have_value(TEXT)
     assert "to=ita" in page.url
     other = browser.new_page()
     other.goto(page.url)
     expect(other.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
-    expect(other.get_by_label("Target language")).to_have_value(">>ita<<")
+    expect(other.get_by_role("combobox", name="Target language")).to_have_value("Italian")
     other.close()
     page.get_by_label("Model").select_option("de-en")
     expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(TEXT).text)
@@ -121,19 +135,59 @@ def test_the_target_language_is_chosen_next_to_the_sentence(page: Page, browser:
 
 def test_a_model_of_many_languages_begins_its_translation_with_the_code(visit: Visit, address: str) -> None:
     page = visit(f"{address}#model={NLLB}&text={TEXT}&to=fra_Latn")
-    language = page.get_by_label("Target language")
-    codes = ["Chinese (zho_Hans)", "English (eng_Latn)", "French (fra_Latn)", "German (deu_Latn)"]
-    assert language.locator("option").all_inner_texts() == codes
+    language, source = (
+        page.get_by_role("combobox", name=f"{side} language") for side in ("Target", "Source")
+    )
     assert first_chip(page) == ">>deu_Latn<<"
+    expect(source).to_have_value("German")
     target = page.locator(".hl-chip[data-side=target]").nth(1)  # the first is <s>
     expect(target).to_have_text(">>fra_Latn<<")
-    language.select_option(">>eng_Latn<<")
+    language.fill("zzz")
+    entries = page.locator("#hl-prefix").get_by_role("option")
+    expect(entries).to_have_count(0)
+    language.press("Enter")  # chooses nothing
+    language.press("Escape")
+    expect(language).to_have_value("French")
+    language.fill("engl")
+    language.press("Enter")
     expect(target).to_have_text(">>eng_Latn<<")
+    source.press("ArrowDown")
+    chosen = page.locator("#hl-prefix [aria-selected=true]")
+    expect(chosen).to_have_text("Germandeu_Latn")
+    expect(source).to_have_attribute("aria-activedescendant", chosen.get_attribute("id") or "")
+    source.press("ArrowUp")
+    source.press("Enter")
+    expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>fra_Latn<<")
+    expect(target).to_have_text(">>eng_Latn<<")
+    assert "to=fra_Latn%2Ceng_Latn" in page.url
+    page.get_by_label("Sentence").fill(f">>deu_Latn<< >>zho_Hans<< {TEXT}")  # typed codes become the choice
+    page.get_by_role("button", name="Translate ⏎").click()
+    expect(target).to_have_text(">>zho_Hans<<")
+    expect(language).to_have_value("Chinese")
+    expect(source).to_have_value("German")
     expect(page.get_by_label("Sentence")).to_have_value(TEXT)
     assert ">>" not in page.locator(".hl-translation").inner_text()
     page.get_by_role("tab", name="Why").or_(page.get_by_role("tab", name="Cell")).first.click()
     page.locator(".hl-thumbnail").first.click()
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_prompt_stands_before_the_sentence_and_in_the_link(visit: Visit, address: str) -> None:
+    page = visit(f"{address}#model={PROMPTED}&text={TEXT}")
+    prompt = page.get_by_role("combobox", name="Prompt")
+    expect(prompt).to_have_value("No prompt")  # as the link says
+    source = page.locator(".hl-chips").filter(has=page.locator("[data-side=source]")).first
+    prompt.fill("summ")
+    prompt.press("Enter")
+    expect(source).to_contain_text(re.compile(r"s.*u.*m.*Hund"))
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+    expect(page).to_have_url(re.compile(r"to=summarize%3A\+&"))
+    page.reload()
+    expect(prompt).to_have_value("summarize:")
+    page.get_by_label("Model").select_option("de-en")
+    expect(prompt).to_be_hidden()
+    page.get_by_label("Model").select_option(PROMPTED)
+    expect(prompt).to_have_value("translate English to German:")
 
 
 @pytest.mark.slow
@@ -146,7 +200,7 @@ def test_a_link_to_another_target_language_says_that_there_is_none(page: Page, a
 
 @pytest.mark.slow
 def test_requests_and_exports_are_about_the_chosen_target_language(page: Page) -> None:
-    page.get_by_label("Target language").select_option(">>ita<<")
+    choose_language(page, "Italian")
     expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
     page.get_by_role("tab", name="What if").click()
     page.get_by_role("button", name="All of layer").click()
@@ -204,7 +258,7 @@ def test_the_page_without_a_server_has_the_languages(browser: Browser, models: P
         groups = page.locator("#hl-model optgroup").evaluate_all("all => all.map(({ label }) => label)")
         assert groups == ["Imported"]
         expect(page.locator(f"#hl-model option[value={HOSTILE}]")).to_contain_text(MARKUP)
-        page.get_by_label("Target language").select_option(">>ita<<")
+        choose_language(page, "Italian")
         expect_translation(page, translated[">>ita<<"])
         expect(page.locator(".hl-chip[data-side=source]").first).to_have_text(">>ita<<")
         expect(page.get_by_label("Sentence", exact=True)).to_have_value(FIRST)

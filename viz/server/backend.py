@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from model import Translator
 from model.errors import Sentence, UserError, quote_untrusted, said
+from model.inputs import source_prefix
 from viz.server import validation
 from viz.server.handlers import CHEAPEST, HANDLERS, estimate_seconds, find_handler
 
@@ -70,21 +71,28 @@ class Backend:
                 )
             )
         translator = self.translators[checked.model]
-        if checked.target_code:
-            _check_code(checked, translator.checkpoint.info.target_languages)
-            checked = validation.with_code_in_text(checked)
+        if checked.source_prefix:
+            _check_prefix(checked, translator)
+            checked = validation.with_prefix_in_text(checked)
         return translator, checked
 
 
-def _check_code(request: validation.Request, known: Sequence[str]) -> None:
-    if request.target_code not in known:
-        names = {"model": quote_untrusted(request.model), "code": quote_untrusted(request.target_code)}
-        if known:
-            raise UserError(
-                Sentence(
-                    "{model} has no target language {code}; choose one of its codes, such as {first}.",
-                    first=known[0],
-                    **names,
-                )
+def _check_prefix(request: validation.Request, translator: Translator) -> None:
+    if source_prefix(translator.checkpoint, request.source_prefix) == request.source_prefix:
+        return
+    names = {"model": quote_untrusted(request.model), "prefix": quote_untrusted(request.source_prefix)}
+    info = translator.checkpoint.info
+    if not (known := info.target_languages + info.prompts):
+        raise UserError(
+            Sentence(
+                "{model} has no language or prompt {prefix}; leave out “source_prefix”.",
+                **names,
             )
-        raise UserError(Sentence("{model} has no target language {code}; leave out “target_code”.", **names))
+        )
+    raise UserError(
+        Sentence(
+            "{model} has no language or prompt {prefix}; choose one that it has, such as {first}.",
+            first=quote_untrusted(known[0]),
+            **names,
+        )
+    )

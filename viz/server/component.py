@@ -57,13 +57,9 @@ follow();
 """
 
 
-# viz/viewer/page.js fills it with the languages of the chosen model.
-TAKE_TARGET = """
-const list = element.firstElementChild;
-list.addEventListener('change', () => {
-  Headlight.takeTarget(list.value);
-  trigger('input');
-});
+# viz/viewer/page.js fills it with the lists of the chosen model.
+FOLLOW_PREFIX = """
+element.firstElementChild.addEventListener('choose', () => trigger('input'));
 """
 
 
@@ -128,11 +124,11 @@ def picker(groups: Sequence[tuple[str, Choices]], value: str, **arguments: Any) 
     )
 
 
-def target_picker(**arguments: Any) -> gr.HTML:
-    """Return the list of target languages, which is hidden for a model that has only one."""
+def prefix_lists(**arguments: Any) -> gr.HTML:
+    """Return the place of the lists of languages or prompts, which is empty for a model that has none."""
     return gr.HTML(
-        html_template='<select aria-label="Target language" hidden></select>',
-        js_on_load=TAKE_TARGET,
+        html_template="<div class='hl-prefix'></div>",
+        js_on_load=FOLLOW_PREFIX,
         apply_default_css=False,
         **arguments,
     )

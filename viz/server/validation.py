@@ -16,7 +16,7 @@ from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
 from model.instruments import MAX_SAMPLE
-from model.languages import join_code
+from model.languages import join_prefix
 from model.results import KINDS, Head
 from model.storage.checkpoint import MAX_LABEL
 from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
@@ -90,9 +90,12 @@ class Request(BaseModel):
             ge=0, le=PAGE_MAX_LENGTH_PENALTY, description=f"a number from 0 to {PAGE_MAX_LENGTH_PENALTY:g}"
         ),
     ]
-    target_code: Annotated[
-        str, Field(max_length=MAX_LABEL, description="the code of a target language, such as >>fra<<")
-    ] = ""
+    source_prefix: Annotated[
+        str,
+        Field(
+            max_length=MAX_LABEL, description="a prompt, or codes of languages such as >>fra<< and a space"
+        ),
+    ] = ""  # stands before each sentence
 
 
 class PrefixRequest(Request):
@@ -219,7 +222,7 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
     @property
     def intervention(self) -> dict[str, Any]:
         """The muted heads and what they give instead, as the viewer keeps them."""
-        sentence = self.other.removeprefix(f"{self.target_code} ".lstrip())
+        sentence = self.other.removeprefix(self.source_prefix)
         instead = {"baseline": self.baseline, "sentence": sentence, "row": self.row}
         return {"heads": [list(head) for head in self.heads], "instead": instead}
 
@@ -239,13 +242,13 @@ def read(kind: type[R], request: object) -> R:
         raise UserError(f"“{name}” must be {wanted}.") from error
 
 
-def with_code_in_text(request: R) -> R:
-    """The request with its target code before every sentence, as the model reads it."""
+def with_prefix_in_text(request: R) -> R:
+    """The request with its prefix before every sentence, as the model reads it."""
 
     def join(sentences: str | list[str]) -> str | list[str]:
         if isinstance(sentences, str):
-            return join_code(request.target_code, sentences)
-        return [join_code(request.target_code, sentence) for sentence in sentences]
+            return join_prefix(request.source_prefix, sentences)
+        return [join_prefix(request.source_prefix, sentence) for sentence in sentences]
 
     given = {name: value for name in SENTENCES if (value := getattr(request, name, None))}
     return request.model_copy(update={name: join(value) for name, value in given.items()})

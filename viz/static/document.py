@@ -45,7 +45,7 @@ DOCUMENT = """<!doctype html>
 <div id="hl-sentence"><div class="input-container">
 <input aria-label="Sentence" placeholder="Type a sentence" autocomplete="off" readonly>
 </div></div>
-<div id="hl-target"><select aria-label="Target language" hidden></select></div>
+<div id="hl-prefix"><div class="hl-prefix"></div></div>
 <button type="button" id="hl-options-button" aria-expanded="false">Options</button>
 <button id="hl-translate">Translate ⏎</button>
 <button type="button" id="hl-cancel">Cancel</button>

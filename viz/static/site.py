@@ -18,7 +18,7 @@ from model.decoding.search import PAGE_BEAM
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import language
-from model.languages import join_code
+from model.languages import TARGET_CODE, join_prefix
 from viz.about import (
     NEEDED,
     about_models,
@@ -26,14 +26,15 @@ from viz.about import (
     model_files,
     no_training,
     page_values,
+    prefix_choices,
     read_model_file,
-    target_choices,
 )
 from viz.export import checksum
 from viz.payload import encode, to_json
 from viz.static.document import MANIFEST, document, engine, viewer
 from viz.static.icons import icon
 from viz.static.settings import settings
+from viz.static.supported import check_supported
 from viz.viewer import ENGLISH, catalogues, playground
 
 HERE = Path(__file__).parent
@@ -67,16 +68,13 @@ def write_site(
     """Write the page with these models, the first one opened first; `single` makes one file, headlight.html.
 
     The folder `assets` has examples and studies. A former page in `folder` is replaced. Raises
-    UserError if that folder has other files, or if it has one of the models or lies within one.
+    UserError if that folder has other files, if it has one of the models or lies within one, or if the engine
+    in the browser cannot run a model.
     """
     for each in translators:
         if each.directory is not None:
             check_apart(folder, each.directory)
-        config = each.checkpoint.model.config
-        if config.positions not in ("sinusoidal", "none") or config.embedding_norm:
-            raise UserError(
-                f"{each.name} has positions that the page without a server does not know; name other models."
-            )
+        check_supported(each)
     examples = read_json(assets / "examples.json")
     named = {each.name: each for each in translators}
     sentences = examples_of_models(named, examples)
@@ -109,6 +107,7 @@ def portable(
     `payload` is the model's own translation, without given tokens. `view` is the address of the view to open,
     `language` the code of the language that the page speaks; it holds that one and English.
     """
+    check_supported(translator)
     stored = {translator.name: _untimed(payload)}
     named = {translator.name: translator}
     page = page_values(named, translator.name, {translator.name: [payload["source_text"]]})
@@ -196,16 +195,16 @@ def _deflated(text: str) -> bytes:
 
 def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What a request for this translation says besides the model."""
-    code = {"target_code": payload["target_code"]} if payload["target_code"] else {}
-    return {"text": payload["source_text"], **payload["options"], **code}
+    prefix = {"source_prefix": payload["source_prefix"]} if payload["source_prefix"] else {}
+    return {"text": payload["source_text"], **payload["options"], **prefix}
 
 
 def _address_of(payload: Mapping[str, Any]) -> str:
     """The address of a translation, as viz/viewer/core/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
-    if payload["target_code"]:
-        task["to"] = payload["target_code"][2:-2]
+    if prefix := payload["source_prefix"]:
+        task["to"] = ",".join(each[2:-2] for each in TARGET_CODE.findall(prefix)) or prefix
     return f"#{urlencode(task | {'beam': options['beam_size'], 'alpha': options['length_penalty']})}"
 
 
@@ -219,6 +218,7 @@ def identity_of(translator: Translator) -> dict[str, Any]:
         "target": info.target_language,
         "language": language(info),  # that the model reads
         "codes": info.target_languages,
+        "prompts": info.prompts,
         "no_training": no_training(translator),
     }
 
@@ -240,9 +240,9 @@ def _contents(translator: Translator) -> dict[str, str]:
 
 
 def _first_example(translator: Translator, text: str) -> dict[str, Any]:
-    """The payload of the model's first example, in the first language of the page's list."""
-    code, _ = next(iter(target_choices(translator)), ("", ""))
-    translation = translator.translate(join_code(code, text), PAGE_BEAM)
+    """The payload of the model's first example, after what a new page begins with."""
+    prefix = prefix_choices(translator).get("usual", "")
+    translation = translator.translate(join_prefix(prefix, text), PAGE_BEAM)
     return _untimed(encode(translation, translator.name, translator.title, PAGE_BEAM))
 
 

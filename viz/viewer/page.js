@@ -3,15 +3,17 @@
 
 import { nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
-import { chapterAddress, targetOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
+import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
 import { interventionOf } from './core/instruments/questions.js';
+import { codesOf, prefixOfCodes, splitPrefix } from './core/state/source_prefix.js';
 import { useStorage } from './core/storage.js';
 import { closeFromOutside } from './core/widgets.js';
 import { send } from './core/requests.js';
 import { sourceView, trainingStep } from './core/state/queries.js';
 import { createStore } from './core/state/store.js';
 import { createCalls, save } from './matrix/save_menu.js';
+import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
 import { reopenIn, translatePage } from './locales/language.js';
 
@@ -75,13 +77,15 @@ export async function translate(...inputs) {
 // Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; or {} if another
 // translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
-  const { linked, refused: notice, target, view: former } = ofPage();
+  const { linked, refused: notice, view: former } = ofPage();
   // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
   const view = linked ?? chapterAddress(store.get().translating && former);
   change({ linked: null, refused: '', view });
-  const question = { do: 'translate', model, text, beam_size: beam, length_penalty: penalty, prefix: [] };
-  if (target) question.target_code = target;
-  drawTargets();
+  const sentence = takeTypedPrefix(text, model);
+  const { prefix } = ofPage();
+  const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
+  if (prefix) question.source_prefix = prefix;
+  drawPrefix();
   offerLanguages(document.querySelector('#hl-language select'), takeLanguage);
   const { server, show } = await viewer;
   const { answer, error } = (await send(server, 'translate', question)) ?? {};
@@ -126,32 +130,33 @@ export function readAddress(site) {
   const model = isLoaded ? task.model : site.first;
   const opened = location.hash;
   const typed = takeTyped(task.text);
-  const code = targetOfAddress(location.hash);
+  const prefix = prefixOfAddress(location.hash);
   change({ site, model, opened, linked: location.hash });
-  chooseTarget(code);
-  change({ refused: refusalOf(task.model, isLoaded, code) });
+  // A link says nothing of a prompt if the sentence has none.
+  choosePrefix(prefix ?? (task.text !== null && !choicesOf(model).codes ? '' : null));
+  change({ refused: refusalOf(task.model, isLoaded, prefix) });
   const options = [task.beam ?? site.beam, task.alpha ?? 1];
   return [typed ?? task.text ?? examplesOf(model)[0], model, ...options, ...exampleButtons(model)];
 }
 
 // What a link asks for in vain, in one sentence; empty if nothing.
-function refusalOf(model, isLoaded, code) {
+function refusalOf(model, isLoaded, prefix) {
   if (model !== null && !isLoaded) {
     const name = nameInvisible(model);
     return say('The link asks for the model “{name}”, which is not here.', { name });
   }
-  if (!isLoaded || code === null || code === ofPage().target) return '';
-  return say('The link asks for the target language “{code}”, which this model does not have.', {
-    code: nameInvisible(code),
+  if (!isLoaded || prefix === null || prefix === ofPage().prefix) return '';
+  return say('The link asks for the language or prompt “{prefix}”, which this model does not have.', {
+    prefix: nameInvisible(prefix.trim()),
   });
 }
 
 // The sentence and the example buttons for a newly chosen model. A sentence stays if the new model reads its language.
 export function chooseModel(sentence, model) {
-  const { site, model: chosen, target, left } = ofPage();
+  const { site, model: chosen, prefix, left } = ofPage();
   const [language, former] = [site.languages[model], site.languages[chosen]];
   change({ model });
-  chooseTarget(target);
+  choosePrefix(prefix || null);
   if (language === former) return [sentence, ...exampleButtons(model)];
   change({ left: new Map(left).set(former, sentence) });
   return [left.get(language) ?? examplesOf(model)[0], ...exampleButtons(model)];
@@ -172,30 +177,48 @@ export async function openModel(identity, files) {
   list.dispatchEvent(new Event('change'));
 }
 
-// The person has chosen a target language.
-export function takeTarget(code) {
-  change({ target: code });
+// What a sentence of a model may begin with, as viz/about.py: prefix_choices gives it.
+function choicesOf(model) {
+  const { prefixes = {} } = ofPage().site;
+  return Object.hasOwn(prefixes, model) ? prefixes[model] : {};
 }
 
-// Takes a target language if the chosen model has it, or else the model's first one.
-function chooseTarget(code) {
-  const known = targetsOf(ofPage().model).map(([each]) => each);
-  change({ target: known.includes(code) ? code : (known[0] ?? '') });
+function choosePrefix(wanted) {
+  change({ prefix: fittingPrefix(ofPage().model, wanted) });
 }
 
-// The target languages of a model, [code, name] each; none if it has only one.
-function targetsOf(model) {
-  const { targets = {} } = ofPage().site;
-  return Object.hasOwn(targets, model) ? targets[model] : [];
+// A prefix if a model can read it; else the same target language, or else what a new page begins with.
+function fittingPrefix(model, wanted) {
+  const { codes = [], prompts = [], source = '', usual = '' } = choicesOf(model);
+  const known = { codes: codes.map(([code]) => code), prompts, source };
+  if (wanted === null) return usual;
+  if (splitPrefix(wanted, known).prefix === wanted && (wanted !== '' || codes.length === 0)) return wanted;
+  const target = codesOf(wanted).at(-1);
+  return known.codes.includes(target) ? prefixOfCodes([target]) : usual;
 }
 
-function drawTargets() {
-  const list = document.querySelector('#hl-target select');
-  const { model, target } = ofPage();
-  const targets = targetsOf(model);
-  list.hidden = targets.length === 0;
-  list.replaceChildren(...targets.map(([code, name]) => new Option(name, code)));
-  list.value = target;
+// Codes or a prompt that a person has typed before the sentence become the choice, and leave the box. Returns the sentence.
+function takeTypedPrefix(text, model) {
+  const { codes = [], ...others } = choicesOf(model);
+  const { prefix, sentence } = splitPrefix(text, { ...others, codes: codes.map(([code]) => code) });
+  if (prefix === '') return text;
+  change({ prefix });
+  const box = document.querySelector('#hl-sentence :is(textarea, input)');
+  box.value = sentence;
+  box.dispatchEvent(new Event('input', { bubbles: true }));
+  return sentence;
+}
+
+function drawPrefix() {
+  const place = document.querySelector('.hl-prefix');
+  const { model, prefix } = ofPage();
+  if (place.drawn?.model === model && place.drawn.prefix === prefix) return; // a list keeps the focus
+  place.drawn = { model, prefix };
+  drawPrefixLists(place, choicesOf(model), prefix, (chosen) => {
+    place.drawn = { model, prefix: chosen };
+    change({ prefix: chosen });
+    place.dispatchEvent(new Event('choose', { bubbles: true }));
+  });
 }
 
 function examplesOf(model) {
@@ -297,17 +320,14 @@ function onScreen(state) {
   return { ...taskOf(record), prefix: givenIds(record), ...muted, ...about };
 }
 
-// The other models of the page, { name, title, to } each, those that read the same language first. `to` is the target
-// language: that of the record on screen if the model has it.
-export function otherModels({ model: own, target_code: code = '' }) {
+// The other models of the page, { name, title, to } each, those that read the same language first. `to` is what stands before
+// the sentence: as in the record on screen if the model can read that.
+export function otherModels({ model: own, source_prefix: prefix = null }) {
   const { site } = ofPage();
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
   const sorted = [...choices.filter(isSame), ...choices.filter((choice) => !isSame(choice))];
-  return sorted.map(([name, title]) => {
-    const codes = targetsOf(name).map(([each]) => each);
-    return { name, title, to: codes.includes(code) ? code : (codes[0] ?? '') };
-  });
+  return sorted.map(([name, title]) => ({ name, title, to: fittingPrefix(name, prefix || null) }));
 }
 
 export function openAbout() {

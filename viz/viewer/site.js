@@ -13,7 +13,6 @@ import {
   readAddress,
   restoreTheme,
   showTranslation,
-  takeTarget,
   toggleDisclosure,
   toggleExport,
   toggleTheme,
@@ -113,7 +112,7 @@ function findWidgets() {
   return {
     model: find('#hl-model select'),
     sentence: find('#hl-sentence input'),
-    target: find('#hl-target select'),
+    prefix: find('#hl-prefix'),
     beam: find('#hl-beam'),
     penalty: find('#hl-penalty'),
     examples: find('#hl-examples'),
@@ -125,7 +124,7 @@ function findWidgets() {
 }
 
 function listen(widgets) {
-  const { model, sentence, target } = widgets;
+  const { model, sentence, prefix } = widgets;
   const on = (id, type, act) => document.getElementById(id).addEventListener(type, act);
   on('hl-sentence-row', 'submit', (event) => {
     event.preventDefault();
@@ -137,10 +136,7 @@ function listen(widgets) {
     showExamples(widgets, examples);
     translate(widgets);
   });
-  target.addEventListener('change', () => {
-    takeTarget(target.value);
-    translate(widgets);
-  });
+  prefix.addEventListener('choose', () => translate(widgets));
   on('hl-cancel', 'click', cancel);
   on('hl-about', 'click', openAbout);
   on('hl-export', 'click', toggleExport);

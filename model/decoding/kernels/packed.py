@@ -230,7 +230,7 @@ def _norms(residuals: Sequence[Sequence[Residual]], final: nn.Module) -> Norms:
         _array(bias),
         _array(cast(Tensor, last.weight)),
         _array(cast(Tensor, last.bias)),
-        np.float32(first.norm.eps),
+        np.float32(cast(nn.LayerNorm, first.norm).eps),
         first.pre_norm,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_json
+from model.inputs import MAX_TARGET_TOKENS
 
 CONFIG, GENERATION, TOKENIZER, README = (
     "config.json",
@@ -75,6 +76,17 @@ def read_settings(
             f"{path} has activation_function {quote_untrusted(activation)}; only {known} can be imported."
         )
     return values
+
+
+def learned_positions(values: Mapping[str, Any], directory: Path) -> int:
+    """How many positions a model learned. Raises UserError if the longest translation needs more."""
+    positions: int = values["max_position_embeddings"]
+    if positions < MAX_TARGET_TOKENS:
+        raise UserError(
+            f"{directory / CONFIG} has {positions} positions; Headlight needs {MAX_TARGET_TOKENS}, because "
+            "a translation may be so long."
+        )
+    return positions
 
 
 def shape_of(values: Mapping[str, Any]) -> dict[str, Any]:

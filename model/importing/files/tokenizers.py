@@ -19,10 +19,19 @@ from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER_JSON = "tokenizer.json"
+MERGES = "merges.txt"
+SOURCE_VOCABULARY, TARGET_VOCABULARY_FSMT = "vocab-src.json", "vocab-tgt.json"
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
-SPM = "sentencepiece.bpe.model"  # of both languages
-VOCABULARY_FILES = (VOCABULARY, TARGET_VOCABULARY, TOKENIZER_JSON)
-SPM_FILES = (SOURCE_SPM, TARGET_SPM, SPM)
+SPM, SPIECE = "sentencepiece.bpe.model", "spiece.model"  # of both languages, the latter in T5
+VOCABULARY_FILES = (
+    VOCABULARY,
+    TARGET_VOCABULARY,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY_FSMT,
+    TOKENIZER_JSON,
+    MERGES,
+)
+SPM_FILES = (SOURCE_SPM, TARGET_SPM, SPM, SPIECE)
 
 
 class SpecialIds(NamedTuple):
@@ -77,7 +86,15 @@ def _side(spm: Path, ids: dict[str, int], start: int) -> Side:
 def side_of(
     segmenter: SentencePiece, entries: Mapping[int, str], size: int, ids: SpecialIds, directory: Path
 ) -> Side:
-    """The side of a vocabulary with these entries; rows without an entry are those of unused tokens.
+    """The side of a SentencePiece model over a vocabulary with these entries. Raises UserError."""
+    vocabulary, order = ordered(entries, size, ids, directory)
+    return Side(SentencePieceTokenizer(segmenter, vocabulary), order)
+
+
+def ordered(
+    entries: Mapping[int, str], size: int, ids: SpecialIds, directory: Path
+) -> tuple[list[str], Int[Tensor, " V"]]:
+    """The entries in our order, and their rows; rows without an entry are those of unused tokens.
 
     Raises UserError if the entries and the special tokens do not fit the size.
     """
@@ -92,8 +109,7 @@ def side_of(
     if ids.start not in special and entries.get(ids.start) in SPECIALS:
         rest.remove(ids.start)  # it is <s> and no copy
     vocabulary = [*SPECIALS, *(entries.get(index, f"<unused {index}>") for index in rest)]
-    order = torch.tensor([ids.pad, unknown, ids.start, ids.eos, *rest])
-    return Side(SentencePieceTokenizer(segmenter, vocabulary), order)
+    return vocabulary, torch.tensor([ids.pad, unknown, ids.start, ids.eos, *rest])
 
 
 def _read_vocabulary(path: Path, size: int) -> dict[str, int]:

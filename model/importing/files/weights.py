@@ -22,6 +22,9 @@ TIED = {
     "model.encoder.embed_tokens.weight",
     "model.decoder.embed_tokens.weight",
     "lm_head.weight",
+    "shared.weight",  # the next three are T5's names
+    "encoder.embed_tokens.weight",
+    "decoder.embed_tokens.weight",
 }
 
 
@@ -59,6 +62,10 @@ class Weights:
                 "point numbers can be imported."
             )
         return tensor
+
+    def has(self, name: str) -> bool:
+        """Whether there is a weight of this name."""
+        return name in self._tensors
 
     def take_first(self, names: Sequence[str], shape: tuple[int, ...]) -> Tensor:
         """The first of these weights that is there."""

@@ -19,16 +19,19 @@ SHAPES = {  # norm, layers of the encoder and the decoder, biases, activation, i
     "deep int8": ("pre", 4, 3, True, "silu", True),
     "post int8": ("post", 3, 2, True, "silu", True),
     "embedding of BART": ("post", 2, 1, True, "gelu", False),
+    "T5": ("pre", 2, 3, True, "gelu_new", False),
 }
 BART = {"positions": "learned", "n_positions": 20, "embedding_norm": True}
+T5 = {"positions": "relative", "n_buckets": 8, "max_distance": 6, "rms_norm": True, "gated": True, "d_key": 5}
+SETTINGS = {"embedding of BART": BART, "T5": T5}
 shapes = pytest.mark.parametrize("shape", SHAPES)
 
 
 def model_of(shape: str, seed: int = 0) -> Transformer:
     norm, encoder, decoder, biases, activation, int8 = SHAPES[shape]
     layers = {"n_encoder_layers": encoder, "n_decoder_layers": decoder}
-    layers |= BART if shape == "embedding of BART" else {}
-    model = random_model(seed, norm=norm, **layers, activation=activation, output_bias=biases)
+    others = SETTINGS.get(shape, {}) | {"activation": activation, "output_bias": biases}
+    model = random_model(seed, norm=norm, **layers, **others)
     if not biases:
         with torch.no_grad():
             for module in model.modules():

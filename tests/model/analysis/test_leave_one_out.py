@@ -24,6 +24,8 @@ def log_probabilities(model, hidden=(), monkeypatch=None):
 
     def without(module, query, key_value, mask=None, gate=None, explicit=False):
         scores = query @ key_value.key.transpose(-2, -1) * query.shape[-1] ** -0.5
+        bias = module.bias(query.shape[-2], key_value.key.shape[-2])
+        scores = scores if bias is None else scores + bias
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
         weights = scores.softmax(-1)

@@ -74,6 +74,7 @@ def test_notes_are_printed_and_in_the_card(tmp_path: Path) -> None:
     for says in ("num_beams is 6", "no_repeat_ngram_size is 3", "length_penalty is 0.8", "bad_words_ids has"):
         assert f"Its settings of generation: {says}" in run.stdout
         assert says in card
+    assert "rounded to 8 bits" in run.stdout
 
 
 def test_settings_in_config_json_count_where_there_is_no_other_file(tmp_path: Path) -> None:

@@ -364,6 +364,7 @@ def test_command_line(checkpoint: Path, tmp_path: Path) -> None:
     run = subprocess.run([*command, "--bits", "16"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert "German → English" in run.stdout
+    assert "8 bits" not in run.stdout
     assert load(tmp_path / "imported").info.origin == "opus-mt-de-en"
 
 

@@ -36,6 +36,13 @@ def directory(tmp_path: Path) -> Path:
 # Round trip
 
 
+def test_at_most_a_hundred_prompts_are_loaded_and_each_keeps_its_space(directory: Path) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    prompts = [f"translate English to language {number}: " for number in range(101)]
+    write_json(directory / "config.json", config | {"prompts": prompts})
+    assert load(directory).info.prompts == tuple(prompts[:100])
+
+
 @EITHER
 def test_load_gives_back_what_was_saved_in_16_bits(tied: bool, tmp_path: Path) -> None:
     saved = tiny_checkpoint(tied, norm="pre" if tied else "post")

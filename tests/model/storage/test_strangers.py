@@ -159,6 +159,10 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
         "scores in .* at most 20 named numbers",
     ),
     "score as text": (config(scores={"BLEU": "40"}), "score 'BLEU' in .* not a valid number"),
+    "prompts as text": (config(prompts="translate: "), "prompts in .* not short lines of visible text"),
+    "prompt as a number": (config(prompts=[7]), "prompts in .* not short lines of visible text"),
+    "prompt without end": (config(prompts=["x" * 10_000]), "prompts in .* not short lines of visible text"),
+    "prompt of two lines": (config(prompts=["to\nGerman"]), "prompts in .* not short lines of visible text"),
     "score of 4000 digits": (config(scores={"BLEU": 10**4000}), "score 'BLEU' in .* not a valid number"),
     # JSON that readers read differently
     "not a number": (replaced('"dropout": 0.1', '"dropout": NaN'), "NaN is not a valid number"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -18,14 +19,15 @@ from model.translator import Translator
 from tests.model.importing.checkpoints import write_checkpoint
 from tests.viz.questions import TRANSLATOR
 from viz.__main__ import trained
-from viz.about import NOT_TRAINED_HERE, about_models, examples_of_models, target_choices
+from viz.about import NOT_TRAINED_HERE, about_models, examples_of_models, prefix_choices
 from viz.payload import decode, encode
 from viz.server.backend import Backend
 from viz.server.handlers import CHEAPEST
 from viz.static.site import portable
 
 NAME, TEXT, CODE, OTHER = "opus-mt-de-ROMANCE", "Der kleine Hund läuft.", ">>fra<<", ">>ita<<"
-COMMON = {"model": NAME, "text": TEXT, "beam_size": 1, "length_penalty": 1.0, "target_code": CODE}
+WRONG = "“source_prefix” must be a prompt, or codes of languages such as >>fra<< and a space."
+COMMON = {"model": NAME, "text": TEXT, "beam_size": 1, "length_penalty": 1.0, "source_prefix": f"{CODE} "}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def record(backend: Backend) -> dict[str, Any]:
 def test_the_code_is_the_first_token_and_no_part_of_the_sentence(
     record: dict[str, Any], imported: Translator
 ):
-    assert (record["source_text"], record["target_code"]) == (TEXT, CODE)
+    assert (record["source_text"], record["source_prefix"]) == (TEXT, f"{CODE} ")
     assert record["tokens"]["source"][0]["piece"] == CODE
     assert record["tokens"]["source"][0]["special"]
     assert record["text"] == imported.translate(f"{CODE} {TEXT}").text
@@ -67,7 +69,7 @@ def test_the_payload_of_an_imported_model_can_be_read_again(imported: Translator
     translation = imported.translate(f"{CODE} {TEXT}")
     assert decode(json.loads(json.dumps(encode(translation, NAME)))).source_text == f"{CODE} {TEXT}"
     own = TRANSLATOR.translate(TEXT)
-    assert encode(own, "tiny")["target_code"] == ""
+    assert encode(own, "tiny")["source_prefix"] == ""
     typed = TRANSLATOR.translate(f"{CODE} {TEXT}")  # to a model without codes it is text
     assert encode(typed, "tiny")["source_text"] == f"{CODE} {TEXT}"
 
@@ -97,9 +99,9 @@ def test_every_request_is_about_the_target_language(
     assert "answer" in found, found
     written = {"text": f"{CODE} {TEXT}"} | ({"other": f"{CODE} Die Katze."} if "other" in fields else {})
     assert without_times(found) == without_times(
-        answer(backend, do, **(fields | written | {"target_code": ""}))
+        answer(backend, do, **(fields | written | {"source_prefix": ""}))
     )
-    assert without_times(found) != without_times(answer(backend, do, **fields, target_code=OTHER))
+    assert without_times(found) != without_times(answer(backend, do, **fields, source_prefix=f"{OTHER} "))
 
 
 def without_times(value: Any) -> Any:
@@ -124,12 +126,12 @@ def test_an_export_names_the_target_language(backend: Backend):
     ("fields", "sentence"),
     [
         (
-            {"target_code": ">>deu<<"},
-            f"'{NAME}' has no target language '>>deu<<'; choose one of its codes, such as {CODE}.",
+            {"source_prefix": ">>deu<< "},
+            f"'{NAME}' has no language or prompt '>>deu<< '; choose one that it has, such as '{CODE}'.",
         ),
-        ({"model": "tiny"}, "'tiny' has no target language '>>fra<<'; leave out “target_code”."),
-        ({"target_code": 3}, "“target_code” must be the code of a target language, such as >>fra<<."),
-        ({"target_code": "x" * 101}, "“target_code” must be the code of a target language, such as >>fra<<."),
+        ({"model": "tiny"}, "'tiny' has no language or prompt '>>fra<< '; leave out “source_prefix”."),
+        ({"source_prefix": 3}, WRONG),
+        ({"source_prefix": "x" * 101}, WRONG),
         ({"text": ""}, "There is nothing to translate; type a sentence."),
         ({"text": "  "}, "There is nothing to translate; type a sentence."),
     ],
@@ -169,9 +171,32 @@ def test_examples_are_those_of_the_language(imported: Translator):
 
 
 def test_target_languages_have_their_names_and_are_sorted_by_them(imported: Translator):
-    wanted = [(CODE, "French (fra)"), (OTHER, "Italian (ita)"), (">>gos<<", "gos")]
-    assert target_choices(imported) == wanted
-    assert target_choices(TRANSLATOR) == []
+    wanted = [(CODE, "French"), (OTHER, "Italian"), (">>gos<<", "gos")]
+    found = prefix_choices(imported)
+    assert found == {"codes": wanted, "source": "", "prompts": (), "usual": f"{CODE} "}
+    assert prefix_choices(TRANSLATOR) == {}
+
+
+def test_prompts_stand_before_every_sentence_of_a_request(imported: Translator, record: dict[str, Any]):
+    prompts = ("translate: ", "translate: slowly: ")
+    info = replace(imported.checkpoint.info, target_languages=(), prompts=prompts)
+    asked = Translator(replace(imported.checkpoint, info=info), NAME)
+    assert prefix_choices(asked) == {"prompts": prompts, "usual": prompts[0]}
+    found = answer(Backend({NAME: asked}), "translate", prefix=[], source_prefix=prompts[1])["answer"]
+    assert (found["source_prefix"], found["source_text"]) == (prompts[1], TEXT)
+    assert decode(found).source_text == prompts[1] + TEXT
+    typed = answer(Backend({NAME: asked}), "translate", prefix=[], source_prefix="", text=prompts[0] + TEXT)
+    assert (typed["answer"]["source_prefix"], typed["answer"]["source_text"]) == (prompts[0], TEXT)
+    wrong = answer(Backend({NAME: asked}), "translate", prefix=[], source_prefix="summarize: ")["error"]
+    assert wrong == (
+        f"'{NAME}' has no language or prompt 'summarize: '; choose one that it has, such as 'translate: '."
+    )
+
+
+def test_payloads_of_the_last_release_keep_their_target_language(record: dict[str, Any]):
+    former = {name: value for name, value in record.items() if name != "source_prefix"}
+    found = decode(former | {"target_code": CODE})
+    assert (found.source_text, found.source_prefix) == (f"{CODE} {TEXT}", f"{CODE} ")
 
 
 def test_a_page_with_its_model_opens_on_the_target_language(imported: Translator):
@@ -179,7 +204,7 @@ def test_a_page_with_its_model_opens_on_the_target_language(imported: Translator
     found = re.search(r'id="site">(.*?)</script>', portable(imported, payload))
     assert found is not None
     site = json.loads(html.unescape(found[1]))
-    wanted = {"text": TEXT, "beam_size": 1, "length_penalty": 1.0, "target_code": OTHER}
+    wanted = {"text": TEXT, "beam_size": 1, "length_penalty": 1.0, "source_prefix": f"{OTHER} "}
     assert site["stored"] == {NAME: wanted}
     assert parse_qs(site["view"])["to"] == ["ita"]
 

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,14 +14,17 @@ import pytest
 
 import app
 from model import Translator, list_models
+from model.config import ModelConfig
 from model.errors import UserError
 from model.storage.checkpoint import save
+from model.tokenizer import Tokenizer
 from tests.model.helpers import tiny_checkpoint
 from viz import __main__ as command
 from viz.export import checksum, element_hash
 from viz.payload import encode
 from viz.static.document import playground, viewer
 from viz.static.site import portable, write_site
+from viz.static.supported import check_supported
 from viz.viewer import catalogues
 
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -233,9 +237,39 @@ def test_the_command_says_when_there_is_no_model(tmp_path, monkeypatch):
         command.main()
 
 
-def test_a_model_that_the_engine_does_not_know_is_refused(translator, assets, tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"positions": "fairseq"}, "positions: fairseq"),
+        ({"positions": "learned", "n_positions": 9}, "positions: learned"),
+        ({"positions": "relative", "n_buckets": 8, "max_distance": 16}, "positions: relative"),
+        ({"embedding_norm": True}, "embedding_norm: True"),
+        ({"rms_norm": True}, "rms_norm: True"),
+        ({"gated": True}, "gated: True"),
+        ({"d_key": 4}, "d_key: 4"),
+    ],
+)
+def test_a_model_that_the_engine_cannot_run_is_refused(translator, assets, tmp_path, settings, part):
     directory = tmp_path / "models" / "many"
-    save(tiny_checkpoint(positions="fairseq"), directory)
-    with pytest.raises(UserError, match="many has positions that the page without a server does not know"):
-        write_site([translator, Translator.load(directory)], tmp_path / "dist", assets)
+    save(tiny_checkpoint(**settings), directory)
+    other = Translator.load(directory)
+    with pytest.raises(UserError, match=f"'many' runs only with a server.* lacks {part}; choose another"):
+        write_site([translator, other], tmp_path / "dist", assets)
     assert not (tmp_path / "dist").exists()
+    with pytest.raises(UserError, match=f"lacks {part}"):
+        portable(other, {})
+
+
+def test_settings_and_tokenizers_that_are_not_named_are_refused(translator, monkeypatch):
+    check_supported(translator)
+
+    class OtherTokenizer(Tokenizer):
+        pass
+
+    own = translator.checkpoint
+    other = OtherTokenizer(own.source_tokenizer._backend)
+    with pytest.raises(UserError, match="lacks OtherTokenizer"):
+        check_supported(Translator(replace(own, source_tokenizer=other), "tiny"))
+    monkeypatch.setattr(ModelConfig, "to_json", lambda self: {"new": True})
+    with pytest.raises(UserError, match="lacks new: True"):
+        check_supported(translator)

@@ -121,7 +121,7 @@ const ADDRESSED = {
   linkedBy: 'own',
   gold: '0-0 2p1',
   learn: 3,
-  beside: { by: 'model', with: 'de-fr', to: '>>fra<<', apart: true },
+  beside: { by: 'model', with: 'de-fr', to: '>>fra<< ', apart: true },
 };
 
 test('the address contains every choice and the task', () => {

@@ -98,10 +98,9 @@ export function placesOfWord(tokens, place) {
   return Array.from({ length: last - first + 1 }, (_, each) => first + each);
 }
 
-// What every request about a record says: its model, sentence and options. The code of the target language is left out
-// for a model that has only one.
-export function taskOf({ model, source_text: text, options, target_code: code }) {
-  return { model: model.name, text, ...options, ...(code ? { target_code: code } : {}) };
+// What every request about a record says: its model, sentence and options, and what stands before the sentence.
+export function taskOf({ model, source_text: text, options, source_prefix: prefix }) {
+  return { model: model.name, text, ...options, ...(prefix ? { source_prefix: prefix } : {}) };
 }
 
 export function targetIds({ tokens }) {

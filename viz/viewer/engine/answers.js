@@ -40,12 +40,12 @@ const HANDLERS = {
 // gets the progress as text, and throws an error when the request is cancelled.
 export function answer(loaded, asked, pause) {
   if (!Object.hasOwn(HANDLERS, asked.do)) throw needsServer();
-  return HANDLERS[asked.do](loaded, { ...asked, text: joinCode(asked) }, pause);
+  return HANDLERS[asked.do](loaded, { ...asked, text: joinPrefix(asked) }, pause);
 }
 
-// The sentence as a model of several target languages reads it.
-function joinCode({ text, target_code: code = '' }) {
-  return code && normalise(text) ? `${code} ${text}` : text;
+// The sentence with what stands before it.
+function joinPrefix({ text, source_prefix: prefix = '' }) {
+  return normalise(text) ? prefix + text : text;
 }
 
 function payload({ identity, settings }, asked, translation) {

@@ -1,8 +1,8 @@
 // Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
 // instead of compressed text.
 
+import { splitPrefix } from '../core/state/source_prefix.js';
 import { measureHeads } from './measures.js';
-import { TARGET_CODE } from './text/sentencepiece.js';
 import { normalise } from './text/tokenizer.js';
 import { inEnglish } from '../locales/language.js';
 
@@ -12,14 +12,13 @@ const UNIT = 1e-4; // the last digit that the page shows
 // `identity` has the model's name, title and languages, `asked` the request with its options. `settings` come from
 // viz/static/settings.py.
 export function payloadOf(translation, identity, asked, settings) {
-  const [{ piece, special }] = translation.tokens.source;
-  const code = special && TARGET_CODE.test(piece) ? piece : '';
+  const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
   const { measures, roles } = measureHeads(translation, settings.definitions);
   return {
     version: settings.version,
     model: { name: identity.name, title: identity.title },
-    source_text: normalise(translation.sourceText.slice(code.length)),
-    target_code: code,
+    source_text: sentence,
+    source_prefix: prefix,
     text: translation.text,
     source_language: identity.source,
     target_language: identity.target,

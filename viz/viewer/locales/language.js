@@ -3,7 +3,8 @@
 
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
-const UNTRANSLATED = '.headlight, #hl-examples, #hl-model option, #hl-language option, textarea, pre, script, style';
+const UNTRANSLATED =
+  '.headlight, #hl-prefix, #hl-examples, #hl-model option, #hl-language option, textarea, pre, script, style';
 // The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
 // decimals.
 const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;

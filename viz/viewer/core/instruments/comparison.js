@@ -10,7 +10,7 @@ import { chosenHeads, headsOfKind, sameHead, trainingStep } from '../state/queri
 import { say } from '../../locales/language.js';
 
 // `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
-// name of the model, the number of the step, or the sentence, as text; `to` is the code of the model's target language;
+// name of the model, the number of the step, or the sentence, as text; `to` is what stands before its sentence;
 // `apart` says that the matrices are shown next to each other, also where their difference could be shown.
 export const BESIDE = ['model', 'step', 'sentence'];
 export const NOTHING_BESIDE = Object.freeze({ by: null, with: '', to: '', apart: false });
@@ -21,9 +21,9 @@ export function besideQuestion(state) {
   const { beside, record } = state;
   if (!beside?.by || !record) return null;
   const training = trainingStep(state);
-  const { model, text } = taskOf(record);
-  if (beside.by === 'model') return { do: 'translate', prefix: [], text, model: beside.with, target_code: beside.to };
-  if (beside.by === 'sentence') return { do: 'translate', prefix: [], text: beside.with, model };
+  const { model, text, source_prefix: prefix = '' } = taskOf(record);
+  if (beside.by === 'model') return { do: 'translate', prefix: [], text, model: beside.with, source_prefix: beside.to };
+  if (beside.by === 'sentence') return { do: 'translate', prefix: [], text: beside.with, model, source_prefix: prefix };
   return training && { do: 'training_step', model, step: Number(beside.with), sentence: training.sentence };
 }
 

@@ -7,6 +7,7 @@ import { KINDS, givenIds, targetIds } from '../payload.js';
 import { importanceOf, sortsOf } from '../measures.js';
 import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
 import { QUESTIONS } from '../instruments/questions.js';
+import { longPrefix, shortPrefix } from './source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
 import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
@@ -60,7 +61,7 @@ function taskParameters(record) {
   if (!record) return {};
   const parameters = { model: record.model.name };
   if (record.source_text.length <= LONGEST_TEXT) parameters.text = record.source_text;
-  if (record.target_code) parameters.to = record.target_code.slice(2, -2);
+  if (record.source_prefix) parameters.to = shortPrefix(record.source_prefix);
   const { beam_size: beam, length_penalty: alpha } = record.options ?? {};
   if (beam > GREEDY) parameters.beam = beam;
   if (alpha !== undefined && alpha !== 1) parameters.alpha = alpha;
@@ -86,16 +87,17 @@ function insteadOf(parameters) {
 function besideParameters(beside) {
   if (!beside?.by || beside.with.length > LONGEST_TEXT) return {};
   const parameters = { beside: beside.by, with: beside.with };
-  if (beside.to !== '') parameters.into = beside.to.slice(2, -2);
+  if (beside.to !== '') parameters.into = shortPrefix(beside.to);
   return beside.apart ? { ...parameters, apart: 'yes' } : parameters;
 }
 
 function besideOf(parameters) {
-  const [by, text, code] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
+  const [by, text, prefix] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
   const longest = { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] ?? 0;
-  if (!BESIDE.includes(by) || text === '' || text.length > longest || code.length > LONGEST_NAME) return CHOICES.beside;
+  if (!BESIDE.includes(by) || text === '' || text.length > longest || prefix.length > LONGEST_NAME)
+    return CHOICES.beside;
   if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.beside;
-  const to = by === 'model' && code !== '' ? `>>${code}<<` : NOTHING_BESIDE.to;
+  const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NOTHING_BESIDE.to;
   return { by, with: text, to, apart: parameters.get('apart') === 'yes' };
 }
 
@@ -236,13 +238,13 @@ function idsOf(text) {
 }
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
-export function asksFor(address, { model, source_text: text, options, target_code: code }) {
+export function asksFor(address, { model, source_text: text, options, source_prefix: prefix = '' }) {
   const task = taskOfAddress(address);
   if (task.model === null && task.text === null) return true;
   const sameOptions =
     task.beam === (options?.beam_size ?? GREEDY) && (task.alpha ?? 1) === (options?.length_penalty ?? 1);
-  const sameTarget = (targetOfAddress(address) ?? code ?? '') === (code ?? '');
-  return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions && sameTarget;
+  const samePrefix = (prefixOfAddress(address) ?? prefix) === prefix;
+  return (task.model ?? model.name) === model.name && (task.text ?? text) === text && sameOptions && samePrefix;
 }
 
 // What an address asks to translate: { model, text, beam, alpha }; null for each one that is missing or invalid. A
@@ -264,10 +266,10 @@ export function taskOfAddress(address) {
   };
 }
 
-// The code of the target language in an address; null if it is missing or invalid.
-export function targetOfAddress(address) {
-  const code = parse(address).get('to');
-  return code !== null && code.length <= LONGEST_NAME ? `>>${code}<<` : null;
+// The codes or the prompt before the sentence in an address; null if they are missing or too long.
+export function prefixOfAddress(address) {
+  const short = parse(address).get('to');
+  return short !== null && short.length <= LONGEST_NAME ? longPrefix(short) : null;
 }
 
 function parse(address) {

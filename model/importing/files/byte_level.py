@@ -1,0 +1,75 @@
+"""Reads the tokenizers of GPT-2's kind: tokenizer.json, or else vocab.json and merges.txt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import Int
+from torch import Tensor
+
+from model.errors import UserError
+from model.files import read_json, read_text
+from model.importing.files.settings import TOKENIZER, settings_of
+from model.importing.files.tokenizer_json import MAX_BYTES
+from model.importing.files.tokenizers import (
+    MERGES,
+    TOKENIZER_JSON,
+    VOCABULARY,
+    SpecialIds,
+    ordered,
+    read_entries,
+)
+from model.pieces.byte_level import ByteLevelTokenizer, byte_pairs, readable
+
+
+def read_byte_level(
+    directory: Path, size: int, ids: SpecialIds
+) -> tuple[ByteLevelTokenizer, Int[Tensor, " V"]]:
+    """The tokenizer of both languages and the rows of its entries.
+
+    Raises UserError for broken files and for other rules.
+    """
+    if (directory / TOKENIZER_JSON).exists():
+        path = directory / TOKENIZER_JSON
+        entries, merges, add_space = _rules(read_json(path, MAX_BYTES), path)
+    else:
+        path = directory / MERGES
+        entries = read_entries(directory / VOCABULARY)
+        lines = read_text(path).splitlines()
+        merges = [line for line in lines if line and not line.startswith("#version")]
+        add_space = settings_of(directory / TOKENIZER).get("add_prefix_space") is True
+    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
+    if any(
+        type(pair) is not list or len(pair) != 2 or not all(type(part) is str for part in pair)
+        for pair in pairs
+    ):
+        raise UserError(f"{path} has merges that are not pairs of pieces; copy it again.")
+    written = {index: readable(entry) for entry, index in entries.items()}
+    segmenter = byte_pairs(list(written.values()), [(left, right) for left, right in pairs], add_space)
+    segmenter.check(path)
+    vocabulary, order = ordered(written, size, ids, directory)
+    return ByteLevelTokenizer(segmenter, vocabulary), order
+
+
+def _rules(settings: Any, path: Path) -> tuple[Mapping[str, int], list[Any], bool]:
+    """The entries with their ids, the merges, and whether a space is put before a text."""
+    match settings:
+        case {
+            "normalizer": None,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": bool(add_space), **how},
+            "model": {"type": "BPE", "vocab": dict(vocabulary), "merges": list(merges)},
+            "added_tokens": list(added),
+        } if how.get("use_regex", True) is True:
+            entries = dict(vocabulary)
+            for token in added:
+                match token:
+                    case {"id": int(index), "content": str(content)}:
+                        entries[content] = index
+                    case _:
+                        raise UserError(f"{path} has added tokens without id or text; copy it again.")
+            if any(type(index) is not int for index in entries.values()):
+                raise UserError(f"{path} has entries without ids; copy it again.")
+            return entries, merges, add_space
+    raise UserError(f"{path} does not cut text into pairs of bytes as GPT-2 does; Headlight cannot read it.")

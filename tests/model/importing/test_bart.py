@@ -1,0 +1,150 @@
+"""Imported models of BART and mBART-25 compute what transformers computes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.errors import UserError
+from model.importing.importer import read_checkpoint
+from model.pieces.byte_level import in_letters, readable
+from model.pieces.multilingual import load_tokenizer
+from tests.model.importing import families
+from tests.model.importing.comparison import (
+    SEARCHES,
+    Pair,
+    check_directory,
+    check_numbers,
+    check_tokens,
+    check_translations,
+    pair_of,
+)
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "BART": {"forced": 0},
+    "BART, two heads": {"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+    "BART, scaled": {"scale_embedding": True, "activation_function": "relu"},
+    "mBART-25": {"scale_embedding": True},
+    "mBART-25, embeddings not scaled": {"activation_function": "gelu_new"},
+    "mBART-25, two heads": {"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+}
+QUICK = ("BART", "mBART-25")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in SHAPES],
+)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    directory, settings = tmp_path_factory.mktemp("checkpoint"), SHAPES[request.param]
+    if request.param.startswith("BART"):
+        tokenizer = families.write_bart_tokenizer(directory)
+        theirs = families.random_bart(len(tokenizer) + 2, **settings)
+    else:
+        tokenizer = families.write_mbart_25_tokenizer(directory)
+        start = tokenizer.convert_tokens_to_ids("en_XX")
+        theirs = families.random_mbart(len(tokenizer), **settings, decoder_start_token_id=start)
+    return pair_of(directory, theirs, tokenizer)
+
+
+def test_tokens_are_equal(pair: Pair) -> None:
+    check_tokens(pair)
+
+
+def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
+    check_numbers(pair)
+
+
+@pytest.mark.parametrize(("beam", "count"), SEARCHES)
+def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
+    check_translations(pair, beam, count)
+
+
+def test_the_directory_opens_without_the_checkpoint(pair: Pair, tmp_path: Path) -> None:
+    check_directory(pair, tmp_path / "imported")
+
+
+def test_tokens_say_what_is_not_part_of_the_sentence(pair: Pair) -> None:
+    found = pair.ours.translate("Der kleine Hund läuft.")
+    special = [token.piece for token in found.attention.source if token.special]
+    assert special == (["<s>", "</s>"] if pair.theirs.config.model_type == "bart" else ["</s>", ">>de_DE<<"])
+    assert "<s>" not in found.text
+    assert ">>" not in found.text
+
+
+def test_bytes_are_written_so_that_they_can_be_read_back(tmp_path: Path) -> None:
+    tokenizer = families.write_bart_tokenizer(tmp_path)
+    pieces = [*tokenizer.get_vocab(), "Ġ", "Ã", "âĸģ", "Ġâĸģ", "<0x41>"]
+    written = [readable(piece) for piece in pieces]
+    assert [in_letters(piece) for piece in written] == pieces
+    assert len(set(written)) == len(set(pieces))
+
+
+@pytest.mark.parametrize("text", ["▁ a▁b", "  zwei  ", "naïve 日本 🙂", "it's 42\n!", "<s> </s> <mask>"])
+def test_odd_texts_have_the_tokens_of_bart(text: str, tmp_path: Path) -> None:
+    tokenizer = families.write_bart_tokenizer(tmp_path)
+    families.random_bart(len(tokenizer)).save_pretrained(tmp_path)
+    ours = read_checkpoint(str(tmp_path)).source_tokenizer
+    found = [in_letters(piece) for piece in ours.pieces(ours.encode(text))[1:]]
+    theirs = tokenizer.backend_tokenizer
+    theirs.encode_special_tokens = True  # special tokens in a text are text
+    assert found == theirs.encode(text, add_special_tokens=False).tokens
+
+
+def test_tokenizer_json_gives_the_same(tmp_path: Path) -> None:
+    tokenizer = families.write_bart_tokenizer(tmp_path)
+    families.random_bart(len(tokenizer)).save_pretrained(tmp_path)
+    wanted = read_checkpoint(str(tmp_path)).source_tokenizer.to_json()
+    (tmp_path / "vocab.json").unlink()
+    (tmp_path / "merges.txt").unlink()
+    tokenizer.save_pretrained(tmp_path)
+    assert (tmp_path / "tokenizer.json").exists()
+    assert read_checkpoint(str(tmp_path)).source_tokenizer.to_json() == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda j: j["merges"].append("Ġ Ġ"), "not both pieces"),
+        (lambda j: j["merges"].append("a"), "not pairs"),
+        (lambda j: j["merges"].append(7), "not pairs"),
+        (lambda j: j["vocabulary"].remove("a"), "no piece for 1 of the 256"),
+        (lambda j: j.update(before="nothing"), "is not a tokenizer"),
+        (lambda j: j.update(other=1), "is not a tokenizer"),
+        (lambda j: j.update(add_space=1), "is not a tokenizer"),
+        (lambda j: j.update(merges={}), "is not a tokenizer"),
+    ],
+)
+def test_broken_tokenizer_files_are_refused(change: Any, message: str, tmp_path: Path) -> None:
+    tokenizer = families.write_bart_tokenizer(tmp_path)
+    families.random_bart(len(tokenizer)).save_pretrained(tmp_path)
+    settings = json.loads(read_checkpoint(str(tmp_path)).source_tokenizer.to_json())
+    change(settings)
+    (tmp_path / "source_tokenizer.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match=message):
+        load_tokenizer(tmp_path / "source_tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("merges.txt", "a b c\n", "not pairs"),
+        ("merges.txt", "xx yy\n", "not both pieces"),
+        ("vocab.json", '{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}', "no piece for 256"),
+        ("tokenizer.json", '{"model": {"type": "BPE"}}', "pairs of bytes"),
+    ],
+)
+def test_broken_checkpoints_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    tokenizer = families.write_bart_tokenizer(tmp_path)
+    families.random_bart(len(tokenizer)).save_pretrained(tmp_path)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_checkpoint(str(tmp_path))
+
+
+def test_another_forced_token_is_refused(tmp_path: Path) -> None:
+    tokenizer = families.write_bart_tokenizer(tmp_path)
+    families.random_bart(len(tokenizer), forced=7).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="forces another first token"):
+        read_checkpoint(str(tmp_path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextvars import copy_context
 from dataclasses import asdict
 from typing import Any
 
@@ -32,10 +33,11 @@ from model.analysis.logit_attribution import StackShares, contributions
 from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.origins.routes import routes
 from model.decoding.progress import report
+from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import HeadGates, check_head
-from model.results import KINDS, AblationResult, AttentionRecord, Head, HeadValues, Token
+from model.results import KINDS, AttentionRecord, Head, HeadValues, Token
 from model.translator import Translator
 
 N_HEADS = 3  # of those that a translation needs most ...
@@ -89,24 +91,31 @@ def short_values(
     weights, `without` is None too.
     """
     config = translator.checkpoint.model.config
-    importance, muted = None, []
+    found, needed = None, list[Head]()
     n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
     if n_heads * config.n_parameters <= MAX_HEAD_WORK:
         found = translator.importance(text, ids)
-        importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
+        needed = _most_needed(found)
+
+    def heads() -> list[dict[str, Any]]:
         original = translator.score(text, ids)
-
-        def mute(head: Head) -> AblationResult:
+        muted = []
+        for head in needed:
             gates = HeadGates.ablating(config, [head]).to(translator.device)
-            return translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
+            result = translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
+            muted.append({"head": list(head), "text": result.ablated.text})
+        return muted
 
-        muted = [mute(head) for head in _most_needed(found)]
-    return {
-        "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,
-        "lens": lens_values(translator, text, ids),
-        "importance": importance,
-        "heads": [{"head": list(one.heads[0]), "text": one.ablated.text} for one in muted],
-    }
+    def without() -> dict[str, Any] | None:
+        return without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None
+
+    tasks = {"without": without, "heads": heads, "lens": lambda: lens_values(translator, text, ids)}
+    # With the listener to its progress, which belongs to this thread.
+    parts = [(copy_context(), task) for task in tasks.values()]
+    threads = ALL_THREADS if translator.device.type == "cpu" else 1
+    answers = map_in_threads(lambda part: part[0].run(part[1]), parts, threads)
+    importance = found and {kind: rounded(getattr(found, kind)) for kind in KINDS}
+    return {"importance": importance, **dict(zip(tasks, answers, strict=True))}
 
 
 def _most_needed(importance: HeadValues) -> list[Head]:

@@ -22,10 +22,11 @@ FAMILY_NAMES = {
     "marian": "MarianMT",
     "pegasus": "Pegasus",
     "m2m_100": "M2M100 or NLLB",
-    "mbart": "mBART-50",
+    "mbart": "mBART",
     "t5": "T5",
     "mt5": "mT5",
     "bart": "BART",
+    "fsmt": "FSMT",
 }
 
 OPUS_MT = (

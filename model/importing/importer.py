@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.importing import bart, m2m, marian, mbart, pegasus, t5
+from model.importing import bart, fsmt, m2m, marian, mbart, pegasus, t5
 from model.importing.card import card_text, model_info, taught_head
 from model.importing.family import Plan
 from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
@@ -42,6 +42,7 @@ FAMILIES: dict[str, Callable[[Path], Plan]] = {
     "m2m_100": m2m.read,
     "mbart": mbart.read,
     "bart": bart.read,
+    "fsmt": fsmt.read,
     "t5": t5.read,
     "mt5": t5.read,
 }

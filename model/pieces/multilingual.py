@@ -16,6 +16,8 @@ from model.files import read_json
 from model.languages import TARGET_CODE
 from model.pieces.byte_level import FILE_TYPE as BYTE_LEVEL
 from model.pieces.byte_level import ByteLevelTokenizer
+from model.pieces.moses import FILE_TYPE as MOSES
+from model.pieces.moses import MosesTokenizer
 from model.pieces.sentencepiece import FILE_TYPE as ONE_LANGUAGE
 from model.pieces.sentencepiece import Segment, Segmenter, SentencePieceTokenizer
 from model.tokenizer import Tokenizer
@@ -84,4 +86,6 @@ def load_tokenizer(path: Path) -> Tokenizer:
         return MultilingualTokenizer.from_json(settings, path)
     if kind == BYTE_LEVEL:
         return ByteLevelTokenizer.from_json(settings, path)
+    if kind == MOSES:
+        return MosesTokenizer.from_json(settings, path)
     return Tokenizer.load(path)

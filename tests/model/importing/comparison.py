@@ -50,15 +50,16 @@ def without_ties(count: int, seed: int) -> list[str]:
     return [text for text in sentences(GERMAN, count + 20, seed=seed) if "…" not in text][:count]
 
 
-def check_tokens(pair: Pair) -> None:
-    """The tokens of sources, and their text, are equal."""
+def check_tokens(pair: Pair, joint: bool = True) -> None:
+    """The tokens of sources are equal, and so is their text if both languages have one vocabulary."""
     source = pair.ours.checkpoint.source_tokenizer
     for text in without_ties(40, seed=1):
         ids = pair.tokenizer(text)["input_ids"]
         assert pair.ids([*source.encode(text), *source.ending]) == ids
         shown = source.source_tokens(text)
         assert pair.ids([token.id for token in shown]) == ids
-        assert source.decode(source.encode(text)) == pair.tokenizer.decode(ids, skip_special_tokens=True)
+        if joint:
+            assert source.decode(source.encode(text)) == pair.tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def check_numbers(pair: Pair) -> None:
@@ -71,6 +72,7 @@ def check_numbers(pair: Pair) -> None:
                 **pair.tokenizer(text, return_tensors="pt"),
                 decoder_input_ids=torch.tensor([[pair.order[2], *ids[:-1]]]),
                 output_attentions=True,
+                use_cache=False,  # with a cache FSMT forgets the causal mask
             )
         chosen = theirs.logits[0].log_softmax(-1)[range(len(ids)), ids]
         kinds = theirs.encoder_attentions, theirs.decoder_attentions, theirs.cross_attentions

@@ -16,6 +16,9 @@ from transformers import (
     BartForConditionalGeneration,
     BartTokenizer,
     ByT5Tokenizer,
+    FSMTConfig,
+    FSMTForConditionalGeneration,
+    FSMTTokenizer,
     M2M100Config,
     M2M100ForConditionalGeneration,
     M2M100Tokenizer,
@@ -34,6 +37,12 @@ from transformers import (
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences, trained
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 in models of fairseq
+# "ein", "er", "th" and others, inside a word and at its end.
+FSMT_MERGES = [
+    *(("e", "r</w>"), ("i", "n"), ("t", "h"), ("e", "in"), ("e", "n</w>"), ("th", "e</w>"), ("s", "t")),
+    *(("l", "l"), ("ein", "e</w>"), ("c", "h"), ("u", "n"), ("d", "i"), ("di", "e</w>"), ("s", "ch")),
+    *(("a", "n"), ("un", "d</w>"), ("o", "s</w>"), ("ap", "os</w>"), ("a", "p"), ("n", "t</w>")),
+]
 
 
 @lru_cache
@@ -97,6 +106,40 @@ def write_bart_tokenizer(directory: Path) -> Any:
     trained_pairs.train_from_iterator(lines, vocab_size=500, special_tokens=specials, show_progress=False)
     trained_pairs.save_model(str(directory))
     return BartTokenizer.from_pretrained(directory)
+
+
+def write_fsmt_tokenizer(directory: Path) -> Any:
+    """The files of an FSMTTokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, words in (("src", GERMAN), ("tgt", ENGLISH)):
+        letters = sorted(set("".join(sentences(words, 800))) - {" "} | set("&#0123456789;aposqut"))
+        merges = FSMT_MERGES
+        made = [left + right for left, right in merges]
+        entries = [*SPECIALS, *letters, *(letter + "</w>" for letter in letters), *made]
+        ids = {entry: index for index, entry in enumerate(dict.fromkeys(entries))}
+        (directory / f"vocab-{name}.json").write_text(json.dumps(ids))
+    lines = "".join(f"{left} {right} {100 - rank}\n" for rank, (left, right) in enumerate(FSMT_MERGES))
+    (directory / "merges.txt").write_text(lines)
+    files = {
+        "src_vocab_file": str(directory / "vocab-src.json"),
+        "tgt_vocab_file": str(directory / "vocab-tgt.json"),
+        "merges_file": str(directory / "merges.txt"),
+    }
+    tokenizer = FSMTTokenizer(langs=["de", "en"], **files)
+    (directory / "tokenizer_config.json").write_text(json.dumps({"langs": ["de", "en"]}))
+    return tokenizer
+
+
+def random_fsmt(sizes: tuple[int, int], seed: int = 0, **settings: Any) -> Any:
+    """An FSMT model with random weights, norms and biases."""
+    own = {"src_vocab_size": sizes[0], "tgt_vocab_size": sizes[1], "langs": ["de", "en"]}
+    model = _random(FSMTForConditionalGeneration, FSMTConfig, sizes[1], seed, own | settings)
+    model.generation_config.forced_eos_token_id = None
+    with torch.no_grad():
+        for side in (model.model.encoder, model.model.decoder):
+            positions = side.embed_positions
+            positions.weight.copy_(positions.get_embedding(*positions.weight.shape, positions.padding_idx))
+    return model
 
 
 def write_t5_tokenizer(directory: Path) -> Any:

@@ -1,0 +1,111 @@
+"""FSMT, the Transformers of fairseq for WMT19 (Ng et al. 2019): post-norm, two vocabularies, Moses words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.errors import UserError
+from model.files import read_text
+from model.importing.family import Plan, output_bias
+from model.importing.files.settings import CONFIG, SHAPE, TOKENIZER, read_settings, settings_of, shape_of
+from model.importing.files.tokenizers import (
+    MERGES,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY_FSMT,
+    Side,
+    SpecialIds,
+    ordered,
+    read_entries,
+)
+from model.importing.files.weights import Weights
+from model.importing.weight_names import DECODER, ENCODER, axis_of, convert_layers
+from model.network.transformer import Transformer
+from model.pieces.moses import LANGUAGE, MosesPieces, MosesTokenizer, pairs_of, sacremoses
+
+# What the settings of an FSMTConfig are when its file leaves them out.
+DEFAULTS: dict[str, Any] = {
+    "src_vocab_size": 42024,
+    "tgt_vocab_size": 42024,
+    **SHAPE,
+    "activation_function": "relu",
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+REQUIRED: dict[str, Any] = {
+    "is_encoder_decoder": True,
+    "pad_token_id": 1,  # the first position is the one after it
+    "quantization_config": None,
+}
+OUTPUT = "model.decoder.output_projection.weight"
+
+
+def read(directory: Path) -> Plan:
+    """Read what describes a checkpoint of FSMT. Raises UserError."""
+    values = read_settings(directory, DEFAULTS, REQUIRED)
+    sizes = values["src_vocab_size"], values["tgt_vocab_size"]
+    # Check the sizes before anything of such a size is read.
+    config = ModelConfig(
+        sizes[0] + 1,
+        sizes[1] + 1,
+        norm="post",
+        positions="fairseq",
+        tied=False,
+        output_bias=True,  # <s> is a copy of </s> that is never predicted
+        **shape_of(values),
+    )
+    languages = _languages(directory)
+    sacremoses()  # refuses to go on without it
+    ids = SpecialIds.of(values)
+    merges = pairs_of(
+        [line for line in read_text(directory / MERGES).splitlines() if line], directory / MERGES
+    )
+    lower_case = settings_of(directory / TOKENIZER).get("do_lower_case") is True
+    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY_FSMT)
+    source, target = (
+        _side(directory, name, size, ids, MosesPieces(language, merges, lower_case))
+        for name, size, language in zip(names, sizes, languages, strict=True)
+    )
+    convert = partial(_convert, source=source, target=target, scaled=values["scale_embedding"])
+    return Plan(config, source, target, convert, languages=languages)
+
+
+def _languages(directory: Path) -> tuple[str, str]:
+    """The codes of source and target. Raises UserError if the files do not name them."""
+    for name in (TOKENIZER, CONFIG):
+        match settings_of(directory / name).get("langs"):
+            case [str(source), str(target)] if LANGUAGE.fullmatch(source) and LANGUAGE.fullmatch(target):
+                return source, target
+    raise UserError(f'{directory / CONFIG} names no languages; write langs, such as ["en", "de"], into it.')
+
+
+def _side(directory: Path, name: str, size: int, ids: SpecialIds, pieces: MosesPieces) -> Side:
+    """The tokenizer of one language; the rows of its vocabulary."""
+    entries = {index: entry for entry, index in read_entries(directory / name).items()}
+    vocabulary, order = ordered(entries, size, ids, directory)
+    return Side(MosesTokenizer(pieces, vocabulary), order)
+
+
+def _convert(
+    weights: Weights, model: Transformer, source: Side, target: Side, scaled: bool
+) -> Iterator[tuple[str, Tensor]]:
+    """Our weights with their names."""
+    width = model.config.d_model
+    axis, scale = axis_of(width), 1.0 if scaled else width**-0.5
+    sizes = [(int(side.order.max()) + 1, width) for side in (source, target)]
+    encoder, decoder = weights.take(ENCODER, sizes[0]), weights.take(DECODER, sizes[1])
+    output = weights.take(OUTPUT, sizes[1]) if weights.has(OUTPUT) else decoder
+    yield "source_embedding.tokens.weight", encoder[source.order][:, axis].float() * scale
+    yield "target_embedding.tokens.weight", decoder[target.order][:, axis].float() * scale
+    yield "output.weight", output[target.order][:, axis]
+    yield "output.bias", output_bias(weights, target)
+    yield from convert_layers(weights, model, axis)
+    for side in ("encoder", "decoder"):  # computed, but some files hold them
+        weights.take_any(f"model.{side}.embed_positions.weight")

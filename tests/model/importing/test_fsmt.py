@@ -1,0 +1,130 @@
+"""Imported models of FSMT compute what transformers computes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.errors import UserError
+from model.importing.importer import read_checkpoint
+from model.pieces.moses import MosesPieces, MosesTokenizer
+from model.pieces.multilingual import load_tokenizer
+from model.tokenizer import UNK_ID
+from tests.model.importing import families
+from tests.model.importing.comparison import (
+    SEARCHES,
+    Pair,
+    check_directory,
+    check_numbers,
+    check_tokens,
+    check_translations,
+    pair_of,
+)
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "FSMT": {},
+    "embeddings not scaled": {"scale_embedding": False},
+    "GELU, two heads": {
+        "activation_function": "gelu",
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+    },
+}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[] if name == "FSMT" else [pytest.mark.slow]) for name in SHAPES],
+)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    directory = tmp_path_factory.mktemp("checkpoint")
+    tokenizer = families.write_fsmt_tokenizer(directory)
+    sizes = len(tokenizer.encoder), len(tokenizer.decoder)
+    return pair_of(directory, families.random_fsmt(sizes, **SHAPES[request.param]), tokenizer)
+
+
+def test_tokens_are_equal(pair: Pair) -> None:
+    check_tokens(pair, joint=False)
+
+
+def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
+    check_numbers(pair)
+
+
+@pytest.mark.parametrize(("beam", "count"), SEARCHES)
+def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
+    check_translations(pair, beam, count)
+
+
+def test_the_directory_opens_without_the_checkpoint(pair: Pair, tmp_path: Path) -> None:
+    check_directory(pair, tmp_path / "imported")
+
+
+def test_texts_of_translations_are_equal(pair: Pair) -> None:
+    target = pair.ours.checkpoint.target_tokenizer
+    for text in ('The "little" dog isn\'t here, is it?', "2,50 € (so)!", "naïve café – open; close…"):
+        ids = [index for index in target.encode(text) if index != UNK_ID]
+        assert target.decode(ids) == pair.tokenizer.convert_tokens_to_string(target.pieces(ids))
+
+
+def test_pieces_make_words(pair: Pair) -> None:
+    tokens = pair.ours.checkpoint.source_tokenizer.source_tokens("Der Hund, schnell.")
+    words: dict[int | None, str] = {}
+    for token in tokens:
+        words[token.word] = words.get(token.word, "") + token.text
+    assert list(words.values()) == ["Der", "Hund", ",", "schnell", ".", "</s>"]
+
+
+def test_without_the_package_one_sentence_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(UserError, match="pip install sacremoses"):
+        MosesPieces("de", (), False).segment("Hund")
+
+
+def test_a_long_word_is_refused() -> None:
+    with pytest.raises(UserError, match="too long"):
+        MosesPieces("de", (), False).segment("a" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"merges": ["a"]}, "not pairs"),
+        ({"merges": [7]}, "not pairs"),
+        ({"language": "../de"}, "is not a tokenizer"),
+        ({"lower_case": "no"}, "is not a tokenizer"),
+        ({"before": "<s>"}, "is not a tokenizer"),
+        ({"vocabulary": ["a"]}, "must begin with"),
+    ],
+)
+def test_broken_tokenizer_files_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    vocabulary = ["<pad>", "<unk>", "<s>", "</s>", "a"]
+    settings = json.loads(MosesTokenizer(MosesPieces("de", (), False), vocabulary).to_json())
+    (tmp_path / "source_tokenizer.json").write_text(json.dumps(settings | change))
+    with pytest.raises(UserError, match=message):
+        load_tokenizer(tmp_path / "source_tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("merges.txt", "a\n", "not pairs"),
+        ("vocab-src.json", "[]", "not a list of entries"),
+        ("vocab-tgt.json", '{"<s>": 0}', "no entry"),
+        ("tokenizer_config.json", '{"langs": ["en"]}', "langs"),
+    ],
+)
+def test_broken_checkpoints_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    tokenizer = families.write_fsmt_tokenizer(tmp_path)
+    sizes = len(tokenizer.encoder), len(tokenizer.decoder)
+    families.random_fsmt(sizes).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["langs"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_checkpoint(str(tmp_path))

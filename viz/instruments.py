@@ -35,9 +35,11 @@ from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import HeadGates, check_head
-from model.results import KINDS, AblationResult, AttentionRecord, Head, HeadValues, Token
+from model.results import KINDS, AblationResult, AttentionRecord, Head, HeadValues, Token, Translation
 from model.translator import Translator
 
+N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
+UNSURE = math.log(0.5)
 N_HEADS = 3  # of those that a translation needs most ...
 LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
 # What is measured unasked takes about half a second on a core: most heads times weights, and weights.
@@ -84,12 +86,13 @@ def short_values(
 ) -> dict[str, Any]:
     """What the page says about a translation in short, beyond its record: the answers of other instruments.
 
-    `heads` are those that the translation needs most, with the translation when one of them is muted. For a
-    model with too many heads and weights, `importance` is None and there are no heads; for one with too many
-    weights, `without` is None too.
+    `heads` are those that the translation needs most, with the translation when one of them is muted.
+    `rivals` are the likeliest other tokens of the least sure steps, with the word that the model makes of
+    each when it goes on from there. For a model with too many heads and weights, `importance` is None and
+    there are no heads and rivals; for one with too many weights, `without` is None too.
     """
     config = translator.checkpoint.model.config
-    importance, muted = None, []
+    importance, muted, rivals = None, [], []
     n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
     if n_heads * config.n_parameters <= MAX_HEAD_WORK:
         found = translator.importance(text, ids)
@@ -101,12 +104,42 @@ def short_values(
             return translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
 
         muted = [mute(head) for head in _most_needed(found)]
+        rivals = [
+            _with_word(
+                translator.translate(text, beam_size, length_penalty, prefix=[*ids[:step], rival]), step
+            )
+            for step, rival in _rivals(original, len(prefix))
+        ]
     return {
         "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,
         "lens": lens_values(translator, text, ids),
         "importance": importance,
         "heads": [{"head": list(one.heads[0]), "text": one.ablated.text} for one in muted],
+        "rivals": rivals,
     }
+
+
+def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
+    """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
+    steps = [
+        step
+        for step, token in enumerate(original.attention.predicted)
+        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
+    ]
+    steps.sort(key=lambda step: original.log_probabilities[step])
+    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
+    others = {
+        step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
+        for step in unsure[:N_RIVALS] or steps[:1]
+    }
+    return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
+
+
+def _with_word(forced: Translation, step: int) -> dict[str, Any]:
+    """The word of a step whose token was forced."""
+    token = forced.attention.predicted[step]
+    pieces = [one.text for one in forced.attention.predicted if one.word == token.word]
+    return {"step": step, "id": token.id, "text": "".join(pieces).strip(), "pieces": len(pieces)}
 
 
 def _most_needed(importance: HeadValues) -> list[Head]:
@@ -164,6 +197,7 @@ def score_values(
     found = split_score(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
     return {
         "score": round(found.score, 6),
+        "bias": round(found.bias, 6),
         "query_parts": [part._asdict() for part in found.query_parts],
         "key_parts": [part._asdict() for part in found.key_parts],
         "matrix": rounded(found.matrix),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import asdict
 from typing import Any
@@ -37,9 +37,11 @@ from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
 from model.network.transformer import HeadGates, check_head
-from model.results import KINDS, AttentionRecord, Head, HeadValues, Token
+from model.results import KINDS, AttentionRecord, Head, HeadValues, Token, Translation
 from model.translator import Translator
 
+N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
+UNSURE = math.log(0.5)
 N_HEADS = 3  # of those that a translation needs most ...
 LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
 # What is measured unasked takes about half a second on a core: most heads times weights, and weights.
@@ -86,36 +88,68 @@ def short_values(
 ) -> dict[str, Any]:
     """What the page says about a translation in short, beyond its record: the answers of other instruments.
 
-    `heads` are those that the translation needs most, with the translation when one of them is muted. For a
-    model with too many heads and weights, `importance` is None and there are no heads; for one with too many
-    weights, `without` is None too.
+    `heads` are those that the translation needs most, with the translation when one of them is muted.
+    `rivals` are the likeliest other tokens of the least sure steps, with the word that the model makes of
+    each when it goes on from there. For a model with too many heads and weights, `importance` is None and
+    there are no heads and rivals; for one with too many weights, `without` is None too.
     """
     config = translator.checkpoint.model.config
-    found, needed = None, list[Head]()
+    importance, needed, unsure = None, list[Head](), list[tuple[int, int]]()
     n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
     if n_heads * config.n_parameters <= MAX_HEAD_WORK:
-        found = translator.importance(text, ids)
-        needed = _most_needed(found)
+        found, original = translator.importance(text, ids), translator.score(text, ids)
+        importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
+        needed, unsure = _most_needed(found), _rivals(original, len(prefix))
 
-    def heads() -> list[dict[str, Any]]:
-        original = translator.score(text, ids)
-        muted = []
-        for head in needed:
-            gates = HeadGates.ablating(config, [head]).to(translator.device)
-            result = translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
-            muted.append({"head": list(head), "text": result.ablated.text})
-        return muted
+    def mute(head: Head) -> dict[str, Any]:
+        gates = HeadGates.ablating(config, [head]).to(translator.device)
+        muted = translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
+        return {"head": list(head), "text": muted.ablated.text}
 
-    def without() -> dict[str, Any] | None:
-        return without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None
+    def force(step: int, rival: int) -> dict[str, Any]:
+        given = [*ids[:step], rival]
+        return _with_word(translator.translate(text, beam_size, length_penalty, prefix=given), step)
 
-    tasks = {"without": without, "heads": heads, "lens": lambda: lens_values(translator, text, ids)}
-    # With the listener to its progress, which belongs to this thread.
+    is_small = config.n_parameters <= MAX_WEIGHTS
+    tasks: dict[str, Callable[[], Any]] = {
+        "without": lambda: without_values(translator, text, ids) if is_small else None,
+        "heads": lambda: [mute(head) for head in needed],
+        "rivals": lambda: [force(*one) for one in unsure],
+        "lens": lambda: lens_values(translator, text, ids),
+    }
+    return {"importance": importance, **_together(translator, tasks)}
+
+
+def _together(translator: Translator, tasks: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What each task gives; on a CPU they run in its threads."""
+    # Each with the listener to its progress, which belongs to this thread.
     parts = [(copy_context(), task) for task in tasks.values()]
     threads = ALL_THREADS if translator.device.type == "cpu" else 1
     answers = map_in_threads(lambda part: part[0].run(part[1]), parts, threads)
-    importance = found and {kind: rounded(getattr(found, kind)) for kind in KINDS}
-    return {"importance": importance, **dict(zip(tasks, answers, strict=True))}
+    return dict(zip(tasks, answers, strict=True))
+
+
+def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
+    """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
+    steps = [
+        step
+        for step, token in enumerate(original.attention.predicted)
+        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
+    ]
+    steps.sort(key=lambda step: original.log_probabilities[step])
+    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
+    others = {
+        step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
+        for step in unsure[:N_RIVALS] or steps[:1]
+    }
+    return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
+
+
+def _with_word(forced: Translation, step: int) -> dict[str, Any]:
+    """The word of a step whose token was forced."""
+    token = forced.attention.predicted[step]
+    pieces = [one.text for one in forced.attention.predicted if one.word == token.word]
+    return {"step": step, "id": token.id, "text": "".join(pieces).strip(), "pieces": len(pieces)}
 
 
 def _most_needed(importance: HeadValues) -> list[Head]:
@@ -173,6 +207,7 @@ def score_values(
     found = split_score(translator.checkpoint.model, *pair, Head(kind, layer, head), row, column)
     return {
         "score": round(found.score, 6),
+        "bias": round(found.bias, 6),
         "query_parts": [part._asdict() for part in found.query_parts],
         "key_parts": [part._asdict() for part in found.key_parts],
         "matrix": rounded(found.matrix),

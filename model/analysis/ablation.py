@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import cast
@@ -24,6 +24,7 @@ from model.network.transformer import HeadGates, Transformer, eval_mode
 from model.results import Head, HeadValues, Word
 from model.tokenizer import BOS_ID
 
+EDGES = re.compile(r"^[^\w]+|[^\w]+$")  # the punctuation around a word
 PASS_TOKENS = 4096  # read together
 PASS_LOGITS = 2**25  # computed together, a second of work or less: between passes, progress is reported
 BLOCK_WORDS = 1000  # scored together: their weights stay in a processor's cache
@@ -205,9 +206,43 @@ def gate_gradients(
 
 
 def changed_words(original: str, new: str) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """The words of two texts; a word is marked if the other text does not have it at that place."""
+    """The words of two texts; a word is marked if the other text does not have it at that place.
+
+    As few words as possible are marked. The punctuation around a word does not count.
+    """
     before, after = original.split(), new.split()
-    changed_before, changed_after = [True] * len(before), [True] * len(after)
-    for a, b, size in difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
-        changed_before[a : a + size] = changed_after[b : b + size] = [False] * size
-    return tuple(map(Word, before, changed_before)), tuple(map(Word, after, changed_after))
+    places = _match_in_order(*([EDGES.sub("", word) or word for word in words] for words in (before, after)))
+    kept = {place for place in places if place is not None}
+    return (
+        tuple(Word(word, place is None) for word, place in zip(before, places, strict=True)),
+        tuple(Word(word, place not in kept) for place, word in enumerate(after)),
+    )
+
+
+def _match_in_order(names: Sequence[str], others: Sequence[str]) -> list[int | None]:
+    """The longest common subsequence: for each of `names` its place in `others`, or None.
+
+    Of several that are as long, it is the one whose places are nearest to each other. The same as
+    `viz/viewer/core/math.js: matchInOrder`.
+    """
+    worth = (len(names) + len(others)) ** 2  # more than the distances of all pairs together
+    best = np.zeros((len(names) + 1, len(others) + 1), np.int64)
+
+    def as_pair(one: int, two: int) -> int:
+        return int(best[one + 1, two + 1]) + worth - abs(one - two) if names[one] == others[two] else 0
+
+    for one in reversed(range(len(names))):
+        for two in reversed(range(len(others))):
+            best[one, two] = max(as_pair(one, two), best[one + 1, two], best[one, two + 1])
+    found: list[int | None] = [None] * len(names)
+    one = two = 0
+    while one < len(names) and two < len(others):
+        most = best[one, two]
+        if most > 0 and most == as_pair(one, two):
+            found[one] = two
+            one, two = one + 1, two + 1
+        elif most == best[one, two + 1]:
+            two += 1
+        else:
+            one += 1
+    return found

@@ -25,12 +25,12 @@ class Cell:
     key: Float[Tensor, " K"]  # of the cell's column
     products: Float[Tensor, " K"]  # element by element; their sum times `scale`, plus `bias`, is the score
     scale: float  # 1 / sqrt(K)
-    bias: float  # that relative positions add; 0 if the model has none
     score: float
     scores: Float[Tensor, " N"]  # of the whole row, before the mask
     allowed: Bool[Tensor, " N"]  # True = may attend
     weights: Float[Tensor, " N"]  # softmax of the allowed scores, 0 elsewhere
     norms: Float[Tensor, " N"]  # ||a_ij f(x_j)|| of the row (Kobayashi et al. 2020), in units of the residual
+    bias: float = 0.0  # that relative positions add to the score; 0 if the model has none
 
 
 @torch.inference_mode()
@@ -63,4 +63,4 @@ def explain_cell(
     norms = weights * (heads.value[head.head] @ output_rows(heads.module)[head.head]).norm(dim=-1)
     added = float(bias[column])
     score = float(products.sum()) * scale + added
-    return Cell(query, keys[column], products, scale, added, score, scores, allowed, weights, norms)
+    return Cell(query, keys[column], products, scale, score, scores, allowed, weights, norms, added)

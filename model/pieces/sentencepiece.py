@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.files import read_json
@@ -45,6 +45,7 @@ class Segment(NamedTuple):
     start: int
 
 
+@runtime_checkable
 class Segmenter(Protocol):
     """Cuts a text into pieces."""
 
@@ -272,7 +273,7 @@ class SentencePieceTokenizer(Tokenizer):
         text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is not a character
         if self.frame.before:
             return [Segment(self.frame.before, True, 0), *self.segmenter.segment(text)]
-        end = text.find("<<") + 2 if text.startswith(">>") and self.language_codes else 0
+        end = text.find("<<") + 2 if text.startswith(">>") else 0
         if end < 2:
             return self.segmenter.segment(text)
         rest = (each._replace(start=each.start + end) for each in self.segmenter.segment(text[end:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Show, draw
+from tests.browser.conftest import TRANSLATORS, Show, Visit, draw
 from tests.browser.screen import FIRST, choose, point, readout
 
 pytestmark = pytest.mark.browser
@@ -29,8 +29,22 @@ SIGHT = """() => {
 def resize(page: Page, width: int, height: int) -> dict:
     page.set_viewport_size({"width": width, "height": height})
     page.locator(".hl-centre").evaluate("node => node.scrollIntoView()")
+    return seen_in(page)
+
+
+def seen_in(page: Page) -> dict:
+    """Return what is in sight once the matrix has been fitted."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return page.evaluate(SIGHT)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (1280, 720)])
+def test_no_row_is_covered_on_a_first_visit(visit: Visit, address: str, width: int, height: int):
+    """Nothing has been scrolled; the columns end with the window."""
+    page = visit(address, width, height)
+    seen = seen_in(page)
+    assert (seen["scrolls"], seen["covered"]) == (False, 0)
+    assert seen["empty"] >= 0
 
 
 def test_every_row_is_in_sight_in_every_window(show: Show):

@@ -182,17 +182,22 @@ def saved(page: Page, folder: Path) -> Translator:
 
 
 def open_in_viewer(page: Page, folder: Path) -> None:
+    """Train a model, open it at its last step, and come back to its training."""
     train(page, 30)
     translator = saved(page, folder)
     word = playground(page).locator("tbody th").first.inner_text()
     press(page, "Open in the viewer")
     expect(playground(page)).to_be_hidden()
-    expect(page.locator("#hl-model select option:checked")).to_contain_text("Playground")
+    title = page.locator("#hl-model select option:checked")
+    expect(title).to_contain_text("Playground")
+    steps = int(re.findall(r"\d+", title.inner_text())[-1])
     # The playground writes greedily, a new page with a beam.
     written = translator.translate(word, PAGE_BEAM).text
     expect(page.locator(".hl-translation")).to_have_text(written or "(nothing)")
     page.get_by_role("tab", name="Training").click()
-    expect(page.get_by_text(re.compile(r"^Step \d+ of \d+$"))).to_be_visible()
+    expect(page.get_by_text(f"Step {steps} of {steps}", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Playground", exact=True).click()
+    expect_step(page, steps)
 
 
 def test_a_trained_model_opens_in_the_viewer(visitor, static, tmp_path):

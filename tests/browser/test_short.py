@@ -51,6 +51,11 @@ def test_a_word_that_had_little_probability_opens_its_step(page: Page):
 
 def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: Page, asked: list[dict]):
     measured = short_values(tiny(), TEXT, RESULT.ids)
+    lines = sentence(page, "unsure").locator("li")
+    for line, one in zip(lines.all(), measured["rivals"], strict=True):
+        forced = tiny().translate(TEXT, prefix=[*RESULT.ids[: one["step"]], one["id"]])
+        assert one["text"] in forced.text  # the word that a click on it brings
+        expect(line.get_by_role("button").last).to_contain_text(one["text"])
     heads = sentence(page, "heads").locator("li")
     expect(heads).to_have_count(3)
     for line, one in zip(heads.all(), measured["heads"], strict=True):
@@ -101,6 +106,36 @@ def test_a_word_can_be_left_out_of_the_sentence(page: Page, asked: list[dict]):
         expect(page.locator(".hl-centre .hl-facts")).to_contain_text("pieces are joined to words")
     page.locator(".hl-toolbar [data-mode=weight]").click()
     expect(page.locator(".hl-left-out")).not_to_contain_text(told)
+
+
+def test_in_short_gives_back_the_view_that_it_changed(page: Page):
+    """Whichever sentences were chosen, and also from another tab."""
+    names = ["kind", "layer", "head", "mode", "pin", "words", "mutes"]
+    seen = f"JSON.stringify({names}.map((name) => viewer.state()[name]))"
+    before = page.evaluate(seen)
+    status = page.locator(".hl-status")
+    sentence(page, "depends").get_by_role("button").click()
+    expect(status).to_contain_text("From In short: What each word loses")
+    page.locator(".hl-left-out button").first.click()
+    assert page.evaluate(seen) != before
+    status.get_by_role("button", name="Back to the view from before").click()
+    assert page.evaluate(seen) == before
+    expect(status).not_to_contain_text("From In short")
+    sentence(page, "depends").get_by_role("button").click()
+    sentence(page, "heads").get_by_role("button").first.click()
+    expect(page.locator(".hl-panel-mute")).to_be_visible()
+    page.get_by_role("tab", name="In short").click()
+    assert page.evaluate(seen) == before
+    chosen = page.locator(".hl-left-out button").first
+    chosen.click()
+    chosen.click()  # the same word again
+    assert page.evaluate(seen) == before
+    chosen.click()
+    page.locator(".hl-toolbar [data-mode=norm]").click()  # the person's own choice stays
+    expect(status).not_to_contain_text("From In short")
+    page.get_by_role("tab", name="Head").click()
+    page.get_by_role("tab", name="In short").click()
+    assert page.evaluate("viewer.state().mode") == "norm"
 
 
 def words_of(tokens: Sequence[Token]) -> list[int]:

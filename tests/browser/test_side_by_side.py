@@ -166,6 +166,20 @@ def test_next_to_each_other_each_side_has_its_own_numbers(page: Page) -> None:
     expect(lit[1]).to_have_text(["Hund", "MORGEN"])
 
 
+def test_colours_mean_the_same_on_both_sides(page: Page) -> None:
+    """The marks of the heads, once In short has measured them, and matrices of values without a bound."""
+    open_panel(page, "In short")
+    for side in (first(page, "Heads"), second(page, "Heads")):
+        expect(side.get_by_text("Colour of a mark")).to_be_visible()
+    page.locator("[data-mode=norm]").click()
+    sides = (first(page, "Matrix"), second(page, "Matrix"))
+    ends = [side.locator(".hl-colours .hl-legend-row") for side in sides]
+    expect(ends[0]).not_to_have_text("01")
+    expect(ends[1]).to_have_text(ends[0].text_content() or "")
+    page.get_by_role("button", name="Close").click()
+    assert page.evaluate("[viewer.state().facingImportance, viewer.state().facingHigh]") == [None, 0]
+
+
 def test_a_choice_on_either_side_is_one_for_both(page: Page) -> None:
     page.get_by_role("button", name="Next to each other").click()
     choose_head(page, 4, 8, "Heads of B")
@@ -363,6 +377,14 @@ def test_two_models_of_different_sizes(whole: Page) -> None:
     models.select_option("smallest")
     expect(notice).to_contain_text("B has no head 2.3: it has 1 × 1")
     expect(second(whole, "Matrix").locator("h2")).to_have_text("B · Cross · layer 1 · head 1")
+    export = whole.locator("#hl-export")
+    export.click()
+    expect(whole.get_by_text("The files hold A alone")).to_be_visible()
+    export.click()
+    whole.get_by_label("Side by side", exact=True).get_by_role("button", name="Close").click()
+    export.click()
+    expect(whole.get_by_role("button", name="Copy link")).to_be_visible()
+    expect(whole.get_by_text("The files hold A alone")).to_have_count(0)
 
 
 def ends_above(panel: Locator, height: float) -> bool:

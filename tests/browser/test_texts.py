@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.conftest import TRANSLATORS, Show, Visit
 from tests.browser.inspector import open_panel
 from tests.browser.screen import FIRST, cell, choose, point, readout
 
@@ -85,6 +85,11 @@ def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
     page.locator(".hl-thumbnail").first.wait_for()
     expect(page.locator(".hl-readout")).to_contain_text("Tap a cell")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    words = page.locator(".hl-strip-scroll")
+    page.get_by_title("More words").tap()  # a phone has no scroll bar that tells of them
+    page.wait_for_function("() => document.querySelector('.hl-strip-scroll').scrollLeft > 0")
+    words.evaluate("node => node.scrollTo(node.scrollWidth, 0)")
+    expect(page.get_by_title("More words")).to_be_hidden()
     for name in ("Cell", "Step", "What if"):
         open_panel(page, name)
     one = page.get_by_role("gridcell", name="Cross, layer 2, head 3:")
@@ -95,3 +100,19 @@ def test_on_a_phone_the_texts_say_tap(browser: Browser, address: str):
     assert "Tap" in said
     assert not re.findall(r"\b(?:[Cc]lick|Point at)\b[^.]*\.", said)
     context.close()
+
+
+def test_no_role_is_cut_on_a_phone_held_sideways(visit: Visit, address: str):
+    page = visit(address, 844, 390, locale="de-DE")
+    over = """() => {
+      const most = document.querySelector('.hl-heads').getBoundingClientRect().right;
+      const ends = (one) => Math.max(...[...one.childNodes].map((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return range.getBoundingClientRect().right;
+      }));
+      const roles = [...document.querySelectorAll('.hl-roles li')];
+      return roles.filter((one) => ends(one) > most).map((one) => one.textContent);
+    }"""
+    expect(page.locator(".hl-roles li").first).to_be_attached()
+    assert page.evaluate(over) == []

@@ -97,7 +97,7 @@ def test_one_column_on_a_phone(show: Show):
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     panels = [
         page.locator(name).bounding_box()
-        for name in (".hl-strip", ".hl-heads", ".hl-centre", ".hl-inspector")
+        for name in (".hl-strip", ".hl-inspector", ".hl-heads", ".hl-centre")
     ]
     tops = [box["y"] for box in panels if box]
     assert tops == sorted(tops)

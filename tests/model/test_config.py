@@ -14,6 +14,14 @@ from tests.model.helpers import tiny_config
         {},
         {"taught_head": (0, 1)},
         {"positions": "learned", "n_positions": 7, "embedding_norm": True},
+        {
+            "positions": "relative",
+            "n_buckets": 8,
+            "max_distance": 6,
+            "gated": True,
+            "rms_norm": True,
+            "d_key": 5,
+        },
         {"norm": "post", "tied": False, "target_vocabulary": 30, "dropout": 0.0},
     ],
 )
@@ -25,6 +33,11 @@ def test_json_round_trip(changes: dict[str, object]) -> None:
 def test_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         tiny_config().d_model = 8  # type: ignore[misc]
+
+
+def test_heads_may_have_a_width_of_their_own() -> None:
+    config = tiny_config(d_model=10, d_key=7)  # 10 is no multiple of 3 heads
+    assert (config.d_head, config.d_attention) == (7, 21)
 
 
 def test_heads_share_the_width() -> None:
@@ -49,6 +62,11 @@ def test_heads_share_the_width() -> None:
         ({"taught_head": (0, -1)}, "taught_head"),
         ({"positions": "learned"}, "set n_positions if"),
         ({"n_positions": 7}, "set n_positions if"),
+        ({"positions": "relative"}, "set n_buckets if"),
+        ({"n_buckets": 8}, "set n_buckets if"),
+        ({"positions": "relative", "n_buckets": 6, "max_distance": 9}, "multiple of 4"),
+        ({"positions": "relative", "n_buckets": 8, "max_distance": 4}, "more than half"),
+        ({"d_key": -1}, "d_key is -1"),
     ],
 )
 def test_impossible_shapes_are_refused(changes: dict[str, object], message: str) -> None:

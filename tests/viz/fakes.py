@@ -174,6 +174,7 @@ class FakeTranslator(Translator):
             key=key,
             products=key,
             scale=width**-0.5,
+            bias=0.0,
             score=float(scores[column]),
             scores=scores,
             allowed=weights > 0,
@@ -226,6 +227,7 @@ def fake_short(translator: FakeTranslator, text: str, ids: Sequence[int]) -> dic
         },
         "importance": importance,
         "heads": [{"head": head, "text": text.swapcase()} for head in heads],
+        "rivals": [],
     }
 
 

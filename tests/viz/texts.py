@@ -23,7 +23,17 @@ COUNTED = re.compile(rf"(?<!\w)(?<!\w\.)sayCount\(\s*[^,]+,\s*(?:{LITERAL}\s*,\s
 PLACE = re.compile(r"\{(\w+(?::(?:,|\.\df))?)\}")
 PARTS = ("token", "position")  # what a score is split into; model/analysis/trace.py names them
 RANKINGS = ("weight", "norm", "rollout", "value zeroing", RANDOM)  # of model/analysis/faithfulness.py
-LANGUAGES = ("German", "English", "French", "Italian", "Spanish", "lower-case letters")  # that a model reads
+# That a model reads or writes.
+LANGUAGES = (
+    "German",
+    "English",
+    "French",
+    "Italian",
+    "Spanish",
+    "lower-case letters",
+    "Word",
+    "reversed word",
+)
 # What Gradio itself writes into the labels of its sliders.
 OF_GRADIO = {
     "Reset to default value",

@@ -5,7 +5,7 @@ import { element, nameInvisible } from './core/dom.js';
 import { KINDS } from './core/payload.js';
 import { aboutModel } from './core/state/queries.js';
 import { note, openDialog, section } from './core/widgets.js';
-import { localNumber, say, spokenLanguage, tell } from './locales/language.js';
+import { localNumber, say, spokenLanguage, tell, tellTitle } from './locales/language.js';
 
 // Returns { dialog, open }.
 export function createAbout({ store, ask }) {
@@ -17,7 +17,7 @@ export function createAbout({ store, ask }) {
   const open = () => {
     const state = store.get();
     if (!state.record) return;
-    title.textContent = state.record.model.title;
+    title.textContent = tellTitle(state.record.model.title);
     const about = aboutModel(state);
     body.replaceChildren(
       ...(about.origin ? [note(importedFrom(about.origin))] : []),

@@ -1,4 +1,4 @@
-// The keyboard, the line of key hints below the viewer, and the help dialog.
+// The keyboard, the line below the viewer, and the help dialog, which names the keys.
 
 import { createButton, element } from './core/dom.js';
 import { forPointer, logP } from './core/labels.js';
@@ -16,15 +16,12 @@ const SLIDER = 'input[type=range]';
 const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
 
-// The keys that the line below the viewer names; it has room for these in every language.
-const mainHints = () => [
+const keyHints = () => [
   [['←', '→', '↑', '↓'], say('head, layer')],
   [['1', '2', '3'], say('kind')],
   [['M'], say('mute')],
   [[say('Enter')], say('pin')],
   [[say('Esc')], say('clear')],
-];
-const otherHints = () => [
   [['A'], say('average')],
   [['N'], say('value')],
   [['S'], say('specials')],
@@ -44,6 +41,9 @@ const readingOf = () => [
   say('A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.'),
   say(
     '“Weight” is the share of a row that goes to a column. “Norm” is how much the column contributes: a large weight on a small value contributes little. “Without it” hides one source word at a time and shows how much less likely each word of the translation becomes. “Compare” keeps the view and shows how the next one differs from it.',
+  ),
+  say(
+    'Where did a word come from? Trust “Without it” most, then “Weight” (of the average, or of a head that aligns), then “Norm”: this is their order in the study of the heads.',
   ),
   say(
     'With “Weight”, a line of the picture joins a word of the translation with a word that this head reads just before or just after writing it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
@@ -126,15 +126,9 @@ function clear({ drawing, pin, selection }) {
   return selection.length > 0 ? { selection: [] } : null;
 }
 
-export function createKeyHints(openHelp, ...entries) {
-  const hints = mainHints().map((hint) => element('span', { class: 'hl-hint' }, ...hintOf(hint)));
+export function createFooter(openHelp, ...entries) {
   const button = createButton('hl-tab', openHelp, {}, say('How to read this'), ' ', element('kbd', {}, '?'));
-  return element(
-    'footer',
-    { class: 'hl-keys hl-soft' },
-    element('div', { class: 'hl-hints' }, ...hints),
-    element('span', { class: 'hl-keys-more' }, ...entries, button),
-  );
+  return element('footer', { class: 'hl-keys hl-soft' }, ...entries, button);
 }
 
 function hintOf([keys, meaning]) {
@@ -151,7 +145,7 @@ export function createHelp() {
     element(
       'ul',
       { class: 'hl-help-keys hl-soft', 'aria-label': say('Keys') },
-      ...[...mainHints(), ...otherHints()].map((hint) => element('li', {}, ...hintOf(hint))),
+      ...keyHints().map((hint) => element('li', {}, ...hintOf(hint))),
     ),
     element('form', { method: 'dialog' }, close),
     element('p', { class: 'hl-soft hl-version' }, document.querySelector('meta[name=generator]')?.content ?? ''),

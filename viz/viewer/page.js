@@ -1,7 +1,7 @@
 // The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
-import { nameInvisible } from './core/dom.js';
+import { element, nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
@@ -14,7 +14,15 @@ import { sourceView, trainingStep } from './core/state/queries.js';
 import { createStore } from './core/state/store.js';
 import { createCalls, save } from './matrix/save_menu.js';
 import { drawPrefixLists } from './prefix/lists.js';
-import { chooseLanguage, offerLanguages, say, speak, spokenLanguage, takeTyped } from './locales/language.js';
+import {
+  chooseLanguage,
+  offerLanguages,
+  say,
+  speak,
+  spokenLanguage,
+  takeTyped,
+  tellTitle,
+} from './locales/language.js';
 import { reopenIn, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage, as the next one
@@ -244,9 +252,7 @@ export async function exportRecord() {
     change({ downloads: values.map(({ url }) => url) });
     showCalls([python, curl]);
     return [
-      oppositeOf(state()) === null
-        ? ''
-        : say('The files hold A alone. To keep both sides, copy the link or save a picture.'),
+      '',
       ...values.map((value) => update({ value, interactive: true })),
       update({ value: portableTitle(state().home.record.model.name) }),
     ];
@@ -327,7 +333,7 @@ export function otherModels({ model: own, source_prefix: prefix = null }) {
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
   const sorted = [...choices.filter(isSame), ...choices.filter((choice) => !isSame(choice))];
-  return sorted.map(([name, title]) => ({ name, title, to: fittingPrefix(name, prefix || null) }));
+  return sorted.map(([name, title]) => ({ name, title: tellTitle(title), to: fittingPrefix(name, prefix || null) }));
 }
 
 export function openAbout() {
@@ -347,7 +353,11 @@ export function restoreTheme() {
 
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
-  document.querySelector('#hl-export-view .headlight').replaceChildren(...window.Headlight.viewer.entries);
+  const { entries, state } = window.Headlight.viewer;
+  const isAlone = oppositeOf(state()) === null;
+  const note = say('The files hold A alone. To keep both sides, copy the link or save a picture.');
+  const notes = isAlone ? [] : [element('span', { class: 'hl-soft' }, note)];
+  document.querySelector('#hl-export-view .headlight').replaceChildren(...entries, ...notes);
   togglePopover('hl-export', 'hl-export-menu');
 }
 

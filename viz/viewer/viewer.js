@@ -22,7 +22,7 @@ import { createAbout } from './about.js';
 import { createAddress, hasChanged } from './address.js';
 import { createLearn } from './learn/learn.js';
 import { createEntry } from './playground/entry.js';
-import { createHelp, createKeyHints, listenToKeys } from './keys.js';
+import { createFooter, createHelp, listenToKeys } from './keys.js';
 import { say } from './locales/language.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
@@ -54,7 +54,7 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     problem,
     strips,
     columns,
-    createKeyHints(() => openDialog(help), learn?.button, page?.playground ? createEntry(store, root, page) : null),
+    createFooter(() => openDialog(help), learn?.button, page?.playground ? createEntry(store, root, page) : null),
     help,
     about.dialog,
     live,

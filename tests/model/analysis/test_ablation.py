@@ -238,6 +238,9 @@ def test_changed_words_by_hand() -> None:
     assert [word.text for word in before if word.changed] == ["small"]
     assert [word.text for word in after if word.changed] == ["home"]
     assert changed_words("", "x") == ((), (("x", True),))
+    before, after = changed_words("for the bus for two hours.", "for the bus two hours for the bus.")
+    assert [word.changed for word in before] == [False, False, False, True, False, False]
+    assert [word.changed for word in after] == [False, False, False, False, False, True, True, True]
 
 
 words = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)

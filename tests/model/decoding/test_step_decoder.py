@@ -1,5 +1,7 @@
 """The fast decoder against the readable one."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from model.decoding.step_decoder import (
 )
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, PAD_ID
+from tests.model.analysis.random_pairs import T5
 from tests.model.helpers import random_model, random_tokens
 from tests.numerics import EXACT, assert_exact
 
@@ -52,12 +55,13 @@ def padded(lengths: list[int], seed: int) -> Tensor:
     norm=st.sampled_from(["pre", "post"]),
     tied=st.booleans(),
     gated=st.booleans(),
+    parts=st.sampled_from([{}, T5]),
 )
 @torch.no_grad()
 def test_steps_equal_one_pass_of_the_transformer(
-    seed: int, lengths: list[int], beam_size: int, norm: str, tied: bool, gated: bool
+    seed: int, lengths: list[int], beam_size: int, norm: str, tied: bool, gated: bool, parts: dict[str, Any]
 ) -> None:
-    model = random_model(seed, norm=norm, tied=tied)
+    model = random_model(seed, norm=norm, tied=tied, **parts)
     source, rows = padded(lengths, seed), len(lengths) * beam_size
     gates = HeadGates(*map(torch.rand_like, HeadGates.open(model.config))) if gated else None
     target = torch.cat((torch.full((rows, 1), BOS_ID), random_tokens(rows, 5, seed=seed + 1)), 1)

@@ -210,7 +210,7 @@ def test_hostile_directories_are_refused(name: str, change: Any, tmp_path: Path)
     [
         ("config.json", {"max_position_embeddings": 100}, "has 100 positions; Headlight needs"),
         ("config.json", {"max_position_embeddings": 400}, "embed_positions.weight"),
-        ("config.json", {"decoder_start_token_id": 303}, "decoder_start_token_id"),
+        ("generation_config.json", {"decoder_start_token_id": 303}, "decoder_start_token_id"),
         ("tokenizer_config.json", {"tokenizer_class": "MBartTokenizer"}, "without a target language"),
     ],
 )

@@ -120,7 +120,7 @@ def refused(directory: Path, output: Path, bits: Bits = 8) -> str:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (setting(model_type="bart"), "model_type"),
+        (setting(model_type="bert"), "model_type"),
         (setting(normalize_embedding=True), "normalize_embedding"),
         (setting(static_position_embeddings=False), "static_position_embeddings"),
         (setting(is_encoder_decoder=False), "is_encoder_decoder"),

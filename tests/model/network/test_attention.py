@@ -8,6 +8,7 @@ from model.network.attention import (
     Gate,
     KeyValue,
     MultiHeadAttention,
+    RelativePositions,
     explicit_attention,
     fused_attention,
 )
@@ -131,3 +132,48 @@ def test_weights_come_back_only_on_the_explicit_path() -> None:
     heads = attention.queries_keys_values(random_numbers(BATCH, QUERIES, 12))
     assert attention(*heads, explicit=False).weights is None
     assert attention(*heads, explicit=True).weights.shape == (BATCH, 3, QUERIES, QUERIES)
+
+
+# Relative positions
+
+
+def test_buckets_worked_out_by_hand() -> None:
+    """Of 8 buckets for distances of at most 12, the decoder has 0 to 3 for themselves, then wider ones.
+
+    Bucket 4 + 4 log(d / 4) / log(3) has d = 4 and 5 in bucket 4, 6 in 5, 7 and 8 in 6, and from 10 on 7. The
+    encoder has four buckets for each direction: 0 and 1, and then 2 + 2 log(d / 2) / log(6).
+    """
+    decoder = RelativePositions(8, 12, 1, is_encoder=False)
+    distances = torch.tensor([[0, -1, -3, -4, -5, -6, -8, -10, -12, -100, 3]])
+    assert decoder.bucket(distances).tolist() == [[0, 1, 3, 4, 4, 5, 6, 7, 7, 7, 0]]
+    encoder = RelativePositions(8, 12, 1, is_encoder=True)
+    distances = torch.tensor([[0, -1, -2, -4, -5, -100, 1, 2, 4, 5, 100]])
+    assert encoder.bucket(distances).tolist() == [[0, 1, 2, 2, 3, 3, 5, 6, 6, 7, 7]]
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_biases_are_added_to_the_scores(mask: Tensor | None) -> None:
+    """Both paths; a bias of log 3 makes a weight three times as large beside the others."""
+    query, key, value = random_heads()
+    bias = torch.zeros(HEADS, QUERIES, KEYS)
+    bias[:, :, 0] = math.log(3)
+    found, weights = explicit_attention(query, key, value, mask, bias)
+    _, without = explicit_attention(query, key, value, mask)
+    wanted = without * (1 + 2 * (torch.arange(KEYS) == 0))
+    assert_exact(weights, wanted / wanted.sum(-1, keepdim=True).clamp(min=EXACT))
+    assert_exact(fused_attention(query, key, value, mask, bias), found)
+
+
+def test_the_newest_query_has_the_biases_of_the_last_row() -> None:
+    positions = draw_weights(RelativePositions(8, 6, HEADS, is_encoder=False))
+    assert_exact(positions(1, 9), positions(9, 9)[:, -1:])
+
+
+def test_heads_may_be_wider_or_narrower_than_the_model() -> None:
+    attention = draw_weights(MultiHeadAttention(10, HEADS, d_head=7)).eval()
+    x = random_numbers(BATCH, KEYS, 10)
+    query, key_value = attention.queries_keys_values(x)
+    assert query.shape == (BATCH, HEADS, KEYS, 7)
+    assert_exact(attention.queries(x), query)
+    assert_exact(attention.keys_values(x).value, key_value.value)
+    assert attention(query, key_value).y.shape == x.shape

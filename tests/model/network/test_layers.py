@@ -13,6 +13,7 @@ from model.network.layers import (
     EncoderLayer,
     FeedForward,
     Residual,
+    norm_of,
     sinusoids,
 )
 from model.network.masks import causal_mask
@@ -177,6 +178,29 @@ def test_learned_positions_and_the_norm_after_them_worked_out_by_hand() -> None:
     assert_exact(found, torch.tensor(wanted, dtype=torch.float64))
     with pytest.raises(UserError, match="The model knows 3 positions; give a shorter text."):
         embedding(torch.tensor([[1, 1, 1, 1]]))
+
+
+def test_rms_norm_worked_out_by_hand() -> None:
+    """The squares of (1, 3, 5, 7) have the mean 21; nothing is taken off before the division."""
+    norm = norm_of(tiny_config(d_model=4, n_heads=1, rms_norm=True))
+    with torch.no_grad():
+        norm.weight.fill_(2.0)
+        found = norm(torch.tensor([1.0, 3.0, 5.0, 7.0]))
+    assert_exact(found, torch.tensor([2 * each / math.sqrt(21 + 1e-6) for each in (1, 3, 5, 7)]))
+
+
+def test_gated_feed_forward_worked_out_by_hand() -> None:
+    """relu(x W + b) = (3, 0), times x V + c = (-2, 5), through the sum of both."""
+    network = FeedForward(2, 2, "relu", gated=True)
+    with torch.no_grad():
+        network.inner.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+        network.inner.bias.copy_(torch.tensor([2.0, -9.0]))
+        network.gate.weight.copy_(torch.tensor([[0.0, -1.0], [3.0, 1.0]]))
+        network.gate.bias.zero_()
+        network.outer.weight.fill_(1.0)
+        network.outer.bias.fill_(0.5)
+        found = network(torch.tensor([[[1.0, 2.0]]]))
+    assert_exact(found, torch.full((1, 1, 2), 3 * -2 + 0.5))
 
 
 def test_positions_are_no_part_of_the_state() -> None:

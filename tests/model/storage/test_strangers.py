@@ -37,7 +37,7 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "tiny"
 
 
-ALLOWED = LARGEST | {"positions": "learned"}
+ALLOWED = LARGEST | {"positions": "learned", "n_buckets": 0, "max_distance": 0}
 
 
 def config(**changes: Any) -> Damage:

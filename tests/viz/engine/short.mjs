@@ -12,9 +12,9 @@ import { loaderOf } from './models.mjs';
 const { models, settings, sentences } = JSON.parse(readFileSync('questions.json', 'utf8'));
 const load = loaderOf(models, settings);
 
-function factsOfAnswers(record, { heads, importance, lens, without }) {
+function factsOfAnswers(record, { heads, rivals, importance, lens, without }) {
   const known = importance && { changes: importance, instead: ZERO };
-  return factsOf({ record, short: heads, importance: known, lens, values: { without } });
+  return factsOf({ record, short: { heads, rivals }, importance: known, lens, values: { without } });
 }
 
 // What the engine answers about a sentence, and what is said of that.

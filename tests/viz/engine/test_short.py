@@ -115,7 +115,11 @@ def check_steps(fact: Any, found: Answers) -> None:
         assert one["chance"] == pytest.approx(chances[one["step"]])
         taken = found.tokens["predicted"][one["step"]]["id"]
         others = [each for each in found.alternatives[one["step"]] if each["id"] != taken]
-        assert one["rival"] is None or one["rival"] in others
+        rival = one["rival"] and {name: value for name, value in one["rival"].items() if name != "whole"}
+        assert rival is None or rival in others
+        if whole := (one["rival"] or {}).get("whole"):
+            assert rival["text"].strip() in whole["text"]
+            assert whole["pieces"] >= 1
 
 
 def check_warning(fact: Any, found: Answers) -> None:
@@ -156,6 +160,19 @@ def check_moved(fact: Any, found: Answers) -> None:
     assert all(other <= loss + ROUNDED for other in found.losses(places))
 
 
+def check_in_order(_: Any, found: Answers) -> None:
+    """Of the words that clearly come from one source word, none passed another."""
+    pairs = []
+    for to, steps in enumerate(found.target):
+        losses = [found.loss(places, steps) for places in found.source]
+        origin = losses.index(max(losses))
+        others = found.losses(found.source[origin])
+        if losses[origin] >= LINKED + ROUNDED and others.index(max(others)) == to:
+            pairs.append((origin, to))
+    assert pairs == sorted(pairs)
+    assert len(pairs) >= 2
+
+
 def check_heads(fact: Any, found: Answers) -> None:
     for one, mute in zip(fact["heads"], found.mutes, strict=True):
         digit = 0.1 if one["factor"] < 10 else 1 + one["factor"] / 1000  # more than 1000 is printed as that
@@ -186,6 +203,7 @@ CHECKS = {
     "spare": check_spare,
     "counts": check_spare,
     "moved": check_moved,
+    "in order": check_in_order,
     "heads": check_heads,
     "late": check_late,
     "no head": lambda *_: None,  # the head map shows the same table

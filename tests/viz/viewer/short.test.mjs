@@ -137,6 +137,13 @@ test('of the words that passed two others, the one that moved most is named', ()
   assert.deepEqual([from.text, word.text, moved.from, moved.to, count], ['d', 'D', 3, 0, 1]);
   const weak = { ...without, losses: losses.map((row) => row.map((loss) => loss / 4)) };
   assert.equal(fact('moved', { record, values: { without: weak } }), undefined);
+  assert.equal(fact('in order', { record, values: { without } }), undefined);
+  assert.equal(fact('in order', { record, values: { without: weak } }), undefined); // no word depends on one clearly
+  const straight = {
+    ...without,
+    losses: losses.map((_, place) => predicted.map((__, step) => Number(step === place) * 3)),
+  };
+  assert.ok(fact('in order', { record, values: { without: straight } }));
 });
 
 test('heads are needed from a loss of a third on', () => {
@@ -147,7 +154,7 @@ test('heads are needed from a loss of a third on', () => {
   const least = -Math.log(1.5);
   const { heads, count } = fact('heads', {
     importance: table(least),
-    short: [{ head: ['encoder', 0, 1], text: 'cat' }],
+    short: { heads: [{ head: ['encoder', 0, 1], text: 'cat' }], rivals: [] },
   });
   assert.deepEqual(heads, [{ head: ['encoder', 0, 1], factor: Math.exp(-least), text: 'cat' }]);
   assert.equal(count, 6);

@@ -147,6 +147,7 @@ def cell(translator: Translator, request: CellRequest) -> dict[str, Any]:
         "key": _rounded(found.key),
         "products": _rounded(found.products),
         "scale": found.scale,
+        "bias": found.bias,
         "score": found.score,
         "scores": [score if allowed else None for score, allowed in scores],
         "weights": _rounded(found.weights),

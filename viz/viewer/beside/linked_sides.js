@@ -1,9 +1,11 @@
 // Links the states of two views: a choice in one is made in the other too.
 
 import { counterparts, hasHead, oppositeOf } from '../core/instruments/comparison.js';
+import { shownGrid } from '../core/grid.js';
+import { importanceOf } from '../core/measures.js';
 import { axes } from '../core/payload.js';
 import { say } from '../locales/language.js';
-import { openView, showRecord } from '../core/state/actions.js';
+import { openView, showRecord, withoutRow } from '../core/state/actions.js';
 import { chosenHeads, differs, sameSpot } from '../core/state/queries.js';
 
 const SAME = ['reduce', 'hideSpecials', 'words', 'threshold', 'scale', 'fit', 'sort', 'linkedBy', 'theme'];
@@ -32,6 +34,23 @@ export function linkSides(first, second) {
   });
   first.subscribe(follow(first, second));
   second.subscribe(follow(second, first));
+  for (const store of [first, second]) store.subscribe(() => shareScales(first, second));
+}
+
+// Colours mean the same on both sides.
+function shareScales(first, second) {
+  const [one, other] = [first, second].map((store) => store.get());
+  const isShown = other.record !== null && oppositeOf(one) === other.record;
+  const nothing = { facingImportance: null, facingHigh: 0 };
+  const scalesOf = (state) =>
+    isShown ? { facingImportance: importanceOf(state), facingHigh: shownGrid(state).ownHigh } : nothing;
+  for (const [from, to] of [
+    [first, second],
+    [second, first],
+  ]) {
+    const scales = scalesOf(from.get());
+    if (differs(scales, to.get(), Object.keys(scales))) to.change(scales);
+  }
 }
 
 // What `state` opens on the second side, whose state is `second`.
@@ -48,6 +67,7 @@ function choicesOf(state, before, other) {
   if (isChanged(...HEADS)) Object.assign(changes, headOn(state, other));
   if (isChanged('mode') && state.mode !== 'difference') changes.mode = state.mode;
   if (other.isSecond && isChanged('questions')) changes.questions = state.questions.filter((name) => name === 'links');
+  if (other.isSecond && isChanged('instead')) changes.instead = withoutRow(state.instead);
   for (const name of ['hover', 'pin'])
     if (before === null || !sameSpot(state[name], before[name]) || isChanged('kind'))
       changes[name] = spotOn(state, other.record, state[name]);

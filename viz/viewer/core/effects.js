@@ -4,6 +4,7 @@
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';
 import { changedHeads } from './labels.js';
+import { importanceOf } from './measures.js';
 import { REQUESTS } from './state/modes.js';
 import { ZERO } from './state/store.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
@@ -40,6 +41,7 @@ export function startEffects(server) {
     followTraining(server, state, before);
     followQuestions(server, state, before);
     followBeside(server, state, before);
+    followFacing(server, state, before);
   });
 }
 
@@ -128,9 +130,9 @@ export async function askShort(server) {
   const answer = await request(server, 'short', shortQuestion(record));
   const now = store.get();
   if (!answer || now.record !== record) return;
-  const { heads, importance, lens, without } = answer;
+  const { heads, rivals, importance, lens, without } = answer;
   store.change({
-    short: heads,
+    short: { heads, rivals },
     importance: importance ? { changes: importance, instead: ZERO } : now.importance,
     values: { ...now.values, without: without ?? now.values.without },
     answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },
@@ -185,6 +187,13 @@ async function followBeside(server, state, before) {
   if (isRequested(server, 'beside', question) || whyNot(server, 'beside')) return;
   const record = await request(server, 'beside', question, decode);
   if (record !== undefined) server.store.change({ opposite: { question, record } });
+}
+
+// The heads of B are measured once those of A are.
+function followFacing(server, state, before) {
+  if (!state.isSecond || !state.facingImportance || importanceOf(state)) return;
+  if (!differs(state, before, ['record', 'facingImportance', 'instead'])) return;
+  if (!whyNot(server, nameOfImportance(state))) askImportance(server);
 }
 
 // Reads sentences in parts, so that there is progress and Cancel stops soon. Earlier parts are kept then.

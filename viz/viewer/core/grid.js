@@ -28,6 +28,7 @@ const INPUTS = [
   'threshold',
   'beside',
   'opposite',
+  'facingHigh',
 ];
 const LEAST_LOSS = 1; // nats: the darkest colour, if no word loses more
 const KEPT = 4;
@@ -48,15 +49,21 @@ export function gridChanged(state, before) {
 
 function build(state) {
   const mode = effectiveMode(state);
-  if (mode === 'without') return pale({ ...foldLosses(state), mode, isMax: false }, state.threshold);
+  if (mode === 'without') return pale({ ...withHigh(foldLosses(state), state), mode, isMax: false }, state.threshold);
   const { record, kind } = state;
   const places = placesOf(chosenHeads(state));
   const array = mode === 'norm' ? state.values.norm[kind] : record.attention[kind];
-  const own = fold(state, record, array, places, mode !== 'norm');
-  const grid = mode === 'difference' ? subtract(own, foldReference(state, referenceOf(state))) : own;
-  const high = mode === 'norm' ? grid.values.reduce((most, value) => Math.max(most, value), array.scale) : 1;
+  const folded = fold(state, record, array, places, mode !== 'norm');
+  const grid = mode === 'difference' ? subtract(folded, foldReference(state, referenceOf(state))) : folded;
   const isMax = state.reduce === 'max' && places.length > 1; // its rows do not add up to 1
-  return pale({ ...grid, mode, high, isMax }, state.threshold);
+  const own = grid.values.reduce((most, value) => Math.max(most, value), array.scale);
+  const high = mode === 'norm' ? withHigh({ high: own }, state) : { high: 1, ownHigh: 0 };
+  return pale({ ...grid, mode, ...high, isMax }, state.threshold);
+}
+
+// The largest value that a colour means: that of both sides, if there are two.
+function withHigh(grid, { facingHigh }) {
+  return { ...grid, ownHigh: grid.high, high: Math.max(grid.high, facingHigh) };
 }
 
 // What each word of the translation loses without each source word. A merged word loses what its tokens lose together, and

@@ -48,10 +48,11 @@ export function sortedHeads(state) {
   return all.sort((one, other) => value(other) - value(one));
 }
 
-// The importance of a head from 0 to 1: its change as a share of the largest change by any head.
+// The importance of a head from 0 to 1: its change as a share of the largest change by any head, of both sides.
 export function importanceShare(state, layer, head) {
   const importance = importanceOf(state);
-  return Math.abs(importance[state.kind][layer][head]) / largest(Object.values(importance).flat(2));
+  const all = [importance, state.facingImportance].flatMap((one) => Object.values(one ?? {}).flat(2));
+  return Math.abs(importance[state.kind][layer][head]) / largest(all);
 }
 
 // Warnings about a sentence that is far from what the model was trained on.

@@ -1,6 +1,7 @@
 // Analysis of heads: gates, importance, norm-based weights and single cells, as
 // model/analysis defines them.
 
+import { matchInOrder } from '../core/math.js';
 import { predict } from './model.js';
 import { createSequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax, withoutHeads } from './network.js';
 import { kindsOf } from './payload.js';
@@ -171,28 +172,14 @@ export function cellOf({ model: { network } }, trace, { kind, layer, head, row, 
   };
 }
 
-// The words of two texts; a word is marked if the other text does not have it at that place.
+// The words of two texts; a word is marked if the other text does not have it at that place. As few words as possible are
+// marked. The punctuation around a word does not count.
 export function changedWords(original, changed) {
   const [before, after] = [original, changed].map((text) => text.split(/\s+/u).filter(Boolean));
-  const marks = [before, after].map((words) => words.map((word) => [word, true]));
-  for (const [a, b, size] of matchingBlocks(before, after, 0, before.length, 0, after.length))
-    for (let place = 0; place < size; place += 1) marks[0][a + place][1] = marks[1][b + place][1] = false;
-  return marks;
-}
-
-// Blocks that two lists share, as difflib.SequenceMatcher finds them: the longest first, then those on its sides.
-function matchingBlocks(one, other, oneStart, oneEnd, otherStart, otherEnd) {
-  let [a, b, size] = [oneStart, otherStart, 0];
-  for (let i = oneStart; i < oneEnd; i += 1)
-    for (let j = otherStart; j < otherEnd; j += 1) {
-      let length = 0;
-      while (i + length < oneEnd && j + length < otherEnd && one[i + length] === other[j + length]) length += 1;
-      if (length > size) [a, b, size] = [i, j, length];
-    }
-  if (size === 0) return [];
+  const nameOf = (word) => word.replaceAll(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, '') || word;
+  const places = matchInOrder(before.map(nameOf), after.map(nameOf));
   return [
-    ...matchingBlocks(one, other, oneStart, a, otherStart, b),
-    [a, b, size],
-    ...matchingBlocks(one, other, a + size, oneEnd, b + size, otherEnd),
+    before.map((word, place) => [word, places[place] === null]),
+    after.map((word, place) => [word, !places.includes(place)]),
   ];
 }

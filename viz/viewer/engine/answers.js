@@ -12,6 +12,8 @@ import { beginsTrained, createTraining, trainingHeads, trainingStep } from './tr
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
+const [RIVALS, UNSURE] = [3, Math.log(0.5)]; // as in viz/instruments.py
+
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
   translate: (loaded, asked) => payload(loaded, asked, translate(loaded.translator, asked.text, optionsOf(asked))),
@@ -43,9 +45,9 @@ export function answer(loaded, asked, pause) {
   return HANDLERS[asked.do](loaded, { ...asked, text: joinPrefix(asked) }, pause);
 }
 
-// The sentence with what stands before it.
+// The sentence, of the requests that have one, with what stands before it.
 function joinPrefix({ text, source_prefix: prefix = '' }) {
-  return normalise(text) ? prefix + text : text;
+  return prefix && normalise(text) ? prefix + text : text;
 }
 
 function payload({ identity, settings }, asked, translation) {
@@ -104,12 +106,38 @@ async function inShort(loaded, asked, pause) {
     heads.push({ head, text });
     await pause(message('{done} of {count} heads', { done: heads.length, count: needed.length }));
   }
+  const rivals = isSmall ? rivalsOf(targetOf(loaded.translator, asked), asked) : [];
   return {
     without: parameters <= limits.weights ? await HANDLERS.without(loaded, asked, pause) : null,
     lens: HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,
+    rivals: rivals.map(({ step, id }) => {
+      const given = [...asked.ids.slice(0, step), id];
+      return withWord(translate(loaded.translator, asked.text, { ...optionsOf(asked), prefix: given }), step);
+    }),
   };
+}
+
+// The unsure steps of words, or else the least sure one, each with its likeliest other token.
+function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternatives }, { prefix = [] }) {
+  const steps = [...predicted.keys()]
+    .filter(
+      (step) => step >= prefix.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
+    )
+    .sort((one, other) => chances[one] - chances[other]);
+  const unsure = steps.filter((step) => chances[step] < UNSURE).slice(0, RIVALS);
+  return (unsure.length > 0 ? unsure : steps.slice(0, 1))
+    .map((step) => ({ step, other: alternatives[step].find(({ token }) => token.id !== predicted[step].id)?.token }))
+    .filter(({ other }) => other && !other.special)
+    .map(({ step, other }) => ({ step, id: other.id }));
+}
+
+// The word of a step whose token was forced.
+function withWord({ tokens: { predicted } }, step) {
+  const { id, word } = predicted[step];
+  const pieces = predicted.filter((one) => one.word === word).map(({ text }) => text);
+  return { step, id, text: pieces.join('').trim(), pieces: pieces.length };
 }
 
 // The heads without which the translation becomes clearly less likely, the first one most.
@@ -145,6 +173,7 @@ function cell({ translator }, asked) {
     query: rounded(found.query),
     key: rounded(found.key),
     products: rounded(found.products),
+    bias: 0,
     scale,
     score: value,
     scores: rounded(found.scores),

@@ -70,7 +70,7 @@ function renderOverview(parts, state, before) {
   if (differs(state, before, ['record', 'beside', 'opposite']))
     parts.title.textContent = `${say('Heads')} ${sideOf(state)}`.trim();
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
-  const isWeighed = importanceOf(state) !== importanceOf(before);
+  const isWeighed = importanceOf(state) !== importanceOf(before) || state.facingImportance !== before.facingImportance;
   const redrawn =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) || (state.sort === 'importance' && isWeighed);
   if (redrawn) drawHeads(parts, state);
@@ -235,7 +235,7 @@ function measured(state, layer, head) {
 function tintHeads({ cells, tint }, state) {
   const importance = importanceOf(state);
   tint.hidden = !importance;
-  if (importance) tint.textContent = say('Colour of a mark: what log p loses without the head');
+  if (importance) tint.textContent = say('Colour of a mark: how much the head matters here');
   const { css, ink } = palette(state.theme);
   for (const { layer, head, mark } of cells) {
     const step = importance && head !== null ? stepOf(importanceShare(state, layer, head)) : null;
@@ -274,7 +274,10 @@ function taughtItem({ taught }, kind) {
     element(
       'li',
       {},
-      `${say('layer {layer}, head {head}', { layer: taught[0] + 1, head: taught[1] + 1 })}: ${taughtName()}`,
+      say('{head}: {role}', {
+        head: say('layer {layer}, head {head}', { layer: taught[0] + 1, head: taught[1] + 1 }),
+        role: taughtName(),
+      }),
     ),
   ];
 }

@@ -171,11 +171,14 @@ function allNumbers(cell) {
   return element('details', { ontoggle: fill }, element('summary', { class: 'hl-soft' }, say('All numbers')), list);
 }
 
-function steps({ query, products, scale, score, weights, scores, column }) {
+// `bias` is that of relative positions, which models of T5 have.
+function steps({ query, products, scale, bias, score, weights, scores, column }) {
   const allowed = scores.filter((one) => one !== null).length;
   const lines = [
     [say('sum of the products'), fixed(sum(products))],
-    [`× 1/√${query.length} = ${fixed(scale)}`, fixed(score)],
+    [`× 1/√${query.length} = ${fixed(scale)}`, fixed(score - (bias || 0))],
+    ...(bias ? [[say('+ bias of the relative position'), fixed(bias)]] : []),
+    ...(bias ? [[say('score'), fixed(score)]] : []),
     [
       say('mask'),
       sayCount(scores.length, 'allows {allowed} of {count} key', 'allows {allowed} of {count} keys', { allowed }),

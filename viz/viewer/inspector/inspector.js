@@ -3,8 +3,8 @@
 
 import { createButton, element } from '../core/dom.js';
 import { oppositeOf } from '../core/instruments/comparison.js';
-import { closeView } from '../core/state/actions.js';
-import { labelOf } from '../core/labels.js';
+import { closeAside, closeView } from '../core/state/actions.js';
+import { labelOf, titleOfMatrix } from '../core/labels.js';
 import { differs, showsMuted } from '../core/state/queries.js';
 import { EMPTY, TABS } from '../core/state/store.js';
 import { actionButton, addRovingFocus } from '../core/widgets.js';
@@ -42,7 +42,8 @@ const TAB_NAMES = {
   training: () => say('Training'),
   examples: () => say('Examples'),
 };
-const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'beside', 'opposite'];
+const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'beside', 'opposite', 'aside'];
+const OF_MATRIX = ['panel', 'kind', 'layer', 'head', 'selection', 'mode'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
 export function createInspector(server) {
@@ -63,7 +64,8 @@ export function createInspector(server) {
   });
   const status = element('div', { class: 'hl-status', role: 'status' });
   store.subscribe((state, before) => {
-    if (differs(state, before, OF_STATUS)) drawStatus(store, status, state);
+    if (differs(state, before, OF_STATUS) || (state.aside && differs(state, before, OF_MATRIX)))
+      drawStatus(store, status, state);
     drawPanels(panels, state);
   });
   return element(
@@ -125,6 +127,7 @@ function drawStatus(store, status, state) {
     status.replaceChildren(element('span', { title: text }, text), ...(label ? [actionButton(label, act)] : []));
   if (busy) draw(`${busy.what} … ${busy.waiting ?? ''}`, say('Cancel'), busy.cancel);
   else if (error) draw(error, say('Close'), () => store.change({ error: null }));
+  else if (state.aside) drawBack(store, status, asideOf(state), say('Back to the view from before'), closeAside);
   else if (shown) drawView(store, status, state);
   else draw(record ? viewOf(state) : '');
 }
@@ -140,7 +143,16 @@ function viewOf(state) {
 // The button is short, so that the name of the view has room.
 function drawView(store, status, state) {
   const title = state.shown.source ? say('Back to the view without muting') : say('Back to the model’s translation');
-  const back = actionButton(say('Back'), () => store.change(closeView(store.get())), { 'aria-label': title, title });
-  const label = viewOf(state);
+  drawBack(store, status, viewOf(state), title, closeView);
+}
+
+// What a sentence of In short has opened.
+function asideOf(state) {
+  if (state.panel !== 'short') return say('Opened from In short');
+  return say('From In short: {view}', { view: titleOfMatrix(state) });
+}
+
+function drawBack(store, status, label, title, close) {
+  const back = actionButton(say('Back'), () => store.change(close(store.get())), { 'aria-label': title, title });
   status.replaceChildren(element('span', { title: label }, label), back);
 }

@@ -8,7 +8,7 @@ import { say } from '../locales/language.js';
 
 // The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.
 export function wordsOf({ original_words: before, words: after }) {
-  const same = after.every(([, changed]) => !changed) && before.every(([, changed]) => !changed);
+  const same = String(before.map(([text]) => text)) === String(after.map(([text]) => text));
   return [line(say('before'), before, 'del'), line(same ? say('after (unchanged)') : say('after'), after, 'ins')];
 }
 

@@ -3,14 +3,16 @@
 
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
-const UNTRANSLATED =
-  '.headlight, #hl-prefix, #hl-examples, #hl-model option, #hl-language option, textarea, pre, script, style';
+const UNTRANSLATED = '.headlight, #hl-prefix, #hl-examples, #hl-language option, textarea, pre, script, style';
+const SCORE = /^(\d+\.\d M|[a-z]+ \d+\.\d)$/i; // a part of a title: the size, or a score
 // The place of a value in a text, with a format of Python: "," groups the thousands of a whole number, ".2f" writes two
 // decimals.
 const PLACE = /\{(\w+)(?::(,|\.\df))?\}/;
 
 const [OPENING, CLOSING] = [/[“„«]\u202f?$/, /^\u202f?[”“»]/];
 
+const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
+let codesByName = null; // of two letters, by the English names of their languages
 let known = [ENGLISH]; // codes of the languages that the page can speak
 let chosen = null; // the language that the link or the person chose; it stays in the link
 let spoken = null; // { code, texts, plurals, mark } of the page's language
@@ -83,6 +85,28 @@ export function tell(said) {
     : fill(spoken.texts[said[0]] ?? said[0], said[1]).join('');
 }
 
+// The title of a model, such as "German → English · 9.9 M", with its languages and numbers as the page writes them.
+export function tellTitle(title) {
+  const write = (part) => (SCORE.test(part) ? localNumber(part) : (languageNamed(part) ?? tell(part)));
+  return title
+    .split(/( [→·] )/)
+    .map(write)
+    .join('');
+}
+
+// The name in the language of the page of a language with this English name; null if there is none.
+function languageNamed(name) {
+  codesByName ??= new Map(
+    LETTERS.flatMap((one) => LETTERS.map((two) => [nameOfLanguage(`${one}${two}`, ENGLISH), `${one}${two}`])),
+  );
+  return codesByName.has(name) ? nameOfLanguage(codesByName.get(name), spoken.code) : null;
+}
+
+function nameOfLanguage(code, language) {
+  const name = new Intl.DisplayNames([language], { type: 'language' }).of(code);
+  return name[0].toLocaleUpperCase(language) + name.slice(1);
+}
+
 // A text that the page says later, for `tell`: a Worker has no catalogue.
 export function message(text, values = {}) {
   return [text, values];
@@ -146,11 +170,7 @@ function languageOf(address) {
 
 // Fills a list with the languages by their own names; `take` listens to a choice.
 export function offerLanguages(list, take) {
-  const nameOf = (code) => {
-    const name = new Intl.DisplayNames([code], { type: 'language' }).of(code);
-    return name[0].toLocaleUpperCase(code) + name.slice(1);
-  };
-  list.replaceChildren(...known.map((code) => new Option(nameOf(code), code)));
+  list.replaceChildren(...known.map((code) => new Option(nameOfLanguage(code, code), code)));
   list.value = spoken.code;
   list.addEventListener('change', take);
 }
@@ -174,7 +194,7 @@ export function takeTyped(linked) {
 }
 
 // Translates the texts and labels of a page whose HTML is English, also those that its widgets write later. The viewer
-// speaks for itself, and sentences and titles of models stay as they are.
+// speaks for itself, and sentences stay as they are.
 export function translatePage(root) {
   if (spoken.code === ENGLISH) return;
   const labelled = LABELS.map((name) => `[${name}]`).join();
@@ -202,7 +222,7 @@ function isUntranslated(node) {
 function translateText(node) {
   if (node.nodeType !== Node.TEXT_NODE || isUntranslated(node)) return;
   const text = node.data.trim();
-  const said = node.data.replace(text, () => tell(text));
+  const said = node.data.replace(text, () => (node.parentElement.matches('#hl-model option') ? tellTitle : tell)(text));
   if (said !== node.data) node.data = said;
 }
 

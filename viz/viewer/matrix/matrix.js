@@ -67,6 +67,7 @@ export function createMatrix(store, heading, toolbar, table) {
     scroll,
     readout,
     facts,
+    footer,
     scale,
   };
   listenMatrix(parts);
@@ -145,10 +146,13 @@ function writeHidden({ hidden, columnLabels, grid }) {
 function layOut(parts, state) {
   if (!state.record || !parts.grid) return false;
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
+  const wasSmall = scroll.classList.contains('hl-small');
+  scroll.classList.remove('hl-small'); // whose names are smaller than those that the next cells may have
   const names = [...columnLabels.querySelectorAll('.hl-name')];
   const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
   const room = { width: scroll.offsetWidth - rowLabels.offsetWidth - BAR, height: scroll.offsetHeight - BAR };
   const size = fit(grid, longest, room, hidden.offsetWidth, state.fit);
+  scroll.classList.toggle('hl-small', wasSmall);
   const key = JSON.stringify([size, grid.rows, grid.columns]);
   if (key === parts.key) return false;
   Object.assign(parts, { key, size });
@@ -263,7 +267,9 @@ function listenMatrix(parts) {
     });
     area.addEventListener('click', (event) => {
       const spot = parts.grid && spotOf(event);
-      if (spot) store.change(togglePin(store.get(), spot));
+      if (!spot) return;
+      store.change(togglePin(store.get(), spot));
+      if (event.pointerType === 'touch') parts.footer.scrollIntoView({ block: 'nearest' });
     });
   }
   scroll.addEventListener('scroll', () => parts.grid && writeExtent(parts));

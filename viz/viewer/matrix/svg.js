@@ -7,6 +7,7 @@ import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/gr
 import { mapOf, scaleEnds, shortValue } from './cells.js';
 import { fixed, modeName, titleOfMatrix } from '../core/labels.js';
 import { describe, plain } from './readout.js';
+import { tellTitle } from '../locales/language.js';
 
 const CELL = { width: 40, height: 28 };
 const LEGEND = { width: 160, height: 28, steps: 32 };
@@ -149,8 +150,8 @@ function captions(state, y, inks) {
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
     `${side === '' ? '' : `${side}: `}${sentenceOf(record)}`,
-    other ? `B: ${sentenceOf(other)} · ${other.model.title}` : '',
-    `${record.model.title} · Headlight`,
+    other ? `B: ${sentenceOf(other)} · ${tellTitle(other.model.title)}` : '',
+    `${tellTitle(record.model.title)} · Headlight`,
   ];
   return lines
     .filter(Boolean)

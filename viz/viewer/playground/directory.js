@@ -38,6 +38,7 @@ export async function directoryOf({ settings, task, trainer, log, probes }) {
     title,
     ...languages,
     no_training: '',
+    steps: trainer.steps,
     examples: task.examples,
   };
   return { identity, files };

@@ -14,6 +14,7 @@ export function isPlayground(address) {
 // `playground()`, which gives createPlayground, `engine()` and `openModel`.
 export function createEntry(store, root, page) {
   let opening = null;
+  let last = '#playground=reverse'; // the address of the training that is there
   const leave = () => (location.hash = store.get().record ? toAddress(store.get()) : '');
   const create = async () => {
     const createPlayground = await page.playground();
@@ -28,14 +29,18 @@ export function createEntry(store, root, page) {
     store.change({ learn: chapterOfAddress(location.hash) });
     opening ??= create();
     const playground = await opening.catch(() => null);
-    if (playground) return playground.open(location.hash);
+    if (playground) {
+      await playground.open(location.hash);
+      last = location.hash;
+      return undefined;
+    }
     opening = null;
     leave();
     return store.change({ error: say('The playground could not be loaded; check the connection, then try again.') });
   };
   window.addEventListener('hashchange', follow);
   follow();
-  return createButton('hl-tab', () => (location.hash = '#playground=reverse'), {}, say('Playground'));
+  return createButton('hl-tab', () => (location.hash = last), {}, say('Playground'));
 }
 
 // An `ask` that also answers for models that were trained in this page: each of them has a Worker of its own. `add` takes

@@ -33,7 +33,9 @@ export const HINTS = {
   layers: message('One layer on each side is enough to spell backwards. With two, each step takes longer.'),
   heads: message('One head is enough to spell backwards. With more, watch which of them does the work.'),
   width: message('A model of width 16 needs more steps than one of width 32.'),
-  positions: message('Without them, copying and spelling backwards stay below 10 %. Sorting does not need them. Why?'),
+  positions: message(
+    'Without them, the model sees which letters a word has, but not in which order. So copying and spelling backwards stay below 10 %; sorting needs no order.',
+  ),
   mask: message('If it sees what it is to write, the loss falls to nothing, and not one unseen word comes out right.'),
   rate: message('At 0.001 it needs more steps. At 0.1 it does not learn to spell backwards.'),
   seed: message('Another seed begins with other random weights. The same seed trains the same model again.'),

@@ -27,7 +27,9 @@ export function createPlayground(page, report, leave) {
     node,
     open(address) {
       node.show();
-      return begin(play, settingsOf(address));
+      const settings = settingsOf(address);
+      // Who comes back from the viewer finds the training as it was.
+      return JSON.stringify(settings) === JSON.stringify(play.settings) ? draw(play) : begin(play, settings);
     },
     close() {
       setPace(play, 0);
@@ -77,7 +79,8 @@ function take(play, frames) {
 function keep(play, { identity, files }, opens) {
   if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
   play.leave();
-  return play.page.openModel(identity, files);
+  const named = { task: tell(TASKS[identity.target].title), steps: identity.steps };
+  return play.page.openModel({ ...identity, title: say('Playground: {task}, {steps} steps', named) }, files);
 }
 
 function fail(play, said) {

@@ -44,7 +44,7 @@ async function take(run, { start, number, pace, steps, word, save, opens }) {
   run.pace = pace ?? run.pace;
   if (steps) run.trainings.forEach(trainOnce);
   if (save === undefined) post(run);
-  else run.scope.postMessage({ directory: await directoryOf(run.trainings[save]), opens });
+  else run.scope.postMessage({ directory: await directoryOf(withLastStep(run.trainings[save])), opens });
 }
 
 // Trains at the pace until that is 0; lets messages that wait be read after each step.
@@ -98,6 +98,12 @@ export function trainOnce(training) {
   const score = () => ({ 'train/loss': training.loss, 'validation/exact_match': 100 * shareRight(training) });
   if (next % LOGGED === 0) log.push({ step: next, ...score() });
   if (isProbed(next)) frameOf(training, '');
+}
+
+// The saved model also has the attention of its last step.
+function withLastStep(training) {
+  const { examples } = frameOf(training, '');
+  return { ...training, probes: new Map(training.probes).set(training.trainer.steps, examples) };
 }
 
 // As training/run/probes.py: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.

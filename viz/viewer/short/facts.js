@@ -11,6 +11,7 @@ export const THRESHOLDS = {
   lost: -Math.log(0.9), // nats: a tenth of the probability, less is nothing
   linked: 1, // nats that a word loses without the source word that it comes from
   passed: 2, // other words that a word passed, and places that it moved
+  ordered: 3, // words that come from one source word each, of which none passed another
   needed: Math.log(1.5), // nats that the translation loses without a head, as viz/instruments.py: LEAST_NEED
   spelled: 3, // pieces of a word that the model knows only in parts ...
   piece: 3, // ... of fewer letters than this on average
@@ -37,10 +38,10 @@ export function factsOf(state) {
   const isSame = dropped && dropped.word === spelled?.word; // one warning about a word is enough
   const found = [
     isSame ? dropped : spelled,
-    hesitation(record, words),
+    hesitation(record, words, short?.rivals ?? []),
     isSame ? null : (dropped ?? (without && doubtedWord(record, words, without))),
     without && hasOthers && dependence(record, words, without),
-    importance && neededHeads(importance, short ?? []),
+    importance && neededHeads(importance, short?.heads ?? []),
     without && hasOthers && spareWords(words, without),
     without && movedWord(words, without),
     lens && lateWords(record, words, lens),
@@ -136,22 +137,26 @@ function doubtedWord(record, { source, target }, without) {
 }
 
 // The steps at which the model hesitated, the least likely first; without any, the least likely of all.
-function hesitation(record, { target }) {
+function hesitation(record, { target }, known) {
   const { log_probabilities: chances, n_prefix: given = 0 } = record;
   const steps = target
     .flatMap(({ places }) => places)
     .filter((step) => step >= given)
-    .map((step) => ({ step, chance: Math.exp(chances[step]), rival: rivalAt(record, step) }))
+    .map((step) => ({ step, chance: Math.exp(chances[step]), rival: rivalAt(record, step, known) }))
     .sort((one, other) => one.chance - other.chance);
   const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
   if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, LISTED), count: unsure.length };
   return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
 }
 
-// The likeliest other token of a step that could have been said; null if the record has none.
-function rivalAt({ tokens, alternatives }, step) {
+// The likeliest other token of a step that could have been said, with the `whole` word { text, pieces } that it would begin, if
+// that is known; null if the record has none.
+function rivalAt({ tokens, alternatives }, step, known) {
   const { id } = tokens.predicted[step];
-  return (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece)) ?? null;
+  const found = (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece));
+  if (!found) return null;
+  const whole = known.find((one) => one.step === step && one.id === found.id);
+  return whole ? { ...found, whole } : found;
 }
 
 // The source word that the least likely word of the translation depends on most.
@@ -203,7 +208,10 @@ function movedWord({ source, target }, without) {
   const distance = ({ from, to }) => Math.abs(to - from);
   const moved = links.filter((link) => Math.min(distance(link), passedBy(link)) >= THRESHOLDS.passed);
   const [most] = moved.sort((one, other) => distance(other) - distance(one) || other.loss - one.loss);
-  return most ? { name: 'moved', ...most, source: source[most.from], count: moved.length } : null;
+  if (most) return { name: 'moved', ...most, source: source[most.from], count: moved.length };
+  return links.length >= THRESHOLDS.ordered && links.every((link) => passedBy(link) === 0)
+    ? { name: 'in order' }
+    : null;
 }
 
 // The heads without which the translation becomes clearly less likely, with what it is then where that is known.

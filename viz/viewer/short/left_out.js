@@ -3,7 +3,7 @@
 import { element } from '../core/dom.js';
 import { translationWithout } from '../core/instruments/without.js';
 import { whyNot } from '../core/requests.js';
-import { chooseWithout } from '../core/state/actions.js';
+import { chooseWithout, closeAside, openAside } from '../core/state/actions.js';
 import { differs, placesLeftOut } from '../core/state/queries.js';
 import { sourceWords } from './facts.js';
 import { wordButton } from './words.js';
@@ -23,14 +23,24 @@ export function createLeftOut(server) {
       const chosen = placesLeftOut(state)?.[0];
       for (const button of words.children) button.setAttribute('aria-pressed', Number(button.dataset.place) === chosen);
       answer.textContent = translationWithout(state);
-      if (state.leftOut !== before.leftOut && answer.textContent) answer.scrollIntoView({ block: 'nearest' });
+      if (state.leftOut !== before.leftOut && answer.textContent) scrollDownTo(answer);
     },
   };
 }
 
+// Scrolls the panel, but not the page, which may have gone to the matrix.
+function scrollDownTo(answer) {
+  const panel = answer.closest('.hl-scroll');
+  panel.scrollTop += Math.max(0, answer.getBoundingClientRect().bottom - panel.getBoundingClientRect().bottom);
+}
+
 function buttonsOf({ store }, { record }) {
   return sourceWords(record).flatMap((word) => {
-    const choose = () => store.change({ hover: null, ...leaveOut(store.get(), word) });
+    const choose = () => {
+      const state = store.get();
+      const isChosen = state.aside && placesLeftOut(state)?.[0] === word.places[0];
+      store.change(isChosen ? closeAside(state) : openAside(state, (before) => leaveOut(before, word)));
+    };
     const button = wordButton(word, say('Translate without it'), choose);
     button.dataset.place = word.places[0];
     return [button, ' '];

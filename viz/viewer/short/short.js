@@ -6,12 +6,12 @@ import { isAnswered, questionOf } from '../core/instruments/questions.js';
 import { fixed, headName, kindName, percent } from '../core/labels.js';
 import { rangeNotices } from '../core/measures.js';
 import { whyNot } from '../core/requests.js';
-import { chooseKind, headOf } from '../core/state/actions.js';
+import { chooseKind, closeAside, headOf, openAside } from '../core/state/actions.js';
 import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
 import { actionButton, actions, note, numberText } from '../core/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { createLeftOut, leaveOut } from './left_out.js';
-import { quoted, tokenName, wordAt, wordButton } from './words.js';
+import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { say, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
@@ -41,8 +41,13 @@ function drawShort(server, node, state) {
   node.replaceChildren(
     element('h3', {}, say('What happened here')),
     element('ul', { class: 'hl-short' }, ...warnings, ...sentences),
+    ...(sentences.some((one) => one.querySelector(`.${PIECE}`)) ? [aboutPieces()] : []),
     ...rest(server, state),
   );
+}
+
+function aboutPieces() {
+  return note(say('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.'));
 }
 
 // What is not measured, and why.
@@ -93,8 +98,8 @@ const SENTENCES = {
   ],
   sure: ({ steps, isForced }, open, record) => [
     isForced
-      ? say('Punctuation and what was forced aside, nothing had less than 50 %. The least sure:')
-      : say('Punctuation aside, nothing had less than 50 %. The least sure:'),
+      ? say('What was forced aside, no word was in doubt: each choice had at least 50 %. The least sure:')
+      : say('No word was in doubt: each choice had at least 50 %. The least sure:'),
     list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
   ],
   depends: ({ word, from, factor, other }, open, record) => {
@@ -113,19 +118,19 @@ const SENTENCES = {
     const names = words.map((word) => open.without(null, word));
     return names.length === 1
       ? sayParts(
-          'Punctuation aside, everything in the translation keeps at least 90 % of its probability without {word}.',
+          'Without {word}, everything in the translation but punctuation keeps at least 90 % of its probability.',
           {
             word: names[0],
           },
         )
       : sayParts(
-          'Punctuation aside, everything in the translation keeps at least 90 % of its probability without any one of these: {words}',
+          'Without any one of these, everything in the translation but punctuation keeps at least 90 % of its probability: {words}',
           { words: joined(names) },
         );
   },
   counts: () => [
     say(
-      'Punctuation aside, every part of the sentence leaves a trace: without any one of them, something in the translation becomes at least a tenth less likely.',
+      'Punctuation aside, every part of the sentence counts: without any one, something in the translation becomes at least a tenth less likely.',
     ),
   ],
   moved: ({ word, source, from, to, count }, open) => {
@@ -140,11 +145,11 @@ const SENTENCES = {
           { ...parts, count },
         );
   },
+  'in order': () => [say('Nothing changed places: the words come in the order of the words that they depend on most.')],
   heads: ({ count, heads }, open, record) => [
-    say(
-      'Most needed of its {count} heads (the small squares). Without it, the translation is less likely; choose one to mute it:',
-      { count },
-    ),
+    say('Of its {count} heads (the small squares) it needed these most. Without one, the translation is less likely:', {
+      count,
+    }),
     list(heads, (one) => withoutHead(one, open, record)),
   ],
   'no head': ({ count, share }) => [
@@ -213,7 +218,7 @@ function joined(nodes) {
 function openersOf(server, node) {
   const { store } = server;
   const button = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
-  const change = (changesOf) => () => store.change({ hover: null, ...changesOf(store.get()) });
+  const change = (changesOf) => () => store.change(openAside(store.get(), changesOf));
   const inMatrix = (changesOf) => () => {
     change(changesOf)();
     node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
@@ -254,7 +259,10 @@ function openersOf(server, node) {
       const found = button(
         tokenName(store.get().record, rival),
         reason ?? say('Force this word and translate on'),
-        () => forceToken(server, place, rival.id),
+        () => {
+          store.change(closeAside(store.get()));
+          forceToken(server, place, rival.id);
+        },
       );
       found.disabled = reason !== null;
       return found;
@@ -266,6 +274,7 @@ function openersOf(server, node) {
         change((state) => ({
           ...chooseKind(state, kind),
           ...headOf({ kind, layer, head }),
+          mode: state.mode === 'without' ? 'weight' : state.mode, // what words lose belongs to no head
           mutes: [[kind, layer, head]],
           panel: 'mute',
         })),

@@ -23,8 +23,9 @@ import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
 import { toggleQuestion } from '../core/instruments/questions.js';
 import { isRefused } from '../core/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
-import { say, sayCount, tell } from '../locales/language.js';
+import { say, sayCount, tell, tellTitle } from '../locales/language.js';
 
+const LEAST_MORE = 8; // pixels of words out of sight that are worth a button
 const OF_LINKS = ['questions', 'answers', 'linkedBy', 'gold', 'drawing'];
 const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
@@ -64,6 +65,7 @@ export function createStrip(server) {
   const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
   const legend = element('p', { class: 'hl-soft hl-strip-ends' });
+  const more = createButton('hl-swipe', () => showMore(scroll), { title: say('More words') }, '›');
   const node = element(
     'section',
     { class: 'hl-panel hl-strip', 'aria-label': isSecond ? say('Tokens of B') : say('Tokens') },
@@ -79,6 +81,7 @@ export function createStrip(server) {
       ),
     ),
     scroll,
+    more,
     legend,
   );
   const parts = {
@@ -94,11 +97,17 @@ export function createStrip(server) {
     body,
     scroll,
     legend,
+    more,
     drawn: [],
     lit: [],
   };
   listen(parts);
   new ResizeObserver(() => redraw(parts, store.get())).observe(body);
+  const follow = () =>
+    (more.hidden = scroll.scrollWidth - scroll.clientWidth - Math.abs(scroll.scrollLeft) < LEAST_MORE);
+  new ResizeObserver(follow).observe(scroll);
+  new ResizeObserver(follow).observe(body);
+  scroll.addEventListener('scroll', follow);
   store.subscribe((state, before) => renderStrip(parts, state, before));
   return node;
 }
@@ -125,8 +134,12 @@ function nameOfShown(state) {
   const side = sideOf(state);
   if (side === '' && !isElsewhere(state)) return labelOf(state);
   const quoted = say('“{text}”', { text: readable(record.source_text) });
-  const named = [side, quoted, labelOf(state), record.model.title];
+  const named = [side, quoted, labelOf(state), tellTitle(record.model.title)];
   return named.filter(Boolean).join(' · ');
+}
+
+function showMore(scroll) {
+  scroll.scrollBy({ left: scroll.clientWidth / 2, behavior: 'smooth' });
 }
 
 function toggleBeside(store) {

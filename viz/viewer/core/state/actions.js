@@ -15,6 +15,19 @@ const RESTORED = [
   'reference',
 ];
 
+// What a sentence of In short can change.
+const OPENED = ['kind', 'layer', 'head', 'lastHead', 'selection', 'mode', 'pin', 'words', 'mutes', 'panel', 'step'];
+
+// Opens the view of a sentence of In short, always from the choices before the first one; `changesOf` gives its changes.
+export function openAside(state, changesOf) {
+  const aside = { ...(state.aside ?? pick(state, OPENED)) }; // a new one, by which the store knows that In short changes the view
+  return { ...aside, ...changesOf({ ...state, ...aside }), hover: null, aside };
+}
+
+export function closeAside({ aside }) {
+  return aside ? { ...aside, hover: null, aside: null } : {};
+}
+
 // Pins a spot, or unpins what is pinned already. A row and a column that are pinned one after the other are a cell.
 export function togglePin({ pin }, spot) {
   if (sameSpot(pin, spot)) return { pin: null };

@@ -57,7 +57,9 @@ export const EMPTY_VIEW = Object.freeze({
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
   values: Object.freeze({ without: null, norm: null }), // by mode
   leftOut: null, // the translation without source tokens, { places, text }
-  short: null, // what muting the heads that this translation needs most makes of it, [{ head, text }]; null if not asked
+  // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
+  // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
+  short: null,
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,
   beams: null,
@@ -79,6 +81,7 @@ export const EMPTY = Object.freeze({
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
   surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
   played: null, // the trainings of the playground: { settings, steps, share } each
+  aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
   busy: null, // { what, cancel, waiting } while the server works
   translating: null, // the same while the page waits for a translation
@@ -98,6 +101,8 @@ export const EMPTY = Object.freeze({
   isPrinting: false, // the page is laid out for paper
   opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
   facing: null, // the record of A, in the state of B
+  facingImportance: null, // of the heads of the other side, so that the colours mean the same on both ...
+  facingHigh: 0, // ... and the largest value of the other side's matrix; 0 where all matrices have the same scale
   isSecond: false, // whether this is the state of what stands beside the view
 });
 
@@ -111,7 +116,8 @@ export function createStore(initial = EMPTY) {
     change(changes) {
       const before = state;
       const merged = merge(state, { ...changes, ...modeAfter(state, changes) });
-      state = merge(merged, settle(merged));
+      const left = merge(merged, asideAfter(state, merged));
+      state = merge(left, settle(left));
       for (const listener of listeners) listener(state, before);
     },
   };
@@ -130,6 +136,14 @@ function merge(state, changes) {
 function modeAfter(state, changes) {
   const isChosen = state.mode === 'without' && differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
   return isChosen && !('mode' in changes) ? { mode: 'weight' } : {};
+}
+
+// What a sentence of In short opened is given back when the person returns to In short. It stays once the person chooses
+// something else to see.
+function asideAfter(before, state) {
+  if (!before.aside || state.aside !== before.aside) return {};
+  if (differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return { aside: null };
+  return state.panel === 'short' && before.panel !== 'short' ? { ...before.aside, aside: null } : {};
 }
 
 export function pick(object, names) {

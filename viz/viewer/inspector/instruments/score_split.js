@@ -13,18 +13,22 @@ const LISTED = 5; // pairs of single parts
 
 export function createScoreSplit(server) {
   return createQuestion(server, 'score_split', say('Why does it look there?'), {
-    draw: (_, { score, query_parts: queries, key_parts: keys, matrix }) => {
+    draw: (_, { score, bias, query_parts: queries, key_parts: keys, matrix }) => {
       const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
       const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
       const names = (groups) => groups.map(({ name }) => name);
       return [
         note(
-          say(
-            'In this sentence: rows are what wrote the query, columns what wrote the key. All cells add up to the score.',
-          ),
+          bias
+            ? say('In this sentence: rows are what wrote the query, columns what wrote the key.')
+            : say(
+                'In this sentence: rows are what wrote the query, columns what wrote the key. All cells add up to the score.',
+              ),
         ),
         ...smallMatrix({ label: say('Parts of the score'), rows: names(rows), columns: names(columns), values }),
-        fact(say('score, the sum of all cells'), fixed(score)),
+        ...(bias ? [fact(say('sum of all cells'), fixed(score - bias))] : []),
+        ...(bias ? [fact(say('+ bias of the relative position'), fixed(bias))] : []),
+        fact(bias ? say('score') : say('score, the sum of all cells'), fixed(score)),
         element('h4', {}, say('The strongest pairs, query × key')),
         note(say('Here each head counts by itself; above, the heads of a layer are one line.')),
         strongestPairs(queries, keys, matrix),

@@ -6,10 +6,8 @@ Layers, heads, rows and columns count from 0.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import copy_context
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -33,20 +31,11 @@ from model.analysis.logit_attribution import StackShares, contributions
 from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.origins.routes import routes
 from model.decoding.progress import report
-from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
-from model.network.transformer import HeadGates, check_head
-from model.results import KINDS, AttentionRecord, Head, HeadValues, Token, Translation
+from model.network.transformer import check_head
+from model.results import KINDS, AttentionRecord, Head, Token
 from model.translator import Translator
-
-N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
-UNSURE = math.log(0.5)
-N_HEADS = 3  # of those that a translation needs most ...
-LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
-# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
-MAX_HEAD_WORK = 5e9
-MAX_WEIGHTS = 1e8
 
 
 def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
@@ -76,92 +65,6 @@ def without_values(translator: Translator, text: str, ids: Sequence[int]) -> dic
         "instead": found.instead.tolist(),
         "tokens": _tokens(translator, found.instead.flatten().tolist()),
     }
-
-
-def short_values(
-    translator: Translator,
-    text: str,
-    ids: Sequence[int],
-    beam_size: int = 1,
-    length_penalty: float = 1.0,
-    prefix: Sequence[int] = (),
-) -> dict[str, Any]:
-    """What the page says about a translation in short, beyond its record: the answers of other instruments.
-
-    `heads` are those that the translation needs most, with the translation when one of them is muted.
-    `rivals` are the likeliest other tokens of the least sure steps, with the word that the model makes of
-    each when it goes on from there. For a model with too many heads and weights, `importance` is None and
-    there are no heads and rivals; for one with too many weights, `without` is None too.
-    """
-    config = translator.checkpoint.model.config
-    importance, needed, unsure = None, list[Head](), list[tuple[int, int]]()
-    n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
-    if n_heads * config.n_parameters <= MAX_HEAD_WORK:
-        found, original = translator.importance(text, ids), translator.score(text, ids)
-        importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
-        needed, unsure = _most_needed(found), _rivals(original, len(prefix))
-
-    def mute(head: Head) -> dict[str, Any]:
-        gates = HeadGates.ablating(config, [head]).to(translator.device)
-        muted = translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
-        return {"head": list(head), "text": muted.ablated.text}
-
-    def force(step: int, rival: int) -> dict[str, Any]:
-        given = [*ids[:step], rival]
-        return _with_word(translator.translate(text, beam_size, length_penalty, prefix=given), step)
-
-    is_small = config.n_parameters <= MAX_WEIGHTS
-    tasks: dict[str, Callable[[], Any]] = {
-        "without": lambda: without_values(translator, text, ids) if is_small else None,
-        "heads": lambda: [mute(head) for head in needed],
-        "rivals": lambda: [force(*one) for one in unsure],
-        "lens": lambda: lens_values(translator, text, ids),
-    }
-    return {"importance": importance, **_together(translator, tasks)}
-
-
-def _together(translator: Translator, tasks: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-    """What each task gives; on a CPU they run in its threads."""
-    # Each with the listener to its progress, which belongs to this thread.
-    parts = [(copy_context(), task) for task in tasks.values()]
-    threads = ALL_THREADS if translator.device.type == "cpu" else 1
-    answers = map_in_threads(lambda part: part[0].run(part[1]), parts, threads)
-    return dict(zip(tasks, answers, strict=True))
-
-
-def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
-    """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
-    steps = [
-        step
-        for step, token in enumerate(original.attention.predicted)
-        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
-    ]
-    steps.sort(key=lambda step: original.log_probabilities[step])
-    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
-    others = {
-        step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
-        for step in unsure[:N_RIVALS] or steps[:1]
-    }
-    return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
-
-
-def _with_word(forced: Translation, step: int) -> dict[str, Any]:
-    """The word of a step whose token was forced."""
-    token = forced.attention.predicted[step]
-    pieces = [one.text for one in forced.attention.predicted if one.word == token.word]
-    return {"step": step, "id": token.id, "text": "".join(pieces).strip(), "pieces": len(pieces)}
-
-
-def _most_needed(importance: HeadValues) -> list[Head]:
-    """The heads without which the translation becomes clearly less likely, the first one most."""
-    values = {
-        Head(kind, layer, head): value
-        for kind in KINDS
-        for layer, row in enumerate(rounded(getattr(importance, kind)))
-        for head, value in enumerate(row)
-    }
-    needed = [head for head, change in values.items() if change <= -LEAST_NEED]
-    return sorted(needed, key=lambda head: values[head])[:N_HEADS]
 
 
 def route_values(translator: Translator, text: str, ids: Sequence[int], step: int) -> dict[str, Any]:

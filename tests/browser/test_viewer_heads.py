@@ -129,7 +129,34 @@ def test_importance_colours_heads_and_sorts_them(show: Show):
     expect(page.locator(".hl-thumbnail").first).to_have_attribute("aria-label", "layer 4, head 8")
 
 
-@pytest.mark.parametrize(("model", "layers", "heads"), [("large", 12, 16), ("smallest", 1, 1)])
+def test_many_layers_are_pages_that_follow_the_chosen_head(show: Show):
+    page = show(TRANSLATORS["large"].translate(FIRST), "large")
+    page.get_by_role("button", name="layers 1 to 2").click()
+    choose(page, "Cross", 1, 2)
+    pages = page.get_by_role("group", name="Pages of the heads").get_by_role("button")
+    expect(pages).to_have_text(["1–2", "3–4", "5–6", "7–8", "9–10", "11–12"])
+    chosen = page.locator(".hl-thumbnail[aria-selected=true]")
+    page.get_by_role("button", name="layers 5 to 6").click()  # turning a page chooses no head
+    expect(thumbnail(page, 5, 16)).to_be_visible()
+    expect(chosen).to_have_count(0)
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 2")
+    expect(pages.first).to_have_attribute("data-chosen", "")
+    expect(page.locator(".hl-thumbnail[tabindex='0']")).to_have_count(1)
+    page.keyboard.press("ArrowRight")  # back to the chosen head
+    expect(chosen).to_have_attribute("aria-label", "layer 1, head 3")
+    chosen.focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    expect(chosen).to_have_attribute("aria-label", "layer 3, head 3")
+    expect(chosen).to_be_focused()
+    expect(pages.nth(1)).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Order of the heads").select_option("entropy")
+    expect(pages.first).to_have_attribute("aria-pressed", "true")  # the first by the measure
+    expect(page.locator(".hl-thumbnail")).to_have_count(24)
+    expect(pages.last).to_have_attribute("aria-label", "heads 169 to 192 in this order")
+
+
+@pytest.mark.parametrize(("model", "layers", "heads"), [("large", 2, 16), ("smallest", 1, 1)])
 def test_any_number_of_layers_and_heads_fits(show: Show, model: str, layers: int, heads: int):
     page = show(TRANSLATORS[model].translate(FIRST), model)
     expect(page.locator(".hl-thumbnail")).to_have_count(layers * (heads + 1))

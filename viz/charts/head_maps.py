@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from model.results import HeadValues, Translation
+from viz.charts.pictures import draw_charts_offline
 
 LAMP = ["#ffffff", "#fde8b8", "#f0a830", "#9a4a00", "#2b0f00"]
 # A loss, no change, a gain. No change is transparent, so it looks the same on any background.
@@ -18,6 +19,8 @@ LINE = "rgba(140, 135, 125, 0.35)"
 INK = {"light": "#1c1b19", "dark": "#f0ede6"}
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif"
 SERIES = [ACCENT, "#9a4a00", "#6d6962"]
+
+draw_charts_offline()
 
 
 def head_map(values: Sequence[Sequence[float]], title: str = "value") -> alt.Chart:

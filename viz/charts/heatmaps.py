@@ -16,9 +16,10 @@ from plotly.subplots import make_subplots
 
 from model.results import AttentionRecord, Token
 from viz.charts.head_maps import FONT, INK, LAMP
+from viz.charts.pictures import Heatmaps
 
 
-def head_figure(record: AttentionRecord, kind: str, layer: int, head: int) -> go.Figure:
+def head_figure(record: AttentionRecord, kind: str, layer: int, head: int) -> Heatmaps:
     """Return one head's matrix with its tokens on both axes."""
     rows, columns = labels(record, kind)
     figure = go.Figure(_heatmap(record, kind, layer, head))
@@ -28,7 +29,7 @@ def head_figure(record: AttentionRecord, kind: str, layer: int, head: int) -> go
     return _finish(figure, title, width=160 + 34 * len(columns), height=180 + 28 * len(rows))
 
 
-def layer_grid(record: AttentionRecord, kind: str, layer: int) -> go.Figure:
+def layer_grid(record: AttentionRecord, kind: str, layer: int) -> Heatmaps:
     """Return all heads of one layer side by side, on one colour scale."""
     heads = getattr(record, kind).shape[1]
     across = min(4, heads)
@@ -80,7 +81,8 @@ def _ticks(names: Sequence[str]) -> dict[str, Any]:
     return {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)}
 
 
-def _finish(figure: go.Figure, title: str, width: int, height: int) -> go.Figure:
+def _finish(figure: go.Figure, title: str, width: int, height: int) -> Heatmaps:
+    figure = Heatmaps(figure)
     figure.update_layout(
         title={"text": title, "font": {"size": 16}},
         coloraxis={"colorscale": LAMP, "cmin": 0, "cmax": 1, "colorbar": {"title": "weight"}},
@@ -90,4 +92,5 @@ def _finish(figure: go.Figure, title: str, width: int, height: int) -> go.Figure
         height=height,
     )
     figure.update_xaxes(showgrid=False, zeroline=False)
-    return figure.update_yaxes(showgrid=False, zeroline=False)
+    figure.update_yaxes(showgrid=False, zeroline=False)
+    return figure

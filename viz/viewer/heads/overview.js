@@ -10,6 +10,7 @@ import { fixed, headName, kindName } from '../core/labels.js';
 import { canSort, importanceOf, importanceShare, measureOf, sortedHeads, sortsOf } from '../core/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../core/roles.js';
 import { roleSymbol, tabs } from '../core/widgets.js';
+import { createPager, drawPager, linesOf, pageOf, pagesOf, turnTo } from './pages.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
 import { say, tell } from '../locales/language.js';
 
@@ -25,8 +26,12 @@ export function createOverview(store) {
     createButton('hl-tab', () => choose(kind), { 'data-kind': kind, title: MEANING[kind]() }, kindName(kind)),
   );
   const sort = element('select', { class: 'hl-select', 'aria-label': say('Order of the heads') });
-  sort.addEventListener('change', () => store.change({ sort: sort.value === '' ? null : sort.value }));
+  sort.addEventListener('change', () => {
+    const by = sort.value === '' ? null : sort.value;
+    store.change({ sort: by, ...(by && turnTo({ ...store.get(), sort: by }, 0)) });
+  });
   const grid = element('div', { class: 'hl-overview', role: 'grid', 'aria-label': say('Heads by layer') });
+  const pager = createPager();
   const scale = element('canvas', { class: 'hl-scale', 'aria-hidden': 'true' });
   const roles = element('ul', { class: 'hl-roles', 'aria-label': say('Roles of heads') });
   const masked = element(
@@ -41,10 +46,11 @@ export function createOverview(store) {
     'section',
     { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? say('Heads of B') : say('Heads') },
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
+    pager,
     grid,
     element('div', { class: 'hl-legend hl-soft', tabindex: 0 }, legend(scale, masked), roles, tint),
   );
-  const parts = { store, title, kinds, sort, grid, masked, scale, roles, tint, cells: [], canvases: new Map() };
+  const parts = { store, title, kinds, sort, pager, grid, masked, scale, roles, tint, cells: [], canvases: new Map() };
   store.subscribe((state, before) => renderOverview(parts, state, before));
   listenOverview(parts);
   return node;
@@ -71,14 +77,17 @@ function renderOverview(parts, state, before) {
     parts.title.textContent = `${say('Heads')} ${sideOf(state)}`.trim();
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
   const isWeighed = importanceOf(state) !== importanceOf(before) || state.facingImportance !== before.facingImportance;
-  const redrawn =
+  const isOther =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) || (state.sort === 'importance' && isWeighed);
+  const isMoved = differs(state, before, ['layer', 'head', 'selection', 'browsed']);
+  const redrawn = (isOther || isMoved) && turnPage(parts, state, isOther);
+  const holdsFocus = parts.grid.contains(document.activeElement);
   if (redrawn) drawHeads(parts, state);
   if (redrawn || isWeighed) {
     for (const option of parts.sort.options) option.disabled = option.value !== '' && !canSort(state, option.value);
     tintHeads(parts, state);
   }
-  if (redrawn || differs(state, before, ['layer', 'head', 'selection'])) markChosen(parts, state);
+  if (redrawn || isMoved) markChosen(parts, state, holdsFocus);
   if (redrawn || state.mutes !== before.mutes) markMuted(parts, state);
   if (redrawn || !sameSpot(focusOf(state), focusOf(before))) band(parts.grid, state);
 }
@@ -92,21 +101,33 @@ function drawSorts(sort, record) {
   );
 }
 
+// Chooses the page; says whether its heads are to be drawn. The pager marks the pages of the chosen heads.
+function turnPage(parts, state, isOther) {
+  const pages = isOther ? pagesOf(state) : parts.pages;
+  const page = pageOf(state, pages);
+  const redrawn = isOther || page !== parts.page;
+  Object.assign(parts, { pages, page });
+  if (pages.length > 1 || !parts.pager.hidden) drawPager(parts.pager, parts.store, pages, page);
+  return redrawn;
+}
+
 function drawHeads(parts, state) {
   const { kinds, sort, masked, roles, grid } = parts;
   for (const button of kinds) button.setAttribute('aria-pressed', button.dataset.kind === state.kind);
-  const sorted = sortedHeads(state);
-  sort.value = sorted ? state.sort : '';
+  const isSorted = sortedHeads(state) !== null;
+  sort.value = isSorted ? state.sort : '';
   masked.hidden = state.kind !== 'decoder';
   roles.replaceChildren(...roleLegend(state.record, state.kind));
   parts.cells = [];
-  grid.classList.toggle('hl-sorted', sorted !== null);
-  grid.style.setProperty('--hl-heads', state.record.attention[state.kind].heads);
-  grid.replaceChildren(...(sorted ? sortedRows(parts, state, sorted) : layerRows(parts, state)));
+  grid.classList.toggle('hl-sorted', isSorted);
+  const { lines, columns } = linesOf(state);
+  grid.style.setProperty('--hl-heads', columns);
+  grid.style.setProperty('--hl-lines', lines);
+  grid.replaceChildren(...(isSorted ? sortedRows(parts, state) : layerRows(parts, state)));
 }
 
-function sortedRows(parts, state, sorted) {
-  const cells = sorted.map(([layer, head]) => {
+function sortedRows(parts, state) {
+  const cells = parts.pages[parts.page].map(([layer, head]) => {
     const cell = drawHead(parts, state, layer, head);
     cell.append(element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, `${layer + 1}.${head + 1}`));
     return cell;
@@ -116,15 +137,28 @@ function sortedRows(parts, state, sorted) {
 
 // Rows are layers, columns are heads; the average of a layer comes after its last head.
 function layerRows(parts, state) {
-  const { layers, heads } = state.record.attention[state.kind];
+  const { heads } = state.record.attention[state.kind];
+  const { columns } = linesOf(state);
   const places = [...Array(heads).keys(), null];
+  const createRow = (name, first, cells) => {
+    cells.forEach((cell, place) => place < heads && putIntoLine(cell, place, columns));
+    return element('div', { role: 'row', class: `hl-overview-row ${name}` }, first, ...cells);
+  };
   const names = places.map((head) => (head === null ? everyHead() : line('column', head)));
-  const header = element('div', { role: 'row', class: 'hl-overview-row hl-overview-names' }, element('span'), ...names);
-  const rows = Array.from({ length: layers }, (_, layer) => {
-    const cells = places.map((head) => drawHead(parts, state, layer, head));
-    return element('div', { role: 'row', class: 'hl-overview-row' }, line('layer', layer), ...cells);
-  });
-  return [header, ...rows];
+  const layers = [...new Set(parts.pages[parts.page].map(([layer]) => layer))];
+  const rows = layers.map((layer) =>
+    createRow(
+      '',
+      line('layer', layer),
+      places.map((head) => drawHead(parts, state, layer, head)),
+    ),
+  );
+  return [createRow('hl-overview-names', element('span'), names), ...rows];
+}
+
+// The column after the number of the layer; heads that find no place go into another line.
+function putIntoLine(cell, place, columns) {
+  cell.style.gridArea = `${Math.floor(place / columns) + 1} / ${(place % columns) + 2}`;
 }
 
 // The number of a layer or of a head: a button that chooses all heads of that row or column.
@@ -197,14 +231,15 @@ function chooseLine(state, { layer, column, all }) {
 }
 
 // The cell of the chosen head is the tab stop of the grid and keeps the focus. All heads on screen are outlined.
-function markChosen({ grid, cells }, state) {
+function markChosen({ cells }, state, holdsFocus) {
   const shown = chosenHeads(state);
-  const holdsFocus = grid.contains(document.activeElement);
+  const isStop = ({ layer, head }) => layer === state.layer && head === state.head;
+  const stopped = cells.find(isStop) ?? cells[0]; // on another page it is the first head
   for (const { layer, head, button } of cells) {
     const current = layer === state.layer && head === state.head && state.selection.length === 0;
     const together =
       state.selection.length > 0 && head !== null && shown.some((one) => sameHead(one, [state.kind, layer, head]));
-    const stop = layer === state.layer && head === state.head;
+    const stop = button === stopped.button;
     button.setAttribute('aria-selected', current || together);
     button.tabIndex = stop ? 0 : -1;
     if (stop && holdsFocus) button.focus({ preventScroll: true });

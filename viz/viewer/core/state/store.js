@@ -74,6 +74,7 @@ export const EMPTY = Object.freeze({
   ...EMPTY_VIEW,
   ...CHOICES,
   lastHead: 0, // the head that follows the average
+  browsed: null, // the page of the overview that the person has turned to, { page, at }, while the state agrees with `at`
   hover: null, // a spot of the current matrix like `pin`; row or column may be null
   step: 0, // the decoder's step whose next words are listed
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
@@ -88,7 +89,7 @@ export const EMPTY = Object.freeze({
   page: Object.freeze({
     site: Object.freeze({}), // what the page knows of its models: examples and languages
     model: null, // in the list
-    target: '', // the code of the target language; empty if the model has only one
+    prefix: '', // what stands before the sentence: codes of languages or a prompt
     opened: '', // the address with which the page was opened
     linked: null, // the address whose sentence is translated next
     view: null, // the address that the answer of the running translation opens

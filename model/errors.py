@@ -38,6 +38,9 @@ def said(sentence: object) -> list[Any]:
     return [sentence.template, values]
 
 
+NOT_FINITE = Sentence("The model gives numbers that are not finite; its weights are too large.")
+
+
 class TooLongError(UserError):
     """A text is longer than the model's limit."""
 

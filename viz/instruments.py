@@ -6,7 +6,6 @@ Layers, heads, rows and columns count from 0.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -34,17 +33,9 @@ from model.analysis.origins.routes import routes
 from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences
-from model.network.transformer import HeadGates, check_head
-from model.results import KINDS, AblationResult, AttentionRecord, Head, HeadValues, Token, Translation
+from model.network.transformer import check_head
+from model.results import KINDS, AttentionRecord, Head, Token
 from model.translator import Translator
-
-N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
-UNSURE = math.log(0.5)
-N_HEADS = 3  # of those that a translation needs most ...
-LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
-# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
-MAX_HEAD_WORK = 5e9
-MAX_WEIGHTS = 1e8
 
 
 def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
@@ -74,84 +65,6 @@ def without_values(translator: Translator, text: str, ids: Sequence[int]) -> dic
         "instead": found.instead.tolist(),
         "tokens": _tokens(translator, found.instead.flatten().tolist()),
     }
-
-
-def short_values(
-    translator: Translator,
-    text: str,
-    ids: Sequence[int],
-    beam_size: int = 1,
-    length_penalty: float = 1.0,
-    prefix: Sequence[int] = (),
-) -> dict[str, Any]:
-    """What the page says about a translation in short, beyond its record: the answers of other instruments.
-
-    `heads` are those that the translation needs most, with the translation when one of them is muted.
-    `rivals` are the likeliest other tokens of the least sure steps, with the word that the model makes of
-    each when it goes on from there. For a model with too many heads and weights, `importance` is None and
-    there are no heads and rivals; for one with too many weights, `without` is None too.
-    """
-    config = translator.checkpoint.model.config
-    importance, muted, rivals = None, [], []
-    n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
-    if n_heads * config.n_parameters <= MAX_HEAD_WORK:
-        found = translator.importance(text, ids)
-        importance = {kind: rounded(getattr(found, kind)) for kind in KINDS}
-        original = translator.score(text, ids)
-
-        def mute(head: Head) -> AblationResult:
-            gates = HeadGates.ablating(config, [head]).to(translator.device)
-            return translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
-
-        muted = [mute(head) for head in _most_needed(found)]
-        rivals = [
-            _with_word(
-                translator.translate(text, beam_size, length_penalty, prefix=[*ids[:step], rival]), step
-            )
-            for step, rival in _rivals(original, len(prefix))
-        ]
-    return {
-        "without": without_values(translator, text, ids) if config.n_parameters <= MAX_WEIGHTS else None,
-        "lens": lens_values(translator, text, ids),
-        "importance": importance,
-        "heads": [{"head": list(one.heads[0]), "text": one.ablated.text} for one in muted],
-        "rivals": rivals,
-    }
-
-
-def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
-    """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
-    steps = [
-        step
-        for step, token in enumerate(original.attention.predicted)
-        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
-    ]
-    steps.sort(key=lambda step: original.log_probabilities[step])
-    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
-    others = {
-        step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
-        for step in unsure[:N_RIVALS] or steps[:1]
-    }
-    return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
-
-
-def _with_word(forced: Translation, step: int) -> dict[str, Any]:
-    """The word of a step whose token was forced."""
-    token = forced.attention.predicted[step]
-    pieces = [one.text for one in forced.attention.predicted if one.word == token.word]
-    return {"step": step, "id": token.id, "text": "".join(pieces).strip(), "pieces": len(pieces)}
-
-
-def _most_needed(importance: HeadValues) -> list[Head]:
-    """The heads without which the translation becomes clearly less likely, the first one most."""
-    values = {
-        Head(kind, layer, head): value
-        for kind in KINDS
-        for layer, row in enumerate(rounded(getattr(importance, kind)))
-        for head, value in enumerate(row)
-    }
-    needed = [head for head, change in values.items() if change <= -LEAST_NEED]
-    return sorted(needed, key=lambda head: values[head])[:N_HEADS]
 
 
 def route_values(translator: Translator, text: str, ids: Sequence[int], step: int) -> dict[str, Any]:

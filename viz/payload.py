@@ -32,7 +32,7 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
 )
-from model.errors import UserError, quote_untrusted, said
+from model.errors import NOT_FINITE, UserError, quote_untrusted, said
 from model.languages import join_prefix
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
 
@@ -165,9 +165,12 @@ def encode_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
 def encode_values(values: NDArray[np.float32]) -> dict[str, Any]:
     """Return one array of non-negative numbers of any size as its shape and its packed codes.
 
-    A value is `code * unit`; `scale` is the largest value, or 1 if all are 0.
+    A value is `code * unit`; `scale` is the largest value, or 1 if all are 0. Raises UserError if one is not
+    finite.
     """
     exact = values.astype(np.float64)
+    if not np.isfinite(exact).all():
+        raise UserError(NOT_FINITE)
     packed = zlib.compress(np.rint(exact / UNIT).astype("<u4").tobytes(), level=6)
     data = base64.b64encode(packed).decode("ascii")
     return {

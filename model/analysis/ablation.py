@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import cast
 
@@ -14,14 +14,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.analysis.patching import HeadOutputs, Rows, intervention
-from model.config import ModelConfig
 from model.decoding.progress import report
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
-from model.network.attention import KeyValue
-from model.network.layers import DecoderLayer
+from model.network.attention import AttentionOutput, KeyValue, MultiHeadAttention
+from model.network.layers import DecoderLayer, EncoderLayer, Residual
 from model.network.masks import causal_mask
-from model.network.transformer import HeadGates, Replacement, Transformer, eval_mode
+from model.network.transformer import HeadGates, Transformer, eval_mode
 from model.results import Head, HeadValues, Word
 from model.tokenizer import BOS_ID
 
@@ -49,7 +48,8 @@ def importance(
     for layer in range(config.n_decoder_layers):
         heads += [Head(kind, layer, head) for kind in ("decoder", "cross") for head in range(config.n_heads)]
     rows = Rows(source.shape[1], target.shape[1])
-    replacements = {} if baseline is None else intervention(config, heads, rows, baseline).replacements
+    gates = HeadGates.open(config) if baseline is None else intervention(config, heads, rows, baseline)
+    gates = gates.to(source.device)
     tokens = min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary)
     size = max(1, tokens // max(source.shape[1], target.shape[1]))
     threads = ALL_THREADS if source.device.type == "cpu" else 1
@@ -57,10 +57,8 @@ def importance(
         report(Sentence("{done} of {count} heads", done=start, count=len(heads)))
         turn = heads[start : start + size]
         parts = [part for first in range(threads) if (part := turn[first::threads])]
-        changes = map_in_threads(
-            lambda part: _changes(model, source, target, part, replacements), parts, threads
-        )
-        for (kind, layer, head), value in zip(chain(*parts), chain(*changes), strict=True):
+        found = map_in_threads(lambda part: _changes(model, source, target, part, gates), parts, threads)
+        for (kind, layer, head), value in chain(*(changes.items() for changes in found)):
             getattr(values, kind)[layer, head] = value
     return values
 
@@ -71,47 +69,77 @@ def _changes(
     source: Int[Tensor, "1 S"],
     target: Int[Tensor, "1 T"],
     heads: Sequence[Head],
-    replacements: Mapping[str, Replacement],
-) -> list[float]:
-    """Change of the target's log-probability without each of these heads, which are in the model's order.
+    gates: HeadGates,
+) -> dict[Head, float]:
+    """Change of the target's log-probability without each of these heads; `gates` have the replacements.
 
-    Row 0 is the intact model. The row of a head begins in the head's layer, as a copy of row 0: nothing
-    before that layer is different.
+    Row 0 is the intact model. The row of a head begins after the head's attention, and that of a head of the
+    encoder in the decoder's first cross-attention: nothing before that is different from row 0.
     """
-    x = model.source_embedding(source)
-    for layer, module in enumerate(model.encoder):
-        begun = [head for head in heads if head[:2] == ("encoder", layer)]
-        x, gates = _begin_rows(x, model.config, begun, replacements)
-        x = module(x, None, gates.of_layer("encoder", layer), EXPLICIT).x
-    memory = model.encoder_norm(x)
+    memory = _encoded(model, source, heads, gates)
     read = torch.cat((torch.full_like(target[:, :1], BOS_ID), target[:, :-1]), 1)
     causal = causal_mask(read.shape[1], read.shape[1], read.device)
-    x = model.target_embedding(read).expand(len(memory), -1, -1)
+    x, order = model.target_embedding(read), list[Head]()
     for layer, module in enumerate(model.decoder):
-        begun = [head for head in heads if head.kind != "encoder" and head.layer == layer]
-        x, gates = _begin_rows(x, model.config, begun, replacements)
         block = cast(DecoderLayer, module)
-        key, value = block.cross_attention.keys_values(memory)
-        cross_kv = KeyValue(_with_copies(key, len(x)), _with_copies(value, len(x)))
-        own, cross = (gates.of_layer(kind, layer) for kind in ("decoder", "cross"))
-        x = block(x, causal, cross_kv, None, own, cross, EXPLICIT).x
+        query, self_kv = block.self_attention.queries_keys_values(block.self_residual.pre(x))
+        own = block.self_attention(query, self_kv, causal, None, EXPLICIT)
+        begun = [head for head in heads if head[:2] == ("decoder", layer)]
+        x = _after(block.self_attention, block.self_residual, x, own, begun, gates)
+        order += begun
+        if layer == 0:
+            order += sorted((head for head in heads if head.kind == "encoder"), key=lambda head: head.layer)
+            x = _with_copies(x, 1 + len(order))
+            sentences = F.pad(torch.arange(len(memory)), (len(x) - len(memory), 0)).to(x.device)
+        sentences = F.pad(sentences, (0, len(x) - len(sentences)))  # those of `memory` that the rows read
+        cross_kv = KeyValue(*(each[sentences] for each in block.cross_attention.keys_values(memory)))
+        query = block.cross_attention.queries(block.cross_residual.pre(x))
+        cross = block.cross_attention(query, cross_kv, None, None, EXPLICIT)
+        begun = [head for head in heads if head[:2] == ("cross", layer)]
+        x = _after(block.cross_attention, block.cross_residual, x, cross, begun, gates)
+        order += begun
+        x = _fed_forward(block, x)
     totals = _log_probabilities(model, model.decoder_norm(x), target)
-    return (totals[1:] - totals[0]).tolist()
+    return dict(zip(order, (totals[1:] - totals[0]).tolist(), strict=True))
 
 
-def _begin_rows(
+def _encoded(
+    model: Transformer, source: Int[Tensor, "1 S"], heads: Sequence[Head], gates: HeadGates
+) -> Float[Tensor, "R S D"]:
+    """The encoder's output, intact and without each of its heads, in the order of the layers."""
+    x = model.source_embedding(source)
+    for layer, module in enumerate(model.encoder):
+        block = cast(EncoderLayer, module)
+        query, self_kv = block.self_attention.queries_keys_values(block.self_residual.pre(x))
+        own = block.self_attention(query, self_kv, None, None, EXPLICIT)
+        begun = [head for head in heads if head[:2] == ("encoder", layer)]
+        x = _after(block.self_attention, block.self_residual, x, own, begun, gates)
+        x = _fed_forward(block, x)
+    output: Tensor = model.encoder_norm(x)
+    return output
+
+
+def _after(
+    attention: MultiHeadAttention,
+    residual: Residual,
     x: Float[Tensor, "R P D"],
-    config: ModelConfig,
-    heads: Sequence[Head],
-    replacements: Mapping[str, Replacement],
-) -> tuple[Float[Tensor, "Q P D"], HeadGates]:
-    """Add a copy of row 0 for each of these heads, and the gates that close it in that row."""
-    rows = len(x) + len(heads)
-    open_gates = (gate.repeat(rows, 1, 1) for gate in HeadGates.open(config))
-    gates = HeadGates(*open_gates, replacements=replacements).to(x.device)
-    for row, (kind, layer, head) in enumerate(heads, start=len(x)):
-        getattr(gates, kind)[row, layer, head] = 0.0
-    return _with_copies(x, rows), gates
+    found: AttentionOutput,
+    begun: Sequence[Head],
+    gates: HeadGates,
+) -> Float[Tensor, "Q P D"]:
+    """The stream x after an attention, with a new row for each head that is ablated in row 0."""
+    y = found.y
+    if begun:
+        outputs = cast(Tensor, found.heads)[:1].expand(len(begun), -1, -1, -1)
+        share = F.one_hot(torch.tensor([head.head for head in begun]), outputs.shape[1]) == 0
+        gate = gates.of_layer(begun[0].kind, begun[0].layer)._replace(share=share.to(outputs))
+        y = torch.cat((y, attention.output(gate.apply(outputs).transpose(1, 2).flatten(-2))))
+    return residual.post(_with_copies(x, len(y)), y)
+
+
+def _fed_forward(block: EncoderLayer | DecoderLayer, x: Float[Tensor, "R P D"]) -> Float[Tensor, "R P D"]:
+    """The stream x after the last sub-layer."""
+    return block.feed_forward_residual.post(x, block.feed_forward(block.feed_forward_residual.pre(x)))
 
 
 def _with_copies(x: Float[Tensor, "R *shape"], rows: int) -> Float[Tensor, "Q *shape"]:

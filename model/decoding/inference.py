@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import NamedTuple, cast
@@ -23,6 +24,7 @@ from model.decoding.search import (
 )
 from model.decoding.step_decoder import product_dtype
 from model.decoding.threads import map_in_threads
+from model.errors import NOT_FINITE, UserError
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.tokenizer import BOS_ID, EOS_ID
 
@@ -53,6 +55,11 @@ def greedy_start(steps: Steps, target: Sequence[int], n_prefix: int, limit: int)
         if target[step] == EOS_ID:
             return step + 1
     return min(len(target), max(n_prefix, limit))
+
+
+def _check_finite(found: Sequence[Candidate | Steps]) -> None:
+    if not found or not all(map(math.isfinite, found[0].log_probabilities)):
+        raise UserError(NOT_FINITE)
 
 
 class Inference:
@@ -110,14 +117,19 @@ class Inference:
         prefix: Sequence[int] = (),
         tree: BeamTree | None = None,
     ) -> tuple[list[Candidate], Steps | None]:
-        """The translations found and the steps of the best, where the search kept them."""
+        """The translations found and the steps of the best, where the search kept them.
+
+        Raises UserError if the model's weights are so large that its numbers are not finite.
+        """
         ids = torch.tensor([list(prefix)], dtype=torch.long, device=self.device)
         if source.compiled and options.beam_size <= MAX_ROWS:
             (found,) = source.compiled.search(source.encoded, options, gates, prefix=ids, tree=tree)
+            _check_finite(found.candidates)
             return found.candidates, found.steps
         (candidates,) = search(
             self.model, source.ids, options, gates, prefix=ids, encoded=source.encoded, tree=tree
         )
+        _check_finite(candidates)
         return candidates, None
 
     @torch.inference_mode()
@@ -151,7 +163,12 @@ class Inference:
 
     @torch.inference_mode()
     def read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None = None) -> Steps:
-        """The steps of a given target."""
+        """The steps of a given target. Raises UserError as `search` does."""
+        steps = self._read(source, target, gates)
+        _check_finite([steps])
+        return steps
+
+    def _read(self, source: EncodedSource, target: Sequence[int], gates: HeadGates | None) -> Steps:
         if source.compiled:
             return source.compiled.read(source.encoded, torch.tensor([list(target)]), gates)
         weights, scores = self.decode(source, target, gates)

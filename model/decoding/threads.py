@@ -14,6 +14,7 @@ Result = TypeVar("Result")
 
 # Of the process: one for each core, or fewer by OMP_NUM_THREADS. A thread can have set fewer for itself.
 ALL_THREADS = torch.get_num_threads()
+_calls: list[None] = []  # those that run
 
 
 def map_in_threads(
@@ -21,12 +22,22 @@ def map_in_threads(
 ) -> list[Result]:
     """The result of each part, in order, in so many threads or as many as torch has; torch uses one in each.
 
-    Two threads with half of a batch each take less time than two threads that share every product.
+    Two threads with half of a batch each take less time than two threads that share every product. Calls that
+    run at the same time share the threads.
     """
     total = torch.get_num_threads()
-    count = min(threads or total, len(parts))
-    if count < 2:
-        return [function(part) for part in parts]
+    _calls.append(None)
+    try:
+        count = min((threads or total) // len(_calls), len(parts))
+        if count < 2:
+            return [function(part) for part in parts]
+        return _map(function, parts, count, total)
+    finally:
+        _calls.pop()
+
+
+def _map(function: Callable[[Part], Result], parts: Sequence[Part], count: int, total: int) -> list[Result]:
+    """The results, computed in so many threads; the calling thread keeps its `total` of torch's threads."""
     started = Barrier(count + 1)
 
     def begin() -> None:

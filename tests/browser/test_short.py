@@ -13,7 +13,7 @@ from model.results import Head, Token
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import TEXT, open_panel, tiny
 from tests.browser.screen import FIRST
-from viz.instruments import short_values
+from viz.short import short_values
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 RESULT = tiny().translate(TEXT)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 from model.decoding.progress import WorkCancelled, listening
-from model.errors import Sentence, said
+from model.errors import NOT_FINITE, Sentence, said
 from viz.payload import to_json
 from viz.server.handlers import CHEAPEST, estimate_seconds, find_handler
 from viz.server.work_queue import NOBODY, STOPPING, Client, RefusedError, WorkQueue, asking
@@ -40,7 +40,6 @@ CANCELLED = Sentence("This request was cancelled.")
 MAX_READERS = 32  # clients that get a cached response at once; the others wait as for a new one
 # Fields whose text a person types. The ids of a typed translation are not among them.
 TYPED = frozenset(("target", "other", "sample", "sentences", "gold"))
-NOT_FINITE = Sentence("The model gives numbers that are not finite; its weights are too large.")
 TOO_LARGE = Sentence("The answer is too large to send; shorten the sentence.")
 
 

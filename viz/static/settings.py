@@ -8,8 +8,8 @@ from model.decoding.kernels.model import N_LIKELIEST
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TOKENS
 from model.notices import UNSURE
 from viz.about import NO_CURVES
-from viz.instruments import LEAST_NEED, MAX_HEAD_WORK, MAX_WEIGHTS, N_HEADS
 from viz.payload import DEFINITIONS, MASKS, VERSION
+from viz.short import LEAST_NEED, MAX_HEAD_WORK, MAX_WEIGHTS, N_HEADS
 
 
 def settings() -> dict[str, Any]:

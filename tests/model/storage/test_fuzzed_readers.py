@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tests.hostile.changes import change, changes
 from tests.model.helpers import assert_sentence, tiny_checkpoint
 from tests.model.importing.checkpoints import write_checkpoint
 from tests.model.storage.test_probes import probed
+from viz import payload
 
 SECONDS = 10  # of the processor, for what takes some hundredths
 
@@ -49,6 +51,23 @@ def write_log(directory: Path) -> None:
     (directory / METRICS).write_text("".join(rows))
 
 
+def write_payload(directory: Path) -> None:
+    """A translation as the page and the API send it."""
+    directory.mkdir()
+    translation = Translator(tiny_checkpoint(True, d_model=6, d_ff=4)).translate("Ein Hund.", 2)
+    (directory / "payload.json").write_text(json.dumps(payload.encode(translation, "tiny")))
+
+
+def read_payload(directory: Path) -> None:
+    """Decode what is still a JSON object."""
+    try:
+        changed = json.loads((directory / "payload.json").read_bytes())
+    except ValueError:
+        return
+    if isinstance(changed, dict):
+        payload.decode(changed)
+
+
 def translate(directory: Path) -> None:
     """Use every part of a model."""
     Translator(load(directory)).translate("Ein ﬁnaler Hund, 3 mal.")
@@ -69,6 +88,7 @@ READERS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
     "imported model": (write_imported, translate),
     "probes": (write_probes, show_probes),
     "training log": (write_log, TrainingLog.load),
+    "payload": (write_payload, read_payload),
 }
 
 

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { fromAddress, taskOfAddress, toAddress } from '../viewer/core/state/permalink.js';
+import { decode } from '../viewer/core/payload.js';
+import {
+  chapterAddress,
+  fromAddress,
+  targetOfAddress,
+  taskOfAddress,
+  toAddress,
+  viewOfAddress,
+} from '../viewer/core/state/permalink.js';
 import { LIMITS } from '../viewer/core/limits.js';
 import { nameInvisible, readable, visible } from '../viewer/core/dom.js';
 import { readAddress } from '../viewer/page.js';
@@ -38,6 +46,10 @@ function opens(address) {
   assert.deepEqual(Object.keys(task), Object.keys(NOTHING_ASKED));
   assert.ok((task.model ?? '').length <= 255 && (task.text ?? '').length <= 2000, address.slice(0, 80));
   for (const name of ['beam', 'alpha']) assert.ok(task[name] === null || Number.isFinite(task[name]));
+  const { forced, reference, training } = viewOfAddress(address);
+  assert.ok((forced ?? []).every(Number.isInteger) && (reference ?? '').length <= 2000);
+  assert.ok(training === null || Number.isInteger(training.step + training.sentence));
+  assert.ok((chapterAddress(address) ?? '').length < 4000 && (targetOfAddress(address) ?? '').length < 300);
   const store = opened();
   store.change(fromAddress(address, record));
   const { layer, head, selection, mutes, pin } = store.get();
@@ -92,6 +104,39 @@ test('an address in which anything was changed opens', () => {
     }
     opens(address);
   }
+});
+
+// A value in which one number, text or list became another one, or went.
+function changed(value, next) {
+  const others = [null, -1, 1.5, 1e308, '', '%', '9'.repeat(400), [], {}, [[]]];
+  const places = value !== null && typeof value === 'object' ? Object.keys(value) : [];
+  if (places.length === 0 || next(4) === 0) {
+    if (typeof value !== 'string' || next(2)) return others[next(others.length)];
+    const start = next(value.length + 1);
+    return value.slice(0, start) + String.fromCharCode(next(0x80)) + value.slice(start + next(3));
+  }
+  const place = places[next(places.length)];
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  copy[place] = changed(copy[place], next);
+  return copy;
+}
+
+test('a payload in which anything was changed is read or refused', async () => {
+  const weights = { shape: [1, 1, 2, 2], data: 'eJz7/5+BgaHhfz0AEvYD/Q==' };
+  const payload = { version: 3, tokens: {}, attention: { encoder: weights, decoder: weights, cross: weights } };
+  const next = generator(37);
+  let refused = 0;
+  for (let count = 0; count < 1000; count += 1) {
+    const other = { ...changed(payload, next), version: 3 };
+    await decode(other).then(
+      ({ attention }) => assert.deepEqual(Object.keys(attention), ['encoder', 'decoder', 'cross']),
+      (error) => {
+        assert.ok(error instanceof Error);
+        refused += 1;
+      },
+    );
+  }
+  assert.ok(refused > 0 && refused < 1000);
 });
 
 test('a text that is not an address changes nothing', () => {

@@ -28,12 +28,12 @@ function matrixOf(outputs, isInt8) {
   };
 }
 
-for (const wasm of [true, false])
+for (const options of [{ fused: true }, { fused: false }, { wasm: false }])
   for (const isInt8 of [true, false])
-    test(`rows times a matrix (WebAssembly: ${wasm}, 8 bits: ${isInt8})`, async () => {
+    test(`rows times a matrix (${JSON.stringify(options)}, 8 bits: ${isInt8})`, async () => {
       for (const outputs of [1, 6, 7]) {
         const stored = matrixOf(outputs, isInt8);
-        const { matrices, multiply } = await createProducts({ matrix: stored }, { wasm });
+        const { matrices, multiply } = await createProducts({ matrix: stored }, options);
         for (const rows of [1, 2, 4, 19]) {
           const x = Float32Array.from(numbers(rows * INPUTS, 7));
           multiply(matrices.matrix, rows, x).forEach((value, place) => {

@@ -21,6 +21,7 @@ from viz.server.validation import (
     Text,
     WordId,
 )
+from viz.short import short_values
 
 
 class StepRequest(TargetRequest):
@@ -77,7 +78,7 @@ for _name, _values, _request, _cost in (
 def short(translator: Translator, request: ShortRequest) -> dict[str, Any]:
     """What the page says about the translation `ids` in short."""
     options = request.beam_size, request.length_penalty, request.prefix
-    return instruments.short_values(translator, request.text, request.ids, *options)
+    return short_values(translator, request.text, request.ids, *options)
 
 
 # Its cost is that of the sentences. Not cached, so that nothing is kept of what a visitor pastes.

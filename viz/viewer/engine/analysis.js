@@ -3,7 +3,7 @@
 
 import { matchInOrder } from '../core/math.js';
 import { predict } from './model.js';
-import { createSequence, crossMemories, decode, encode, softmax } from './network.js';
+import { createSequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax, withoutHeads } from './network.js';
 import { kindsOf } from './payload.js';
 import { pass, read } from './translator.js';
 import { message } from '../locales/language.js';
@@ -18,9 +18,8 @@ export function gatesOf({ encoder, decoder, heads }, ablated) {
   return gates;
 }
 
-// Change of the target's log-probability, in nats, when each head alone is ablated: [layer][head] by kind. An ablation
-// changes nothing below its layer, so it starts with what the intact model computed there. `pause` lets other requests
-// run and throws an error when this one is cancelled.
+// Change of the target's log-probability, in nats, when each head alone is ablated: [layer][head] by kind. `pause` lets other
+// requests run and throws an error when this one is cancelled.
 export async function importance(translator, text, target, pause) {
   const { model } = translator;
   const { encoder, decoder, heads } = model.network;
@@ -28,17 +27,13 @@ export async function importance(translator, text, target, pause) {
   const { trace, steps } = pass(translator, source, target, null);
   const intact = totalOf(steps, target);
   const result = kindsOf((kind) => (kind === 'encoder' ? encoder : decoder).map(() => Array(heads).fill(0)));
-  const work = workOf(model.network, Math.max(1, Math.floor(ROWS / Math.max(source.ids.length, target.length))));
+  const size = Math.max(1, Math.floor(ROWS / Math.max(source.ids.length, target.length)));
   const count = heads * (encoder.length + 2 * decoder.length);
   let done = 0;
-  for (const { layer, ablated } of work) {
-    const gates = ablated.map((head) => gatesOf(model.network, [head]));
-    const totals =
-      ablated[0][0] === 'encoder'
-        ? withoutEncoderHeads(model, trace, target, layer, gates)
-        : totalsFrom(model, trace.inputs.decoder[layer], target, layer, gates, () => source.cross);
-    ablated.forEach(([kind, at, head], place) => {
-      result[kind][at][head] = totals[place] - intact;
+  for (const { kind, layer, ablated } of workOf(model.network, size)) {
+    const totals = totalsWithout(model, { trace, cross: source.cross }, target, { kind, layer, ablated });
+    ablated.forEach((head, place) => {
+      result[kind][layer][head] = totals[place] - intact;
     });
     done += ablated.length;
     await pause(message('{done} of {count} heads', { done, count }));
@@ -46,44 +41,57 @@ export async function importance(translator, text, target, pause) {
   return result;
 }
 
-// Heads in groups that share a layer.
+// Heads in groups that share an attention.
 function workOf({ encoder, decoder, heads }, size) {
   const groups = [];
   for (const [kind, layers] of Object.entries({ encoder, decoder, cross: decoder }))
     for (let layer = 0; layer < layers.length; layer += 1)
       for (let start = 0; start < heads; start += size) {
         const length = Math.min(size, heads - start);
-        groups.push({ layer, ablated: Array.from({ length }, (_, place) => [kind, layer, start + place]) });
+        groups.push({ kind, layer, ablated: Array.from({ length }, (_, place) => start + place) });
       }
   return groups;
 }
 
-function withoutEncoderHeads(model, { inputs }, target, layer, gates) {
+// Log-probability of the target without each of these heads of an attention. Nothing before that attention changes, and for
+// heads of the encoder nothing before the decoder's first cross-attention.
+function totalsWithout(model, { trace, cross }, target, { kind, layer, ablated }) {
   const { network } = model;
-  const encoded = encode(network, repeated(inputs.encoder[layer], gates.length), gates.length, { gates, from: layer });
-  const cross = crossMemories(network, encoded, gates.length);
-  return totalsFrom(model, inputs.decoder[0], target, 0, gates, (copy) => cross[copy]);
+  const count = ablated.length;
+  const without = withoutHeads(network, kind, layer, trace, ablated);
+  const rowsOf = (crossOf) =>
+    ablated.flatMap((_, copy) => {
+      const sequence = createSequence(network, crossOf(copy));
+      return target.map((__, position) => ({ sequence, position }));
+    });
+  if (kind !== 'encoder')
+    return totalsOf(
+      model,
+      decodeAfter(
+        network,
+        kind,
+        layer,
+        rowsOf(() => cross),
+        without,
+      ),
+      target,
+    );
+  const memories = crossMemories(network, encodeAfter(network, layer, without, count), count);
+  const rows = rowsOf((copy) => memories[copy]);
+  return totalsOf(model, decodeAfter(network, 'decoder', 0, rows, repeated(trace.inputs.cross[0], count)), target);
 }
 
-// Log-probability of the target for each of the gates, from this layer of the decoder on.
-function totalsFrom(model, x, target, layer, gates, crossOf) {
-  const { network } = model;
-  const rows = gates.flatMap((each, copy) => {
-    const sequence = createSequence(network, crossOf(copy), each);
-    return target.map((_, position) => ({ sequence, position }));
-  });
-  const steps = predict(model, decode(network, rows, repeated(x, gates.length), { from: layer }));
-  return gates.map((_, copy) => totalOf(steps.slice(copy * target.length, (copy + 1) * target.length), target));
+// Log-probability of the target for each of some copies.
+function totalsOf(model, hidden, target) {
+  const steps = predict(model, hidden);
+  const { length } = target;
+  return Array.from({ length: steps.length / length }, (_, copy) =>
+    totalOf(steps.slice(copy * length, (copy + 1) * length), target),
+  );
 }
 
 function totalOf(steps, target) {
   return steps.reduce((total, { logits, norm }, step) => total + logits[target[step]] - norm, 0);
-}
-
-export function repeated(x, count) {
-  const copies = new Float32Array(x.length * count);
-  for (let copy = 0; copy < count; copy += 1) copies.set(x, copy * x.length);
-  return copies;
 }
 
 // ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays like those of a trace.

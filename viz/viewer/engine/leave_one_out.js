@@ -1,8 +1,7 @@
 // What each token of a translation loses while source tokens are hidden, as model/analysis/origins/leave_one_out.py defines it.
 
-import { repeated } from './analysis.js';
 import { embed, predict } from './model.js';
-import { createSequence, crossMemories, decode, encode } from './network.js';
+import { createSequence, crossMemories, decode, encode, repeated } from './network.js';
 import { short } from './payload.js';
 import { largestPlaces } from './search.js';
 import { BOS_ID } from './text/tokenizer.js';

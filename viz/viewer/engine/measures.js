@@ -5,6 +5,7 @@ import { evidenceOf } from '../core/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
+const CLEARLY = 1.01; // times as large
 
 // The measures of all heads of a record by kind and name, [layer][head], and the roles by these definitions.
 export function measureHeads({ tokens, trace }, definitions) {
@@ -141,7 +142,7 @@ function focusOffsetOf(lines, words, mean) {
       predicting += lines[row][key] * mean[row * columns + key];
       reading += lines[row + 1][key] * mean[row * columns + key];
     }
-  return reading > predicting ? -1 : 0;
+  return reading > CLEARLY * predicting ? -1 : 0;
 }
 
 // The first role that applies; the last one, mixed, has no measure.

@@ -44,12 +44,22 @@ export function createNetwork(config, blocks, products) {
 
 // The encoder
 
-// Encodes `count` copies of a sentence of embedded rows, copy i with gates[i] and without the places hidden[i]. Starts at
-// layer `from`. The trace, if one is wanted, is of a single copy.
-export function encode(network, x, count, { gates = [], hidden = [], from = 0, trace = null } = {}) {
+// Encodes `count` copies of a sentence of embedded rows, copy i with gates[i] and without the places hidden[i]. The trace,
+// if one is wanted, is of a single copy.
+export function encode(network, x, count, { gates = [], hidden = [], trace = null } = {}) {
+  return encodeFrom(network, 0, x, count, { gates, hidden, trace });
+}
+
+// Encodes copies from what the attention of a layer added to them.
+export function encodeAfter(network, layer, x, count) {
+  const attended = feedForward(network, network.encoder[layer], x.length / network.width, x);
+  return encodeFrom(network, layer + 1, attended, count, { gates: [], hidden: [], trace: null });
+}
+
+function encodeFrom(network, first, x, count, options) {
   let rows = x;
-  for (let layer = from; layer < network.encoder.length; layer += 1)
-    rows = encoderLayer(network, layer, rows, count, { gates, hidden, trace });
+  for (let layer = first; layer < network.encoder.length; layer += 1)
+    rows = encoderLayer(network, layer, rows, count, options);
   return network.preNorm ? normalise(rows, network.encoderNorm) : rows;
 }
 
@@ -70,7 +80,7 @@ function encoderLayer(network, layer, x, count, { gates, hidden, trace }) {
       const output = { array: joined, start: (copy * length + row) * width };
       attend(network, query, memory, length, gate, output, weightsOf(trace?.encoder, layer, row), hidden[copy]);
     }
-    trace?.keep('encoder', { array: projected, start, stride: 3 * width }, memory);
+    trace?.keep('encoder', { array: projected, start, stride: 3 * width }, memory, joined);
   }
   const attended = post(network, x, products.multiply(block.self.output, rows, joined), block.selfNorm);
   return feedForward(network, block, rows, attended);
@@ -106,10 +116,20 @@ export function copySequence({ cross, gates, layers }) {
   return { cross, gates, layers: layers.map((memory) => ({ ...memory, array: memory.array.slice() })) };
 }
 
-// Reads embedded rows, each { sequence, position }, from layer `from` on; returns the hidden rows before the output.
-export function decode(network, rows, x, { from = 0, trace = null } = {}) {
+// Reads embedded rows, each { sequence, position }; returns the hidden rows before the output.
+export function decode(network, rows, x, { trace = null } = {}) {
+  return decodeFrom(network, 0, rows, x, trace);
+}
+
+// Reads rows from what an attention of a layer, `decoder` or `cross`, added to them.
+export function decodeAfter(network, kind, layer, rows, x) {
+  const crossed = kind === 'cross' ? x : crossAttend(network, layer, rows, x, null);
+  return decodeFrom(network, layer + 1, rows, feedForward(network, network.decoder[layer], rows.length, crossed), null);
+}
+
+function decodeFrom(network, first, rows, x, trace) {
   let hidden = x;
-  for (let layer = from; layer < network.decoder.length; layer += 1)
+  for (let layer = first; layer < network.decoder.length; layer += 1)
     hidden = decoderLayer(network, layer, rows, hidden, trace);
   if (trace) trace.output = hidden;
   return normaliseOutput(network, hidden);
@@ -137,7 +157,7 @@ function decoderLayer(network, layer, rows, x, trace) {
     const weights = weightsOf(trace?.decoder, layer, position);
     attend(network, query, sequence.layers[layer], position + 1, sequence.gates?.decoder[layer], output, weights);
   });
-  trace?.keep('decoder', { array: projected, start: 0, stride: 3 * width }, rows[0].sequence.layers[layer]);
+  trace?.keep('decoder', { array: projected, start: 0, stride: 3 * width }, rows[0].sequence.layers[layer], joined);
   const attended = post(network, x, products.multiply(block.self.output, count, joined), block.selfNorm);
   return feedForward(network, block, count, crossAttend(network, layer, rows, attended, trace));
 }
@@ -154,7 +174,7 @@ function crossAttend(network, layer, rows, x, trace) {
     const weights = weightsOf(trace?.cross, layer, position);
     attend(network, query, cross.layers[layer], cross.length, gates?.cross[layer], output, weights, cross.hidden);
   });
-  trace?.keep('cross', { array: queries, start: 0, stride: width }, rows[0].sequence.cross.layers[layer]);
+  trace?.keep('cross', { array: queries, start: 0, stride: width }, rows[0].sequence.cross.layers[layer], joined);
   return post(network, x, products.multiply(block.cross.output, rows.length, joined), block.crossNorm);
 }
 
@@ -167,6 +187,26 @@ function withRoom(memory, position) {
     return withRoom(memory, position);
   }
   return memory;
+}
+
+// What the rows of a trace are after an attention, once for each of these heads, which gives nothing.
+export function withoutHeads(network, kind, layer, { inputs, [kind]: { outputs } }, ablated) {
+  const { width, headWidth, products } = network;
+  const block = (kind === 'encoder' ? network.encoder : network.decoder)[layer];
+  const [{ output }, norm] = kind === 'cross' ? [block.cross, block.crossNorm] : [block.self, block.selfNorm];
+  const [x, joined] = [inputs[kind][layer], outputs[layer]].map((rows) => repeated(rows, ablated.length));
+  ablated.forEach((head, copy) => {
+    const end = (copy + 1) * outputs[layer].length;
+    for (let row = copy * outputs[layer].length + head * headWidth; row < end; row += width)
+      joined.fill(0, row, row + headWidth);
+  });
+  return post(network, x, products.multiply(output, x.length / width, joined), norm);
+}
+
+export function repeated(x, count) {
+  const copies = new Float32Array(x.length * count);
+  for (let copy = 0; copy < count; copy += 1) copies.set(x, copy * x.length);
+  return copies;
 }
 
 // Parts of a layer
@@ -258,8 +298,8 @@ function weightsOf(kind, layer, row) {
   return { array: weights, start: (layer * heads * rows + row) * columns, stride: rows * columns };
 }
 
-// Room for every weight of a sentence and a target, [layer, head, query, key], and for what each layer reads: its
-// input, its queries and its keys and values.
+// Room for every weight of a sentence and a target, [layer, head, query, key], and for what each layer reads and adds: its
+// input, its queries, its keys and values, and the outputs of its heads.
 export function createTrace({ encoder, decoder, heads }, sourceLength, targetLength) {
   const array = (layers, rows, columns) => ({
     layers,
@@ -269,6 +309,7 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
     weights: new Float32Array(layers * heads * rows * columns),
     queries: [],
     memories: [],
+    outputs: [],
   });
   const trace = {
     encoder: array(encoder.length, sourceLength, sourceLength),
@@ -276,9 +317,10 @@ export function createTrace({ encoder, decoder, heads }, sourceLength, targetLen
     cross: array(decoder.length, targetLength, sourceLength),
     inputs: { encoder: [], decoder: [], cross: [] },
     output: null, // of the last decoder layer, before its norm
-    keep(kind, queries, memory) {
+    keep(kind, queries, memory, outputs) {
       trace[kind].queries.push(queries);
       trace[kind].memories.push(memory);
+      trace[kind].outputs.push(outputs);
     },
   };
   return trace;

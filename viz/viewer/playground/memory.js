@@ -11,7 +11,7 @@ const ALIGNED = 4; // numbers: the 16 bytes that WebAssembly reads at once
 // `multiply(a, row, column, b, c, m, n, k)` adds the product of a [m, k] and b [k, n] to c [m, n]; `row` and `column` are
 // the distances of the rows and columns of a, and n is a multiple of 8. What is taken is 0.
 export async function createMemory({ wasm = true, size = SIZE } = {}) {
-  const { buffer, compiled } = (wasm && (await startWasm(WASM, 4 * size))) || { buffer: new ArrayBuffer(4 * size) };
+  const { buffer, compiled } = (await startWasm(wasm ? [WASM] : [], 4 * size)) ?? { buffer: new ArrayBuffer(4 * size) };
   let used = 0;
   return {
     multiply: compiled ? multiplyBy(compiled.multiply) : multiplyPlainly,

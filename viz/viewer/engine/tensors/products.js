@@ -1,7 +1,7 @@
 // Products of rows of numbers with the model's matrices: in WebAssembly (products.wat), or in plain JavaScript where
-// that is missing.
+// that is missing. Where the browser can, a product and a sum are one instruction.
 
-import { WASM } from './products_wasm.js';
+import { FUSED, WASM } from './products_wasm.js';
 
 const BLOCK = 16; // rows of a product that share the reading of the matrix
 const FOUR = 4; // rows that WebAssembly computes together
@@ -11,19 +11,20 @@ const PAGE = 65536; // bytes of a page of WebAssembly's memory
 // `stored` has the matrices by name: { outputs, inputs, values, scales, bias }; `values` is an Int8Array, whose rows
 // are multiplied by the `scales`, or a Float32Array; `scales` and `bias` may be null. Returns the matrices by name, to
 // be given to the functions `multiply` and `rowOf`, which are returned too, and `logSumExp`, which takes a row of a product.
-export async function createProducts(stored, { wasm = true } = {}) {
+export async function createProducts(stored, { wasm = true, fused = true } = {}) {
   const entries = Object.entries(stored);
   const width = Math.max(...entries.map(([, { inputs }]) => padded(inputs)));
   const height = Math.max(...entries.map(([, { outputs }]) => outputs));
   const size = entries.reduce(
     (total, [, matrix]) => total + sizeOf(matrix),
-    4 * ((BLOCK + 2) * width + BLOCK * height),
+    4 * ((2 * BLOCK + 2) * width + BLOCK * height),
   );
-  const { buffer, compiled } = (wasm && (await startWasm(WASM, size))) || { buffer: new ArrayBuffer(size) };
+  const codes = [fused && FUSED, WASM].filter((code) => wasm && code);
+  const { buffer, compiled } = (await startWasm(codes, size)) ?? { buffer: new ArrayBuffer(size) };
   const heap = createHeap(buffer);
   const x = heap.take(Float32Array, BLOCK * width);
   const y = heap.take(Float32Array, BLOCK * height);
-  const scratch = heap.take(Float32Array, 2 * width);
+  const scratch = heap.take(Float32Array, (BLOCK + 2) * width);
   const matrices = Object.fromEntries(entries.map(([name, matrix]) => [name, place(heap, matrix)]));
   const run = compiled ? startedBy(compiled, x, y, scratch) : (matrix, rows) => multiplyPlainly(matrix, rows, x, y);
   return {
@@ -43,16 +44,19 @@ function sizeOf({ outputs, inputs, values }) {
   return outputs * (padded(inputs) * values.BYTES_PER_ELEMENT + 8);
 }
 
-// The functions of a WebAssembly module, its bytes in base64, over a new memory of `size` bytes; null where it cannot run.
-export async function startWasm(code, size) {
-  try {
-    const memory = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE) });
-    const bytes = Uint8Array.from(atob(code), (character) => character.charCodeAt(0));
-    const { instance } = await WebAssembly.instantiate(bytes, { engine: { memory } });
-    return { buffer: memory.buffer, compiled: instance.exports };
-  } catch {
-    return null; // no WebAssembly, no SIMD, or a policy forbids it
-  }
+// The functions of the first of these WebAssembly modules, bytes in base64, that can run here, over a new memory of `size`
+// bytes. None can without WebAssembly or SIMD, or where a policy forbids it: null.
+export async function startWasm(codes, size) {
+  for (const code of codes)
+    try {
+      const module = await WebAssembly.compile(Uint8Array.from(atob(code), (character) => character.charCodeAt(0)));
+      const memory = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE) });
+      const { exports } = await WebAssembly.instantiate(module, { engine: { memory } });
+      return { buffer: memory.buffer, compiled: exports };
+    } catch {
+      continue;
+    }
+  return null;
 }
 
 // Takes arrays one after the other; all sizes are multiples of 4, so every array is aligned.

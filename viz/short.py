@@ -1,0 +1,113 @@
+"""What In short says about one translation: the instruments that it asks, at once on every core."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+from model.decoding.threads import ALL_THREADS, map_in_threads
+from model.network.transformer import HeadGates
+from model.results import KINDS, Head, HeadValues, Translation
+from model.translator import Translator
+from viz.instruments import lens_values, rounded, without_values
+
+N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
+UNSURE = math.log(0.5)
+N_HEADS = 3  # of those that a translation needs most ...
+LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
+# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
+MAX_HEAD_WORK = 5e9
+MAX_WEIGHTS = 1e8
+
+
+def short_values(
+    translator: Translator,
+    text: str,
+    ids: Sequence[int],
+    beam_size: int = 1,
+    length_penalty: float = 1.0,
+    prefix: Sequence[int] = (),
+) -> dict[str, Any]:
+    """What the page says about a translation in short, beyond its record: the answers of other instruments.
+
+    `heads` are those that the translation needs most, with the translation when one of them is muted.
+    `rivals` are the likeliest other tokens of the least sure steps, with the word that the model makes of
+    each when it goes on from there. For a model with too many heads and weights, `importance` is None and
+    there are no heads and rivals; for one with too many weights, `without` is None too.
+    """
+    config, found = translator.checkpoint.model.config, None
+    n_heads = config.n_heads * (config.n_encoder_layers + 2 * config.n_decoder_layers)
+    if n_heads * config.n_parameters <= MAX_HEAD_WORK:
+        found = translator.importance(text, ids)
+    original = translator.score(text, ids)
+    heads = _most_needed(found) if found else []
+    rivals = _rivals(original, len(prefix)) if found else []
+    without = config.n_parameters <= MAX_WEIGHTS
+    search = beam_size, length_penalty
+    tasks: dict[str, Callable[[], Any]] = {
+        "without": lambda: without_values(translator, text, ids) if without else None,
+        "heads": lambda: [_muted(translator, original, head, *search, prefix) for head in heads],
+        "rivals": lambda: [
+            _with_word(translator.translate(text, *search, prefix=[*ids[:step], rival]), step)
+            for step, rival in rivals
+        ],
+        "lens": lambda: lens_values(translator, text, ids),
+    }
+    # With the listener to its progress, which belongs to this thread.
+    parts = [(copy_context(), task) for task in tasks.values()]
+    threads = ALL_THREADS if translator.device.type == "cpu" else 1
+    answers = map_in_threads(lambda part: part[0].run(part[1]), parts, threads)
+    importance = found and {kind: rounded(getattr(found, kind)) for kind in KINDS}
+    return {"importance": importance, **dict(zip(tasks, answers, strict=True))}
+
+
+def _muted(
+    translator: Translator,
+    original: Translation,
+    head: Head,
+    beam_size: int,
+    length_penalty: float,
+    prefix: Sequence[int],
+) -> dict[str, Any]:
+    """The translation when one head is muted."""
+    gates = HeadGates.ablating(translator.checkpoint.model.config, [head]).to(translator.device)
+    text = original.source_text
+    found = translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
+    return {"head": list(head), "text": found.ablated.text}
+
+
+def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
+    """The unsure steps of words, or else the least sure one, each with its likeliest other token."""
+    steps = [
+        step
+        for step, token in enumerate(original.attention.predicted)
+        if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
+    ]
+    steps.sort(key=lambda step: original.log_probabilities[step])
+    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
+    others = {
+        step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
+        for step in unsure[:N_RIVALS] or steps[:1]
+    }
+    return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
+
+
+def _with_word(forced: Translation, step: int) -> dict[str, Any]:
+    """The word of a step whose token was forced."""
+    token = forced.attention.predicted[step]
+    pieces = [one.text for one in forced.attention.predicted if one.word == token.word]
+    return {"step": step, "id": token.id, "text": "".join(pieces).strip(), "pieces": len(pieces)}
+
+
+def _most_needed(importance: HeadValues) -> list[Head]:
+    """The heads without which the translation becomes clearly less likely, the first one most."""
+    values = {
+        Head(kind, layer, head): value
+        for kind in KINDS
+        for layer, row in enumerate(rounded(getattr(importance, kind)))
+        for head, value in enumerate(row)
+    }
+    needed = [head for head, change in values.items() if change <= -LEAST_NEED]
+    return sorted(needed, key=lambda head: values[head])[:N_HEADS]

@@ -29,6 +29,9 @@ from transformers import (
     MT5Config,
     MT5ForConditionalGeneration,
     NllbTokenizer,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    PegasusTokenizer,
     T5Config,
     T5ForConditionalGeneration,
     T5Tokenizer,
@@ -151,6 +154,27 @@ def write_t5_tokenizer(directory: Path) -> Any:
     tokenizer = T5Tokenizer.from_pretrained(directory)
     tokenizer.save_pretrained(directory)
     return tokenizer
+
+
+def write_pegasus_tokenizer(directory: Path) -> Any:
+    """The files of a PegasusTokenizer; the tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    lines = (*sentences(GERMAN, 800), *sentences(ENGLISH, 800))
+    (directory / "spiece.model").write_bytes(trained(lines, "unigram", "nmt_nfkc", 300, **ids))
+    tokenizer = PegasusTokenizer.from_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    return tokenizer
+
+
+def random_pegasus(size: int, seed: int = 0, **settings: Any) -> Any:
+    """A Pegasus model with random weights, norms and biases."""
+    model = _random(PegasusForConditionalGeneration, PegasusConfig, size, seed, settings)
+    model.generation_config.forced_eos_token_id = None
+    with torch.no_grad():
+        for side in (model.model.encoder, model.model.decoder):
+            side.embed_positions.weight.copy_(side.embed_positions.create_weight())
+    return model
 
 
 def write_byt5_tokenizer(directory: Path) -> Any:

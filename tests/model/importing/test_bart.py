@@ -1,4 +1,4 @@
-"""Imported models of BART and mBART-25 compute what transformers computes."""
+"""Imported models of BART, mBART-25 and Pegasus compute what transformers computes."""
 
 import json
 from pathlib import Path
@@ -25,11 +25,14 @@ SHAPES: dict[str, dict[str, Any]] = {
     "BART": {"forced": 0},
     "BART, two heads": {"encoder_attention_heads": 2, "decoder_attention_heads": 2},
     "BART, scaled": {"scale_embedding": True, "activation_function": "relu"},
+    "Pegasus": {"scale_embedding": True},
+    "Pegasus, embeddings not scaled": {"activation_function": "relu"},
+    "Pegasus, two heads": {"encoder_attention_heads": 2, "decoder_attention_heads": 2},
     "mBART-25": {"scale_embedding": True},
     "mBART-25, embeddings not scaled": {"activation_function": "gelu_new"},
     "mBART-25, two heads": {"encoder_attention_heads": 2, "decoder_attention_heads": 2},
 }
-QUICK = ("BART", "mBART-25")
+QUICK = ("BART", "Pegasus", "mBART-25")
 
 
 @pytest.fixture(
@@ -41,6 +44,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if request.param.startswith("BART"):
         tokenizer = families.write_bart_tokenizer(directory)
         theirs = families.random_bart(len(tokenizer) + 2, **settings)
+    elif request.param.startswith("Pegasus"):
+        tokenizer = families.write_pegasus_tokenizer(directory)
+        theirs = families.random_pegasus(len(tokenizer), **settings)
     else:
         tokenizer = families.write_mbart_25_tokenizer(directory)
         start = tokenizer.convert_tokens_to_ids("en_XX")
@@ -68,7 +74,8 @@ def test_the_directory_opens_without_the_checkpoint(pair: Pair, tmp_path: Path) 
 def test_tokens_say_what_is_not_part_of_the_sentence(pair: Pair) -> None:
     found = pair.ours.translate("Der kleine Hund läuft.")
     special = [token.piece for token in found.attention.source if token.special]
-    assert special == (["<s>", "</s>"] if pair.theirs.config.model_type == "bart" else ["</s>", ">>de_DE<<"])
+    wanted = {"bart": ["<s>", "</s>"], "mbart": ["</s>", ">>de_DE<<"], "pegasus": ["</s>"]}
+    assert special == wanted[pair.theirs.config.model_type]
     assert "<s>" not in found.text
     assert ">>" not in found.text
 

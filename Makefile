@@ -81,7 +81,7 @@ bench-instruments: $(TESTS_INSTALLED) ## print how long the server takes for eac
 
 bench-imported: $(TESTS_INSTALLED) ## print what an imported model of OPUS-MT's size takes; ARGS="--layers 12 --heads 16"
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.imported $(ARGS)
-	$(PYTHON) -m tests.benchmarks.nllb
+	$(PYTHON) -m tests.benchmarks.families
 
 bench-browser: $(TESTS_INSTALLED) $(BENCHMARKS_INSTALLED) ## print how fast the page without a server is, in Chromium on one core
 	HEADLIGHT_CHROMIUM="$$(bash tests/browser/provide_chromium.sh $(PYTHON))" $(PYTHON) -m tests.benchmarks.browser $(ARGS)

@@ -148,8 +148,8 @@ class ModelConfig:
         """
         d, inner = self.d_model, self.d_attention
         norm = d if self.rms_norm else 2 * d
-        attention = 4 * d * inner + 3 * inner + d
-        feed_forward = (2 + self.gated) * d * self.d_ff + (1 + self.gated) * self.d_ff + d
+        attention = 4 * d * inner
+        feed_forward = (2 + self.gated) * d * self.d_ff
         encoder = self.n_encoder_layers * (attention + feed_forward + 2 * norm)
         decoder = self.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
         final = 2 * norm if self.norm == "pre" else 0
@@ -161,7 +161,15 @@ class ModelConfig:
         bias = self.target_vocabulary if self.output_bias else 0
         embeddings = 2 * self.n_positions * d + (2 * norm if self.embedding_norm else 0)
         embeddings += 2 * self.n_buckets * self.n_heads
-        return encoder + decoder + final + embeddings + vocabularies * d + bias
+        return encoder + decoder + self.n_biases + final + embeddings + vocabularies * d + bias
+
+    @property
+    def n_biases(self) -> int:
+        """Number of weights that are biases of a layer's matrices, which T5 does not have."""
+        attention = 3 * self.d_attention + self.d_model
+        feed_forward = (1 + self.gated) * self.d_ff + self.d_model
+        encoder = self.n_encoder_layers * (attention + feed_forward)
+        return encoder + self.n_decoder_layers * (2 * attention + feed_forward)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; what earlier versions lack is left out where it is the default."""

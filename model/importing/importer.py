@@ -116,8 +116,11 @@ def read_checkpoint(name: str) -> Checkpoint:
 
 def _check_size(config: ModelConfig, path: Path) -> None:
     """Raise UserError unless the file is large enough for a model of this size, in 16 bits or more."""
-    # What the file need not have: a bias of the output, copies of <s>, and the embedding a second time.
+    # What the file need not have: a bias of the output, copies of <s>, the biases that T5 lacks, and the
+    # embedding a second time.
     spare = config.target_vocabulary + 4 * config.d_model
+    if config.has_parts_of_t5:
+        spare += config.n_biases
     if config.separate_output:
         spare += config.target_vocabulary * config.d_model
     wanted = 2 * (config.n_parameters - spare)

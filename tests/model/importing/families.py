@@ -244,14 +244,40 @@ def randomise(model: Any) -> None:
 
 
 def write_nllb(directory: Path, size: int, layers: int, width: int) -> None:
-    """A checkpoint of NLLB's form in 16 bits, written without ever holding it in 32; 16 heads a layer."""
+    """A checkpoint of NLLB's form in 16 bits; 16 heads a layer."""
     write_nllb_tokenizer(directory)
-    shape = {"d_model": width, "encoder_layers": layers, "decoder_layers": layers}
+    config = M2M100Config(vocab_size=size, **_wide(layers, width))
+    _write_large(directory, M2M100ForConditionalGeneration, config)
+
+
+def write_mbart(directory: Path, size: int, layers: int, width: int) -> None:
+    """A checkpoint of mBART-50's form in 16 bits; 16 heads a layer."""
+    write_mbart_tokenizer(directory)
+    config = MBartConfig(
+        vocab_size=size, decoder_start_token_id=2, scale_embedding=True, **_wide(layers, width)
+    )
+    _write_large(directory, MBartForConditionalGeneration, config)
+
+
+def write_t5(directory: Path, size: int, layers: int, width: int) -> None:
+    """A checkpoint of T5's form in 16 bits; heads of width 64."""
+    write_t5_tokenizer(directory)
+    shape = {"d_ff": 4 * width, "num_layers": layers, "num_heads": width // 64}
+    config = T5Config(vocab_size=size, d_model=width, decoder_start_token_id=0, **shape)
+    _write_large(directory, T5ForConditionalGeneration, config)
+
+
+def _wide(layers: int, width: int) -> dict[str, int]:
     inner = {"encoder_ffn_dim": 4 * width, "decoder_ffn_dim": 4 * width}
+    return {"d_model": width, "encoder_layers": layers, "decoder_layers": layers} | inner
+
+
+def _write_large(directory: Path, model_class: Any, config: Any) -> None:
+    """Random weights in 16 bits, without ever holding them in 32."""
     with torch.device("meta"):
-        model = M2M100ForConditionalGeneration(M2M100Config(vocab_size=size, **shape, **inner))
+        model = model_class(config)
     model = model.half().to_empty(device="cpu")
-    numbers = (torch.randn(1 << 20) * width**-0.5).half()
+    numbers = (torch.randn(1 << 20) * config.d_model**-0.5).half()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
@@ -259,5 +285,8 @@ def write_nllb(directory: Path, size: int, layers: int, width: int) -> None:
                     part.copy_(numbers.roll(977 * place)[: len(part)])
             else:
                 parameter.fill_(0.5)
+        for name, buffer in model.named_buffers():
+            if name == "final_logits_bias":
+                buffer.zero_()
     model.tie_weights()
     model.save_pretrained(directory)

@@ -1,4 +1,4 @@
-"""Print what a model of NLLB-200-distilled's shape takes, and its answer compared with `transformers`."""
+"""Print what imported models of three families take, and their answers compared with `transformers`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import tyro
@@ -19,46 +21,61 @@ from model.decoding.search import SearchOptions
 from model.translator import Translator
 from tests.benchmarks.imported import memory
 from tests.model.importing.checkpoints import timed_import
-from tests.model.importing.families import write_nllb
+from tests.model.importing.families import write_mbart, write_nllb, write_t5
 
-TEXT, CODE = "Der kleine Hund läuft.", "eng_Latn"
+TEXT = "Der kleine Hund läuft."
 TOKENS = 12  # of the translation
 
 
-def main(layers: int = 12, width: int = 1024, size: int = 256_206, times: int = 5, answer: str = "") -> None:
+class Shape(NamedTuple):
+    """A checkpoint to measure, and the code of the target language before a sentence."""
+
+    write: Callable[[Path], None]
+    code: str = ""
+
+
+SHAPES = {
+    "NLLB-200-distilled": Shape(partial(write_nllb, size=256_206, layers=12, width=1024), "eng_Latn"),
+    "mBART-50": Shape(partial(write_mbart, size=250_054, layers=12, width=1024), "en_XX"),
+    "T5-small": Shape(partial(write_t5, size=32_128, layers=6, width=512)),
+}
+
+
+def main(shape: str = "", times: int = 5, answer: str = "") -> None:
     """Measure with random weights in 16 bits.
 
     Args:
-        layers: of the encoder, and as many of the decoder, of 16 heads each.
-        width: of the model; its feed-forward networks are four times as wide.
-        size: of the vocabulary.
+        shape: one of those above; all of them by default.
         times: how often the answer is measured; the median is printed.
         answer: of the model in this directory only, by the program that wrote it; used by itself.
     """
     if answer:
-        (ours if Path(answer).name == "imported" else theirs)(Path(answer), times)
+        measure = ours if Path(answer).name == "imported" else theirs
+        measure(Path(answer), SHAPES[shape].code, times)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        hub, imported = Path(folder) / "hub", Path(folder) / "imported"
-        write_nllb(hub, size, layers, width)
-        seconds, megabytes = timed_import(hub, imported)
-        print(f"imported in {seconds:.0f} s, at most {megabytes:,.0f} MB of memory", flush=True)
-        for directory in (imported, hub):  # each in a process of its own, because of the memory
-            command = [sys.executable, "-m", "tests.benchmarks.nllb", "--answer", str(directory)]
-            subprocess.run([*command, "--times", str(times)], check=True)
+    for name in [shape] if shape else SHAPES:
+        with tempfile.TemporaryDirectory() as folder:
+            hub, imported = Path(folder) / "hub", Path(folder) / "imported"
+            SHAPES[name].write(hub)
+            seconds, megabytes = timed_import(hub, imported)
+            print(f"{name}: imported in {seconds:.0f} s, at most {megabytes:,.0f} MB of memory", flush=True)
+            for directory in (imported, hub):  # each in a process of its own, because of the memory
+                command = [sys.executable, "-m", "tests.benchmarks.families", "--answer", str(directory)]
+                subprocess.run([*command, "--shape", name, "--times", str(times)], check=True)
 
 
-def ours(directory: Path, times: int) -> None:
+def ours(directory: Path, code: str, times: int) -> None:
     """Headlight's answer with every weight."""
     SearchOptions.limit = lambda *_: TOKENS  # type: ignore[method-assign]
     started = time.perf_counter()
     translator = Translator.load(directory)
     opened = time.perf_counter() - started
     COMPILATION.ready(600)
-    report("Headlight", opened, lambda: translator.translate(f">>{CODE}<< {TEXT}"), times)
+    text = f">>{code}<< {TEXT}" if code else TEXT
+    report("Headlight", opened, lambda: translator.translate(text), times)
 
 
-def theirs(directory: Path, times: int) -> None:
+def theirs(directory: Path, code: str, times: int) -> None:
     """The answer of `generate`, and the pass that returns the weights."""
     started = time.perf_counter()
     model = AutoModelForSeq2SeqLM.from_pretrained(
@@ -67,12 +84,12 @@ def theirs(directory: Path, times: int) -> None:
     tokenizer = AutoTokenizer.from_pretrained(directory)
     opened = time.perf_counter() - started
     inputs = tokenizer(TEXT, return_tensors="pt")
-    code = tokenizer.convert_tokens_to_ids(CODE)
+    first = tokenizer.convert_tokens_to_ids(code) if code else None
 
     def answer() -> None:
         with torch.inference_mode():
             ids = model.generate(
-                **inputs, forced_bos_token_id=code, max_new_tokens=TOKENS, min_new_tokens=TOKENS, num_beams=1
+                **inputs, forced_bos_token_id=first, max_new_tokens=TOKENS, min_new_tokens=TOKENS, num_beams=1
             )
             model(**inputs, decoder_input_ids=ids[:, :-1], output_attentions=True)
 

@@ -6,7 +6,7 @@ import { decode } from '../viewer/core/payload.js';
 import {
   chapterAddress,
   fromAddress,
-  targetOfAddress,
+  prefixOfAddress,
   taskOfAddress,
   toAddress,
   viewOfAddress,
@@ -49,7 +49,7 @@ function opens(address) {
   const { forced, reference, training } = viewOfAddress(address);
   assert.ok((forced ?? []).every(Number.isInteger) && (reference ?? '').length <= 2000);
   assert.ok(training === null || Number.isInteger(training.step + training.sentence));
-  assert.ok((chapterAddress(address) ?? '').length < 4000 && (targetOfAddress(address) ?? '').length < 300);
+  assert.ok((chapterAddress(address) ?? '').length < 4000 && (prefixOfAddress(address) ?? '').length < 300);
   const store = opened();
   store.change(fromAddress(address, record));
   const { layer, head, selection, mutes, pin } = store.get();

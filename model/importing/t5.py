@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import SPIECE, TOKENIZER_JSON, Side, SpecialIds, side_of
 from model.importing.files.weights import Weights
+from model.languages import NAMES
 from model.network.transformer import Transformer
 from model.pieces.charsmap import Charsmap
 from model.pieces.sentencepiece import SentencePiece
@@ -57,6 +59,7 @@ ATTENTIONS = {
 }
 PLAIN = (("inner", "wi"), ("outer", "wo"))
 GATED = (("inner", "wi_0"), ("gate", "wi_1"), ("outer", "wo"))
+SOURCE = re.compile(r"translate (\w+) to ")
 SHARED, OUTPUT = "shared.weight", "lm_head.weight"
 COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 
@@ -89,7 +92,9 @@ def read(directory: Path) -> Plan:
     side = _read_side(directory, size, SpecialIds.of(values))
     scaled = _is_scaled(written)
     convert = partial(_convert, side=side, scaled=scaled)
-    return Plan(tied_config(shape, side, scaled), side, side, convert, _prompts(written), ("mul", "mul"))
+    prompts = _prompts(written)
+    languages = (_source_language(prompts), "mul")
+    return Plan(tied_config(shape, side, scaled), side, side, convert, prompts, languages)
 
 
 def _kind_of_feed_forward(projection: str, path: Path) -> dict[str, Any]:
@@ -135,6 +140,13 @@ def _prompts(written: dict[str, Any]) -> tuple[str, ...]:
         if "translation" in str(name) and isinstance(prefix, str) and 0 < len(prefix) <= MAX_LABEL:
             found.append(prefix)
     return tuple(prompt for prompt in found[:MAX_PROMPTS] if prompt.isprintable())
+
+
+def _source_language(prompts: tuple[str, ...]) -> str:
+    """The code of the language that all prompts translate from, or that of many languages."""
+    found = {match.group(1) if (match := SOURCE.match(prompt)) else "" for prompt in prompts}
+    codes = [code for code, name in NAMES.items() if {name} == found]
+    return codes[0] if codes else "mul"
 
 
 def _convert(weights: Weights, model: Transformer, side: Side, scaled: bool) -> Iterator[tuple[str, Tensor]]:

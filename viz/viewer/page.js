@@ -90,6 +90,8 @@ export async function showTranslation(text, model, beam, penalty) {
   const view = linked ?? chapterAddress(store.get().translating && former);
   change({ linked: null, refused: '', view });
   const sentence = takeTypedPrefix(text, model);
+  // A page of a model without examples opens empty.
+  if (linked !== null && !sentence?.trim()) return {};
   const { prefix } = ofPage();
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (prefix) question.source_prefix = prefix;

@@ -94,6 +94,7 @@ def test_prompts_are_kept(tmp_path: Path) -> None:
     (tmp_path / "theirs/config.json").write_text(json.dumps(settings | {"task_specific_params": tasks}))
     info = import_model(str(tmp_path / "theirs"), tmp_path / "imported").info
     assert info.prompts == ("translate English to German: ", "translate English to French: ")
+    assert (info.source_language, info.target_language) == ("en", "mul")
 
 
 @pytest.mark.parametrize(

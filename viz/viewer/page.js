@@ -77,13 +77,14 @@ function translateOnEnter({ key, target }) {
 
 // Shows a translation and returns the updates of the message and of the Export button, which needs a record.
 export async function translate(...inputs) {
-  const { notice, error } = await showTranslation(...inputs);
+  const { notice, error, hint } = await showTranslation(...inputs);
+  if (hint !== undefined) return [`<span class="hl-soft">${escaped(hint)}</span>`];
   if (error !== undefined) return [escaped(error)];
   return notice === undefined ? [] : [escaped(notice), update({ interactive: true })];
 }
 
-// Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; or {} if another
-// translation or Cancel has replaced it.
+// Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; { hint } where a
+// page opens without a sentence; or {} if another translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
   const { linked, refused: notice, view: former } = ofPage();
   // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
@@ -91,7 +92,7 @@ export async function showTranslation(text, model, beam, penalty) {
   change({ linked: null, refused: '', view });
   const sentence = takeTypedPrefix(text, model);
   // A page of a model without examples opens empty.
-  if (linked !== null && !sentence?.trim()) return {};
+  if (linked !== null && !sentence?.trim()) return { hint: say('Type a sentence') };
   const { prefix } = ofPage();
   const question = { do: 'translate', model, text: sentence, beam_size: beam, length_penalty: penalty, prefix: [] };
   if (prefix) question.source_prefix = prefix;

@@ -179,7 +179,7 @@ function line(side, index) {
 // The name of the last column: a button that chooses all heads of all layers.
 function everyHead() {
   const label = say('average of all heads of all layers');
-  const attributes = { tabindex: '-1', 'aria-label': label, title: label, 'data-all': '' };
+  const attributes = { tabindex: '-1', 'aria-label': `${say('avg')}: ${label}`, title: label, 'data-all': '' };
   return element(
     'span',
     { role: 'columnheader', class: 'hl-line-place' },

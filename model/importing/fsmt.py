@@ -15,9 +15,8 @@ from model.files import read_text
 from model.importing.family import Plan, output_bias
 from model.importing.files.settings import CONFIG, SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.tokenizers import (
+    FSMT_VOCABULARIES,
     MERGES,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY_FSMT,
     Side,
     SpecialIds,
     ordered,
@@ -68,10 +67,9 @@ def read(directory: Path) -> Plan:
         [line for line in read_text(directory / MERGES).splitlines() if line], directory / MERGES
     )
     lower_case = settings_of(directory / TOKENIZER).get("do_lower_case") is True
-    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY_FSMT)
     source, target = (
         _side(directory, name, size, ids, MosesPieces(language, merges, lower_case))
-        for name, size, language in zip(names, sizes, languages, strict=True)
+        for name, size, language in zip(FSMT_VOCABULARIES, sizes, languages, strict=True)
     )
     convert = partial(_convert, source=source, target=target, scaled=values["scale_embedding"])
     return Plan(config, source, target, convert, languages=languages)

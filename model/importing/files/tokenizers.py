@@ -20,14 +20,13 @@ from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER_JSON = "tokenizer.json"
 MERGES = "merges.txt"
-SOURCE_VOCABULARY, TARGET_VOCABULARY_FSMT = "vocab-src.json", "vocab-tgt.json"
+FSMT_VOCABULARIES = ("vocab-src.json", "vocab-tgt.json")
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 SPM, SPIECE = "sentencepiece.bpe.model", "spiece.model"  # of both languages, the latter in T5
 VOCABULARY_FILES = (
     VOCABULARY,
     TARGET_VOCABULARY,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY_FSMT,
+    *FSMT_VOCABULARIES,
     TOKENIZER_JSON,
     MERGES,
 )

@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(directory: Path, theirs: Any, tokenizer: Any) -> Pair:
-    """Save their model beside its tokenizer, and read the directory."""
+    """Save their model into the directory of its tokenizer, and import it."""
     theirs.save_pretrained(directory)
     plan = FAMILIES[theirs.config.model_type](directory)
     ours = Translator(read_checkpoint(str(directory)))

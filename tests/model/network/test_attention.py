@@ -153,7 +153,7 @@ def test_buckets_worked_out_by_hand() -> None:
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_biases_are_added_to_the_scores(mask: Tensor | None) -> None:
-    """Both paths; a bias of log 3 makes a weight three times as large beside the others."""
+    """In both functions. A bias of log 3 makes a weight three times as large before the row sums to 1."""
     query, key, value = random_heads()
     bias = torch.zeros(HEADS, QUERIES, KEYS)
     bias[:, :, 0] = math.log(3)

@@ -1,4 +1,4 @@
-// The lists beside the sentence box: source and target language of a model of many languages, or the prompts of a model.
+// The lists next to the sentence box: source and target language of a model of many languages, or the prompts of a model.
 
 import { element } from '../core/dom.js';
 import { codesOf, prefixOfCodes } from '../core/state/source_prefix.js';

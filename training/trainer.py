@@ -13,6 +13,7 @@ from threading import Event
 
 import torch
 from accelerate.utils import gather_object
+from datasets import Dataset
 from tqdm import tqdm
 
 from model.errors import UserError
@@ -20,6 +21,7 @@ from model.files import write_json
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.storage.run import LATEST
+from model.tokenizer import Tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share
@@ -123,7 +125,7 @@ class Trainer:
             check_split(self.output, corpus)
         elif self.main:
             self.output.mkdir(parents=True, exist_ok=True)
-            save_tokenizers(self.output, *train_tokenizers(config, corpus.train))
+            save_tokenizers(self.output, *self._new_tokenizers(corpus.train))
         self.tokenizers = load_tokenizers(self.output, config.model.tied)
         self.train, kept = encode_pairs(corpus.train, self.tokenizers, config.max_tokens)
         corpus.dropped["too_long"] = len(corpus.train) - len(kept)
@@ -145,6 +147,16 @@ class Trainer:
             source + 1, target + 1, budget, config.seed, pairs_per_batch, mixture.rows
         )
         self._describe_data(corpus, mixture)
+
+    def _new_tokenizers(self, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
+        """Those of the model that the run starts from, if it has the same languages, or new ones."""
+        config = self.config
+        if self.start is not None:
+            former = load(self.start)
+            languages = former.info.source_language, former.info.target_language
+            if languages == (config.source_language, config.target_language):
+                return former.source_tokenizer, former.target_tokenizer
+        return train_tokenizers(config, train)
 
     def _describe_data(self, corpus: Corpus, mixture: Mixture) -> None:
         """Print what the data is; a new run also writes its description."""

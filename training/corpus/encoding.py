@@ -16,6 +16,7 @@ from model.tokenizer import Tokenizer
 from training.config import TrainConfig
 from training.corpus.batching import Lengths
 from training.corpus.links import token_links
+from training.corpus.mixing import Mixture
 from training.hardware import forget_mapped_pages, worker_processes
 
 TOKENIZER_PAIRS = 1_000_000  # more pairs hardly change a vocabulary and take long
@@ -23,7 +24,13 @@ BLOCK = 1000  # pairs
 
 
 def train_tokenizers(config: TrainConfig, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer, learned from the training pairs; the same one if weights are tied."""
+    """Source and target tokenizer, the same one if weights are tied.
+
+    They are learned from the training pairs, each counted as often as an epoch reads it.
+    """
+    if config.weights:
+        mixture = Mixture.of(train, dict(config.weights))
+        train = train.select(mixture.rows(np.random.default_rng(config.seed)))
 
     def sentences(*columns: str) -> Iterator[str]:
         for start in _sample(len(train)):

@@ -216,6 +216,19 @@ def test_a_vocabulary_is_learned_from_every_pair_of_a_small_corpus(monkeypatch):
         assert known == list(wanted)
 
 
+def test_a_vocabulary_counts_a_pair_as_often_as_an_epoch_reads_it(tmp_path):
+    """Few pieces fit, so only frequent words are one piece."""
+    parallel_files(tmp_path, [("unu", "ono")], "rare")
+    parallel_files(tmp_path, [("eins", "one"), ("zwei", "two")] * 5, "common")
+    pairs = read_training(tmp_path, ("de", "en"))
+    pieces = {}
+    for weight in (1.0, 50.0):
+        weights = ((f"{tmp_path.name}/rare", weight),)
+        config = dataclasses.replace(PARALLEL, vocabulary=20, weights=weights)
+        pieces[weight] = len(train_tokenizers(config, pairs)[0].encode("unu"))
+    assert pieces[50.0] == 1 < pieces[1.0]
+
+
 # Encoding
 
 

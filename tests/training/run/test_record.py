@@ -14,9 +14,11 @@ from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
 from training.run.average import average_runs
 from training.run.directory import BEST
+from training.run.record import vocabularies
 
 SIX = replace(REVERSE, max_steps=6, validate_every=3, keep_last=2)
 LAST = replace(SIX, peak_learning_rate=5e-3)
+OTHER_WORDS = replace(SIX, validation_rows=2, test_rows=1)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +76,17 @@ def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):
     assert max(line["step"] for line in metrics(tmp_path / "second")) == best
 
 
-def test_a_run_with_another_vocabulary_has_its_own_record(joined, tmp_path):
+def test_a_run_with_other_words_keeps_the_vocabulary_and_the_record(joined, tmp_path):
     data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
-    config = replace(SIX, validation_rows=2, test_rows=1)
+    trainer = prepared(OTHER_WORDS, data, tmp_path / "run", start=joined[0] / LATEST)
+    assert vocabularies(tmp_path / "run") == vocabularies(joined[0])
+    assert trainer.progress.earlier_steps == 6
+
+
+def test_a_run_for_another_language_has_its_own_vocabulary_and_record(joined, tmp_path):
+    data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
+    config = replace(OTHER_WORDS, target_language="it")
     trainer = prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
+    assert vocabularies(tmp_path / "run") != vocabularies(joined[0])
     assert trainer.progress.earlier_steps == 0
     assert not (tmp_path / "run" / METRICS).exists()

@@ -1,4 +1,4 @@
-"""Imported models of T5, mT5 and ByT5 compute what transformers computes."""
+"""What only T5 has is imported: biases of positions, prompts, and settings that are refused."""
 
 import json
 from pathlib import Path
@@ -10,63 +10,6 @@ import torch
 from model.errors import UserError
 from model.importing.importer import import_model, read_checkpoint
 from tests.model.importing import families
-from tests.model.importing.comparison import (
-    SEARCHES,
-    Pair,
-    check_directory,
-    check_numbers,
-    check_tokens,
-    check_translations,
-    pair_of,
-)
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "T5 1.0": {},
-    "T5 1.1, six heads of width 4": {
-        "tie_word_embeddings": False,
-        "feed_forward_proj": "gated-gelu",
-        "num_heads": 6,
-        "d_kv": 4,
-    },
-    "SiLU with a gate, few buckets": {
-        "feed_forward_proj": "gated-silu",
-        "relative_attention_num_buckets": 8,
-        "relative_attention_max_distance": 20,
-    },
-    "mT5": {"d_kv": 12},
-    "ByT5": {"tie_word_embeddings": False, "feed_forward_proj": "gated-gelu"},
-}
-QUICK = ("T5 1.0", "T5 1.1, six heads of width 4")
-SPARE = 4  # rows of the embedding that no entry of the vocabulary has
-
-
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in SHAPES],
-)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    directory = tmp_path_factory.mktemp("checkpoint")
-    write = families.write_byt5_tokenizer if request.param == "ByT5" else families.write_t5_tokenizer
-    tokenizer = write(directory)
-    make = families.random_mt5 if request.param == "mT5" else families.random_t5
-    return pair_of(directory, make(len(tokenizer) + SPARE, **SHAPES[request.param]), tokenizer)
-
-
-def test_tokens_are_equal(pair: Pair) -> None:
-    check_tokens(pair)
-
-
-def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:
-    check_numbers(pair)
-
-
-@pytest.mark.parametrize(("beam", "count"), SEARCHES)
-def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
-    check_translations(pair, beam, count)
-
-
-def test_the_directory_opens_without_the_checkpoint(pair: Pair, tmp_path: Path) -> None:
-    check_directory(pair, tmp_path / "imported")
 
 
 def test_eight_bits_keep_the_biases_of_positions(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_a_vocabulary_counts_a_pair_as_often_as_an_epoch_reads_it(tmp_path):
     pieces = {}
     for weight in (1.0, 50.0):
         weights = ((f"{tmp_path.name}/rare", weight),)
-        config = dataclasses.replace(PARALLEL, vocabulary=20, weights=weights)
+        config = dataclasses.replace(PARALLEL, tokenizer="bpe", vocabulary=20, weights=weights)
         pieces[weight] = len(train_tokenizers(config, pairs)[0].encode("unu"))
     assert pieces[50.0] == 1 < pieces[1.0]
 

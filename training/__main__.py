@@ -55,7 +55,8 @@ def run_train(
         resume: Continue the run in the output directory.
         alignments: File with the word links of the training pairs, in Pharaoh form, one line each, in the
             order of the folders and of the names of their files. They teach one head to align.
-        start: Model directory of the same shape, whose weights the run starts from.
+        start: Model directory of the same shape, whose weights the run starts from, and whose vocabulary it
+            keeps if the languages are the same.
     """
     if minutes is not None and minutes <= 0:
         raise UserError(f"--minutes is {minutes}; give more than 0.")

@@ -52,7 +52,7 @@ class TrainConfig:
     max_steps: int = 10_000
     optimizer: Literal["adamw", "muon"] = "adamw"  # the latter for the layers' matrices
     peak_learning_rate: float = 1.5e-3
-    muon_learning_rate: float = 6e-3  # peak; only for the optimizer "muon"
+    muon_learning_rate: float = 3e-3  # peak; only for the optimizer "muon"
     warmup_steps: int = 1200
     schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "step", "constant"] = "inverse_sqrt"
     decay_share: float = 0.3  # of the steps; only for the schedule "trapezoid"

@@ -155,6 +155,7 @@ class Trainer:
             former = load(self.start)
             languages = former.info.source_language, former.info.target_language
             if languages == (config.source_language, config.target_language):
+                self._print(f"The vocabulary is that of {self.start}; the run learns none")
                 return former.source_tokenizer, former.target_tokenizer
         return train_tokenizers(config, train)
 

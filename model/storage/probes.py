@@ -6,6 +6,10 @@ The decoder reads the target of the pair. For pair 0 (and so on) at all N steps 
 entry `probes` is JSON with version, steps, and the source and target of each pair. The tokens come from
 the tokenizers in the same directory.
 
+A model may have begun as one with another vocabulary or for other languages. Then `probes` has `earlier`, a
+list of such parts of the training, oldest first. Each has its own steps and pairs, its tokens, title,
+languages and size of vocabulary; the tensors of part 0 have names such as `earlier.0.0.encoder`.
+
 A weight is `code / 255`, within 1/255 of the model's weight; the codes of a row sum to 255.
 """
 
@@ -13,8 +17,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,15 +30,16 @@ from torch import Tensor
 
 from model.errors import Sentence, UserError
 from model.files import open_tensors, write_atomically
-from model.results import KINDS, AttentionRecord
+from model.results import KINDS, AttentionRecord, Token
 from model.storage.checkpoint import load_tokenizers
-from model.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from model.tokenizer import BOS, BOS_ID, EOS_ID, Tokenizer
 
 PROBES = "probes.safetensors"
 VERSION = 1
 LEVELS = 255
 MAX_BYTES = 64 << 20  # 12 + 12 layers of 16 heads, three pairs of 20 tokens at 40 steps take 28 MB
 MAX_CHARACTERS = 1000  # of a text of an untrusted file
+MAX_PARTS = 20  # of an untrusted file
 TRAINED_BELOW = 0.5  # of the loss of a uniform guess, which is that of an untrained model
 
 
@@ -54,6 +59,70 @@ class Probe(NamedTuple):
     log_probabilities: Float[Tensor, " T"]
 
 
+class PairTokens(NamedTuple):
+    """The tokens of a pair: those of the source, and those that the decoder predicts, both with </s>."""
+
+    source: tuple[Token, ...]
+    predicted: tuple[Token, ...]
+
+    @property
+    def read(self) -> tuple[Token, ...]:
+        """What the decoder reads: <s>, then every predicted token but the last."""
+        return (Token(BOS, BOS, None, special=True, id=BOS_ID), *self.predicted[:-1])
+
+
+@dataclass
+class Part:
+    """The probes of the steps that trained with one vocabulary for one pair of languages."""
+
+    title: str  # of the model then; empty for the last part, which is the model in the directory
+    languages: tuple[str, str] | None  # likewise
+    vocabulary: int  # entries of the target's
+    sentences: tuple[ProbePair, ...]
+    tokens: tuple[PairTokens, ...]  # one for each pair
+    measured: dict[int, tuple[Probe, ...]] = field(default_factory=dict)  # by step, one for each pair
+
+    @property
+    def steps(self) -> list[int]:
+        """Training steps after which the model was probed, in order; 0 is before the first step of all."""
+        return sorted(self.measured)
+
+    def pair(self, sentence: int) -> ProbePair:
+        """A pair by its number. Raises UserError if there is no such pair."""
+        if not 0 <= sentence < len(self.sentences):
+            last = len(self.sentences) - 1
+            raise UserError(
+                Sentence(
+                    "There is no sentence {sentence}; choose one of 0 to {last}.",
+                    sentence=sentence,
+                    last=last,
+                )
+            )
+        return self.sentences[sentence]
+
+    def tensors(self, prefix: str) -> dict[str, Tensor]:
+        """What the file has of this part."""
+        return {
+            f"{prefix}{i}.{name}": torch.stack([getattr(self.measured[step][i], name) for step in self.steps])
+            for i in range(len(self.sentences) if self.measured else 0)
+            for name in Probe._fields
+        }
+
+    def shapes(self, prefix: str, steps: int, layers: tuple[int, int], heads: int) -> dict[str, Any]:
+        """Type and shape of each of these tensors."""
+        wanted: dict[str, tuple[str, list[int]]] = {}
+        for i, tokens in enumerate(self.tokens if steps else ()):
+            source, target = len(tokens.source), len(tokens.predicted)
+            decoder = [steps, layers[1], heads, target]
+            wanted |= {
+                f"{prefix}{i}.encoder": ("U8", [steps, layers[0], heads, source, source]),
+                f"{prefix}{i}.decoder": ("U8", [*decoder, target]),
+                f"{prefix}{i}.cross": ("U8", [*decoder, source]),
+                f"{prefix}{i}.log_probabilities": ("F32", [steps, target]),
+            }
+        return wanted
+
+
 @dataclass
 class Probes:
     """The pairs with their probes at every step so far."""
@@ -62,6 +131,7 @@ class Probes:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     measured: dict[int, tuple[Probe, ...]] = field(default_factory=dict)  # by step, one for each pair
+    earlier: tuple[Part, ...] = ()  # with another vocabulary or for other languages, oldest first
 
     @classmethod
     def load(cls, directory: Path) -> Probes:
@@ -76,107 +146,122 @@ class Probes:
         source, target = load_tokenizers(directory, joint=False)
         try:
             with open_tensors(path, MAX_BYTES) as stream:
-                steps, sentences = _parse_header(json.loads(stream.metadata()["probes"]))
-                probes = cls(sentences, source, target)
-                probes._check_shapes(stream, len(steps))
+                header = json.loads(stream.metadata()["probes"])
+                probes = cls(_sentences(header), source, target, earlier=_earlier(header))
+                steps = _steps(header, len(probes.earlier))
+                probes._check_shapes(stream, steps)
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
                 _check_values(tensors)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise UserError(f"{path} cannot be used ({error}); copy it from its run again.") from error
-        for place, step in enumerate(steps):
-            probes.measured[step] = tuple(
-                Probe(*(tensors[f"{i}.{name}"][place] for name in Probe._fields))
-                for i in range(len(sentences))
-            )
+        for (prefix, part), steps_of_part in zip(probes._named_parts(), steps, strict=True):
+            for place, step in enumerate(steps_of_part):
+                part.measured[step] = tuple(
+                    Probe(*(tensors[f"{prefix}{i}.{name}"][place] for name in Probe._fields))
+                    for i in range(len(part.sentences))
+                )
         return probes
 
     def save(self, directory: Path) -> None:
         """Write the file atomically."""
-        tensors = {
-            f"{i}.{name}": torch.stack([getattr(self.measured[step][i], name) for step in self.steps])
-            for i in range(len(self.sentences))
-            for name in Probe._fields
-        }
-        header = {
-            "version": VERSION,
-            "steps": self.steps,
-            "sentences": [pair._asdict() for pair in self.sentences],
-        }
+        tensors: dict[str, Tensor] = {}
+        for prefix, part in self._named_parts():
+            tensors |= part.tensors(prefix)
+        last = self.parts[-1]
+        header: dict[str, Any] = {"version": VERSION, **_pairs_and_steps(last)}
+        if self.earlier:
+            header["earlier"] = [_header_of(part) for part in self.earlier]
         metadata = {"probes": json.dumps(header, ensure_ascii=False)}
-        write_atomically(directory / PROBES, lambda part: save_file(tensors, part, metadata))
+        write_atomically(directory / PROBES, lambda path: save_file(tensors, path, metadata))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the training, oldest first; the last has the tokenizers of the directory."""
+        tokens = tuple(
+            PairTokens(
+                self.source_tokenizer.source_tokens(pair.source),
+                self.target_tokenizer.tokens([*self.target_tokenizer.encode(pair.target), EOS_ID]),
+            )
+            for pair in self.sentences
+        )
+        last = Part("", None, len(self.target_tokenizer), self.sentences, tokens, self.measured)
+        return (*self.earlier, last)
 
     @property
     def steps(self) -> tuple[int, ...]:
         """Training steps after which the model was probed, in order; 0 is before the first step."""
-        return tuple(sorted(self.measured))
+        return tuple(step for part in self.parts for step in part.steps)
 
     @property
     def begin_trained(self) -> bool:
-        """Whether the run began with the weights of a trained model: its heads were formed before step 0.
+        """Whether the record begins with the weights of a trained model: its heads were formed before step 0.
 
         Decided by the loss of the pairs at step 0. That of an untrained model is about log V nats a token,
         with a vocabulary of V.
         """
-        if 0 not in self.measured:
+        first = self.parts[0]
+        if 0 not in first.measured:
             return False
-        loss = -torch.cat([probe.log_probabilities for probe in self.measured[0]]).mean()
-        return float(loss) < TRAINED_BELOW * math.log(len(self.target_tokenizer))
+        loss = -torch.cat([probe.log_probabilities for probe in first.measured[0]]).mean()
+        return float(loss) < TRAINED_BELOW * math.log(first.vocabulary)
+
+    def part(self, step: int) -> Part:
+        """The part of the training that a step belongs to. Raises UserError if there is no such probe."""
+        for part in self.parts:
+            if step in part.measured:
+                return part
+        steps = ", ".join(map(str, self.steps))
+        raise UserError(
+            Sentence("There is no probe of step {step}; choose one of {steps}.", step=step, steps=steps)
+        )
 
     def record(self, step: int, sentence: int) -> AttentionRecord:
         """Every weight of one pair at one step. Raises UserError if there is no such probe."""
-        measured, pair = self._find(step, sentence), self.sentences[sentence]
-        ids = self._target_ids(pair)
+        part = self.part(step)
+        part.pair(sentence)
+        measured, tokens = part.measured[step][sentence], part.tokens[sentence]
         encoder, decoder, cross = (getattr(measured, kind).float() / LEVELS for kind in KINDS)
         return AttentionRecord(
-            encoder,
-            decoder,
-            cross,
-            source=self.source_tokenizer.source_tokens(pair.source),
-            read=self.target_tokenizer.tokens([BOS_ID, *ids[:-1]]),
-            predicted=self.target_tokenizer.tokens(ids),
+            encoder, decoder, cross, source=tokens.source, read=tokens.read, predicted=tokens.predicted
         )
 
     def log_probabilities(self, step: int, sentence: int) -> tuple[float, ...]:
         """The log-probability of each target token, in nats, </s> last. Raises UserError as `record` does."""
-        return tuple(self._find(step, sentence).log_probabilities.tolist())
+        part = self.part(step)
+        part.pair(sentence)
+        return tuple(part.measured[step][sentence].log_probabilities.tolist())
 
-    def _find(self, step: int, sentence: int) -> Probe:
-        if step not in self.measured:
-            steps = ", ".join(map(str, self.steps))
-            raise UserError(
-                Sentence("There is no probe of step {step}; choose one of {steps}.", step=step, steps=steps)
-            )
-        if not 0 <= sentence < len(self.sentences):
-            last = len(self.sentences) - 1
-            raise UserError(
-                Sentence(
-                    "There is no sentence {sentence}; choose one of 0 to {last}.",
-                    sentence=sentence,
-                    last=last,
-                )
-            )
-        return self.measured[step][sentence]
+    def begin_part(self, title: str, languages: tuple[str, str]) -> None:
+        """Close the last part, which belonged to a model of this title; the next one has no pairs yet."""
+        if self.measured:
+            last = self.parts[-1]
+            last.title, last.languages = title, languages
+            self.earlier = (*self.earlier, last)
+        self.sentences, self.measured = (), {}
 
-    def _target_ids(self, pair: ProbePair) -> list[int]:
-        return [*self.target_tokenizer.encode(pair.target), EOS_ID]
+    def keep(self, chosen: Callable[[int], bool]) -> None:
+        """Drop the probes of the steps that are not chosen, and parts without a probe."""
+        self.measured = {step: each for step, each in self.measured.items() if chosen(step)}
+        for part in self.earlier:
+            part.measured = {step: each for step, each in part.measured.items() if chosen(step)}
+        self.earlier = tuple(part for part in self.earlier if part.measured)
 
-    def _check_shapes(self, stream: Any, n_steps: int) -> None:
-        """Raise ValueError unless the tensors have the shapes of these pairs, steps and tokenizers."""
+    def _named_parts(self) -> list[tuple[str, Part]]:
+        """The parts with the beginning of the names of their tensors."""
+        prefixes = [*(f"earlier.{place}." for place in range(len(self.earlier))), ""]
+        return list(zip(prefixes, self.parts, strict=True))
+
+    def _check_shapes(self, stream: Any, steps: list[list[int]]) -> None:
+        """Raise ValueError unless the tensors have the shapes of these pairs, steps and tokens."""
         found = {name: stream.get_slice(name) for name in stream.keys()}  # noqa: SIM118
-        _, encoder_layers, heads, _, _ = found["0.encoder"].get_shape()
-        _, decoder_layers, _, _, _ = found["0.cross"].get_shape()
+        first = "0." if steps[-1] else "earlier.0.0."
+        _, encoder_layers, heads, _, _ = found[f"{first}encoder"].get_shape()
+        _, decoder_layers, _, _, _ = found[f"{first}cross"].get_shape()
         if not encoder_layers * decoder_layers * heads:
             raise ValueError("it has no heads")
-        wanted: dict[str, tuple[str, list[int]]] = {}
-        for i, pair in enumerate(self.sentences):
-            source, target = len(self.source_tokenizer.encode(pair.source)) + 1, len(self._target_ids(pair))
-            decoder = [n_steps, decoder_layers, heads, target]
-            wanted |= {
-                f"{i}.encoder": ("U8", [n_steps, encoder_layers, heads, source, source]),
-                f"{i}.decoder": ("U8", [*decoder, target]),
-                f"{i}.cross": ("U8", [*decoder, source]),
-                f"{i}.log_probabilities": ("F32", [n_steps, target]),
-            }
+        wanted: dict[str, Any] = {}
+        for (prefix, part), its_steps in zip(self._named_parts(), steps, strict=True):
+            wanted |= part.shapes(prefix, len(its_steps), (encoder_layers, decoder_layers), heads)
         if {name: (each.get_dtype(), each.get_shape()) for name, each in found.items()} != wanted:
             raise ValueError("its shapes do not fit its sentences")
 
@@ -194,18 +279,75 @@ def weights_to_codes(weights: Float[Tensor, "*rows K"]) -> UInt8[Tensor, "*rows 
     return (codes + (ranks < left)).to(torch.uint8)
 
 
-def _parse_header(header: Mapping[str, Any]) -> tuple[list[int], tuple[ProbePair, ...]]:
-    """Steps and pairs of the JSON header. Raises KeyError, TypeError or ValueError if it is not valid."""
+def _header_of(part: Part) -> dict[str, Any]:
+    """The entry of an earlier part in the header."""
+    tokens = [
+        {name: [asdict(token) for token in getattr(pair, name)] for name in PairTokens._fields}
+        for pair in part.tokens
+    ]
+    named = {"title": part.title, "languages": part.languages, "vocabulary": part.vocabulary}
+    return {**_pairs_and_steps(part), **named, "tokens": tokens}
+
+
+def _pairs_and_steps(part: Part) -> dict[str, Any]:
+    return {"steps": part.steps, "sentences": [pair._asdict() for pair in part.sentences]}
+
+
+def _sentences(header: Mapping[str, Any]) -> tuple[ProbePair, ...]:
+    """The pairs of the header or of an earlier part. Raises KeyError, TypeError or ValueError."""
+    sentences = tuple(ProbePair(**each) for each in header["sentences"])
+    _check_texts([text for pair in sentences for text in pair])
+    return sentences
+
+
+def _steps(header: Mapping[str, Any], n_earlier: int) -> list[list[int]]:
+    """The steps of each part, oldest part first. Raises KeyError, TypeError or ValueError."""
     if header["version"] != VERSION:
         raise ValueError(f"it has version {header['version']}, and this program reads {VERSION}")
-    steps, sentences = header["steps"], tuple(ProbePair(**each) for each in header["sentences"])
-    if not steps or not sentences:
+    parts = [*header.get("earlier", []), header]
+    found = [each["steps"] for each in parts]
+    steps = [step for each in found for step in each]
+    if not all(each["steps"] and each["sentences"] for each in parts[: n_earlier or 1]):
         raise ValueError("it is empty")
     if any(type(step) is not int or step < 0 for step in steps) or steps != sorted(set(steps)):
         raise ValueError("its steps are not ascending numbers")
-    if any(type(text) is not str or len(text) > MAX_CHARACTERS for pair in sentences for text in pair):
+    return found
+
+
+def _earlier(header: Mapping[str, Any]) -> tuple[Part, ...]:
+    """The earlier parts, without their probes. Raises KeyError, TypeError or ValueError."""
+    entries = header.get("earlier", [])
+    if len(entries) > MAX_PARTS:
+        raise ValueError(f"it has more than {MAX_PARTS} parts")
+    return tuple(_earlier_part(each) for each in entries)
+
+
+def _earlier_part(entry: Mapping[str, Any]) -> Part:
+    source, target = entry["languages"]
+    _check_texts([entry["title"], source, target])
+    if type(entry["vocabulary"]) is not int or entry["vocabulary"] < 1:
+        raise ValueError("the size of a vocabulary is no number")
+    sentences = _sentences(entry)
+    tokens = tuple(
+        PairTokens(*(tuple(_token(each) for each in pair[name]) for name in PairTokens._fields))
+        for pair in entry["tokens"]
+    )
+    if len(tokens) != len(sentences):
+        raise ValueError("its tokens do not fit its sentences")
+    return Part(entry["title"], (source, target), entry["vocabulary"], sentences, tokens)
+
+
+def _token(entry: Mapping[str, Any]) -> Token:
+    token = Token(**entry)
+    _check_texts([token.piece, token.text])
+    if type(token.special) is not bool or not {type(token.word), type(token.id)} <= {int, type(None)}:
+        raise ValueError("its tokens are not valid")
+    return token
+
+
+def _check_texts(texts: Iterable[object]) -> None:
+    if any(type(text) is not str or len(text) > MAX_CHARACTERS for text in texts):
         raise ValueError("its sentences are not short texts")
-    return steps, sentences
 
 
 def _check_values(tensors: Mapping[str, Tensor]) -> None:

@@ -90,10 +90,28 @@ def test_a_record_that_begins_with_a_trained_model_says_so(
     expect(said).to_be_visible() if begins_trained else expect(said).to_be_hidden()
 
 
+def test_parts_with_another_vocabulary_or_other_languages_say_so(page: Page, monkeypatch: pytest.MonkeyPatch):
+    parts = [{"last": 100, "title": "English → French"}, {"last": 500, "title": ""}]
+    answer_with(monkeypatch, "training", lambda *_: training() | {"earlier": parts})
+    panel = open_panel(page, "Training")
+    notes = panel.locator("p", has_text="Up to step")
+    expect(notes.first).to_have_text(
+        "Up to step 100 the model learned English → French, with another vocabulary. The losses and scores "
+        "before and after cannot be compared."
+    )
+    expect(notes.last).to_have_text(
+        "Up to step 500 the model had another vocabulary: it split some words into other pieces. The losses "
+        "before and after cannot be compared."
+    )
+    for chart in panel.locator(".hl-chart").all():
+        expect(chart.locator(".hl-curve-end")).to_have_count(2)
+
+
 def test_the_slider_shows_the_head_as_it_was_and_leaving_restores_everything(page: Page, asked: list):
     choose(page, "Cross", 2, 3)
     panel = open_panel(page, "Training")
     expect(panel).to_contain_text("Step 1000 of 1000")
+    expect(panel.locator(".hl-step-picture")).to_be_hidden()  # it is for small screens
     page.evaluate(KEEP)
     for place in (1, 3, 1):
         to_step(page, place)

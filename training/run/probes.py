@@ -40,6 +40,8 @@ SENTENCES = {
     ("word", "reversed"): tuple(ProbePair(word, word[::-1]) for word in ("lantern", "notebook", "sunflower")),
 }
 
+SETTLED = 64  # steps of a later part without a probe: trained heads change slowly
+
 
 def should_probe(step: int) -> bool:
     """Whether a run is probed after this step: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
@@ -66,17 +68,24 @@ class ProbeRecorder:
         if step and (output / PROBES).is_file():
             self.probes = Probes.load(output)
             measured = self.probes.measured
-            self.probes.measured = {at: measured[at] for at in measured if at <= step and should_probe(at)}
+            self.probes.measured = {at: measured[at] for at in measured if at <= step and self._is_due(at)}
         else:
-            self.probes = Probes(
-                readable_sentences(translator), checkpoint.source_tokenizer, checkpoint.target_tokenizer
-            )
+            self.probes = Probes((), checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+        self.probes.sentences = self.probes.sentences or readable_sentences(translator)
 
     def record(self, step: int, last: bool = False) -> None:
         """Measure the model after this step, if it is the last one or one to probe, and write the file."""
-        if self.main and self.probes.sentences and (last or should_probe(step)):
+        if self.main and self.probes.sentences and (self._is_due(step) or (last and self._since(step))):
             self.probes.measured[step] = tuple(measure(self.translator, p) for p in self.probes.sentences)
             self.probes.save(self.output)
+
+    def _is_due(self, step: int) -> bool:
+        since = self._since(step)
+        return should_probe(since) and (since >= SETTLED or not self.probes.earlier)
+
+    def _since(self, step: int) -> int:
+        """How many steps the present part of the record has, at this step of the whole training."""
+        return step - (self.probes.earlier[-1].steps[-1] if self.probes.earlier else 0)
 
 
 def readable_sentences(translator: Translator) -> tuple[ProbePair, ...]:

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from model.files import write_atomically
-from model.storage.checkpoint import load_tokenizers
+from model.storage.checkpoint import load, load_tokenizers
 from model.storage.probes import PROBES, Probes
 from model.storage.run import LATEST
 from model.storage.training_log import METRICS, TrainingLog
@@ -20,19 +20,22 @@ COUNTED = ("step", "minutes", "tokens")  # from the first run on
 def continue_record(model: Path, output: Path) -> Progress:
     """Begin the record of a new run in `output` with that of `model`; returns the position after it.
 
-    Nothing is copied if the model has no record or another vocabulary, because losses per token and the
-    tokens of the probes would not fit together. Raises UserError when the record is broken.
+    Where the vocabulary or the languages change, the probes begin a new part. Nothing is copied if the model
+    has no record. Raises UserError when the record is broken.
     """
     directory, last = record_of(model)
-    if not (directory / METRICS).is_file() or vocabularies(directory) != vocabularies(output):
+    if not (directory / METRICS).is_file():
         return Progress()
     rows = [row for row in TrainingLog.load(directory).rows if int(row["step"]) <= last]
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     write_atomically(output / METRICS, lambda part: part.write_text(lines, encoding="utf-8"))
     if (directory / PROBES).is_file():
         probes = Probes.load(directory)
-        probes.measured = {step: each for step, each in probes.measured.items() if step <= last}
-        if probes.measured:
+        probes.keep(lambda step: step <= last)
+        if vocabularies(directory) != vocabularies(output):
+            info = load(model).info
+            probes.begin_part(info.title, (info.source_language, info.target_language))
+        if probes.steps:
             probes.save(output)
     most = {name: max((float(row[name]) for row in rows if name in row), default=0.0) for name in COUNTED}
     steps = int(most["step"] if last == math.inf else last)

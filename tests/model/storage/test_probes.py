@@ -50,6 +50,17 @@ def probed(translator: Translator, directory: Path, steps: tuple[int, ...] = (0,
     return probes
 
 
+def begun(translator: Translator, directory: Path) -> Probes:
+    """Probes of a model that began with the vocabulary of `translator`, for other languages."""
+    probes = probed(translator, directory)
+    probes.begin_part("German → French", ("de", "fr"))
+    other = Translator(tiny_checkpoint(seed=3))
+    later = probed(other, directory, steps=(9,))
+    later.earlier = probes.earlier
+    later.save(directory)
+    return later
+
+
 @pytest.fixture
 def directory(joint: Translator, tmp_path: Path) -> Path:
     """A directory with probes."""
@@ -74,9 +85,11 @@ def test_a_run_that_begins_with_a_trained_model_is_known_by_its_first_loss(
     assert not probes.begin_trained
 
 
-@pytest.mark.parametrize("name", ["en-it", "reverse"])
-def test_the_record_of_a_whole_training_begins_untrained(name: str) -> None:
-    assert not Probes.load(MODELS / name).begin_trained
+@pytest.mark.parametrize("name", ["de-en", "en-fr", "en-it", "reverse"])
+def test_the_record_of_a_shipped_model_begins_with_random_weights(name: str) -> None:
+    probes = Probes.load(MODELS / name)
+    assert probes.steps[0] == 0
+    assert not probes.begin_trained
 
 
 # What is stored is what the model computed
@@ -109,6 +122,30 @@ def test_records_are_the_models_weights_within_a_level_and_their_rows_sum_to_1(
         chosen = scores[torch.arange(len(ids)), torch.tensor(ids)].tolist()
         assert found.log_probabilities(3, place) == tuple(chosen)
         assert found.log_probabilities(0, place) != tuple(chosen)
+
+
+def test_an_earlier_part_keeps_its_tokens_and_weights(joint: Translator, tmp_path: Path) -> None:
+    before = probed(joint, tmp_path)
+    begun(joint, tmp_path)
+    found = Probes.load(tmp_path)
+    assert found.steps == (0, 3, 9)
+    assert [(part.title, part.languages) for part in found.parts] == [
+        ("German → French", ("de", "fr")),
+        ("", None),
+    ]
+    for place in range(len(PAIRS)):
+        for step in (0, 3):
+            wanted, record = before.record(step, place), found.record(step, place)
+            assert (record.source, record.read, record.predicted) == (
+                wanted.source,
+                wanted.read,
+                wanted.predicted,
+            )
+            for kind in KINDS:
+                assert getattr(record, kind).shape == getattr(wanted, kind).shape
+        assert found.record(9, place).predicted
+    found.keep(lambda step: step > 3)
+    assert (found.steps, found.earlier) == ((9,), ())
 
 
 def test_a_score_of_the_pair_says_the_same(joint: Translator, tmp_path: Path) -> None:
@@ -224,6 +261,41 @@ CHANGES: dict[str, Change] = {
     "log-probability of no number": put("1.log_probabilities", lambda each: each * torch.nan),
     "log-probability endless": put("1.log_probabilities", lambda each: each * torch.inf),
 }
+
+
+def part(**values: object) -> Change:
+    """A change of the earlier part."""
+    return lambda _, header: header["earlier"][0].update(values)
+
+
+PART_CHANGES: dict[str, Change] = {
+    "no list": lambda _, header: header.update(earlier=7),
+    "too many": lambda _, header: header.update(earlier=header["earlier"] * 21),
+    "without steps": part(steps=[]),
+    "steps after the next part": part(steps=[0, 30]),
+    "steps missing": part(steps=[0]),
+    "no languages": part(languages=[]),
+    "languages no texts": part(languages=[1, 2]),
+    "title no text": part(title=None),
+    "vocabulary no number": part(vocabulary="many"),
+    "vocabulary empty": part(vocabulary=0),
+    "no tokens": part(tokens=[]),
+    "tokens cut": lambda _, header: header["earlier"][0]["tokens"][0]["source"].pop(),
+    "token no text": lambda _, header: header["earlier"][0]["tokens"][0]["source"][0].update(text=1),
+    "token special": lambda _, header: header["earlier"][0]["tokens"][0]["source"][0].update(special=1),
+    "token word": lambda _, header: header["earlier"][0]["tokens"][0]["source"][0].update(word="1"),
+    "unknown entry": lambda _, header: header["earlier"][0]["tokens"][0]["source"][0].update(more=1),
+    "tensor missing": lambda tensors, _: tensors.pop("earlier.0.1.cross"),
+    "no part": lambda _, header: header.pop("earlier"),
+}
+
+
+@pytest.mark.parametrize("change", PART_CHANGES.values(), ids=PART_CHANGES)
+def test_a_changed_earlier_part_is_refused(joint: Translator, tmp_path: Path, change: Change) -> None:
+    begun(joint, tmp_path)
+    rewrite(tmp_path, change)
+    with pytest.raises(UserError, match="cannot be used .*; copy it from its run again"):
+        Probes.load(tmp_path)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

@@ -9,11 +9,11 @@ import pytest
 
 from model.storage.probes import PROBES, Probes
 from model.storage.run import LATEST
-from model.storage.training_log import METRICS
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
 from training.run.average import average_runs
 from training.run.directory import BEST
+from training.run.probes import SENTENCES
 from training.run.record import vocabularies
 
 SIX = replace(REVERSE, max_steps=6, validate_every=3, keep_last=2)
@@ -83,10 +83,36 @@ def test_a_run_with_other_words_keeps_the_vocabulary_and_the_record(joined, tmp_
     assert trainer.progress.earlier_steps == 6
 
 
-def test_a_run_for_another_language_has_its_own_vocabulary_and_record(joined, tmp_path):
+def test_a_run_for_another_language_begins_a_part_of_the_record(joined, tmp_path):
+    first, data = (
+        joined[0],
+        word_list(tmp_path / "data", ["lantern", "notebook", "sunflower", "lamp", "yard"]),
+    )
+    config = replace(OTHER_WORDS, target_language="it", max_steps=66)
+    trainer = prepared(config, data, tmp_path / "run", start=first / LATEST)
+    assert vocabularies(tmp_path / "run") != vocabularies(first)
+    assert trainer.progress.earlier_steps == 6
+    trainer.recorder.probes.sentences = SENTENCES["word", "reversed"][:1]
+    trainer.run()
+    assert [line["step"] for line in metrics(tmp_path / "run")][:3] == [3, 6, 9]
+    before, after = Probes.load(first), Probes.load(tmp_path / "run")
+    (part,) = after.earlier
+    assert (part.title, part.languages) == (REVERSE.title, ("word", "reversed"))
+    assert part.steps == list(before.steps) == [0, 1, 2, 3, 4, 6]
+    assert after.steps[6:] == (6 + 64, 6 + 66)
+    assert not after.begin_trained
+    for step in before.steps:
+        former, found = before.record(step, 0), after.record(step, 0)
+        assert (found.source, found.read, found.predicted) == (former.source, former.read, former.predicted)
+        assert found.cross.equal(former.cross)
+        assert after.log_probabilities(step, 0) == before.log_probabilities(step, 0)
+
+
+def test_a_part_without_a_probe_leaves_no_trace(joined, tmp_path):
     data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
     config = replace(OTHER_WORDS, target_language="it")
-    trainer = prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
-    assert vocabularies(tmp_path / "run") != vocabularies(joined[0])
-    assert trainer.progress.earlier_steps == 0
-    assert not (tmp_path / "run" / METRICS).exists()
+    prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
+    found = Probes.load(tmp_path / "run")
+    assert (len(found.earlier), found.sentences, found.measured) == (1, (), {})
+    found.begin_part("nothing", ("en", "it"))
+    assert len(found.earlier) == 1

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from model import Translator
 from model.results import KINDS
 from model.storage.checkpoint import WEIGHTS, Checkpoint, save
+from model.storage.probes import Probes
 from tests import hostile
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.viz.engine.engine import Reference, ask_engine, ask_server
@@ -169,6 +170,19 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     questions += [{"do": "training_heads", "sentence": sentence} for sentence in (0, 1)]
     requests = [{**COMMON, **question} for question in questions]
     check(tmp_path, {"tiny": translator}, requests)
+    probes = Probes.load(directory)
+    for title, languages in (("Deutsch → Latein", ("de", "la")), ("", ("de", "en"))):
+        probes.begin_part(title, languages)
+        before = probes.earlier[-1]
+        probes.sentences = before.sentences
+        probes.measured = {at + 10: each for at, each in before.measured.items()}
+    probes.save(directory)
+    steps = [{**step, "step": at, "sentence": 1} for at in probes.steps]
+    check(
+        tmp_path,
+        {"tiny": translator},
+        [*requests[:1], *requests[-2:], *({**COMMON, **each} for each in steps)],
+    )
     (directory / "metrics.jsonl").write_text('{"step": 1, "train/loss": 2.0}\nbroken\n')
     check(tmp_path, {"tiny": translator}, requests)
     for name in ("metrics.jsonl", "probes.safetensors"):

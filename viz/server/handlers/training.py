@@ -33,14 +33,18 @@ logger = logging.getLogger("headlight")
 def training(translator: Translator, _: Request) -> dict[str, Any]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
 
-    `goes_on` says that a process trains now, `begins_trained` that the run began with a trained model.
+    `goes_on` says that a process trains now, `begins_trained` that the record begins with a trained model.
+    `earlier` has its parts with another vocabulary, by their last step; a title says what other languages
+    the model had.
     """
     try:
         directory, probes = _probes(translator)
     except UserError as error:  # not an error: after one the viewer offers to ask again, which would not help
         nothing: dict[str, Any] = {"curves": [], "steps": [], "sentences": []}
-        nothing |= {"goes_on": False, "begins_trained": False}
+        nothing |= {"goes_on": False, "begins_trained": False, "earlier": []}
         return nothing | {"notice": str(error), "said": said(error)}
+    info = translator.checkpoint.info
+    languages = info.source_language, info.target_language
     curves, notice = _curves(directory, _changed_at(directory / METRICS))
     return {
         "curves": curves,
@@ -48,6 +52,10 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
         "sentences": [pair._asdict() for pair in probes.sentences],
         "goes_on": goes_on(directory),
         "begins_trained": probes.begin_trained,
+        "earlier": [
+            {"last": part.steps[-1], "title": "" if part.languages == languages else part.title}
+            for part in probes.earlier
+        ],
         "notice": notice,
         "said": said(notice),
     }
@@ -94,13 +102,14 @@ def _thinned(rows: Sequence[Row]) -> list[Row]:
 def training_step(translator: Translator, request: TrainingStepRequest) -> dict[str, Any]:
     """The record of one saved sentence as the model read it at one saved step of its training."""
     _, probes = _probes(translator)
-    record = probes.record(request.step, request.sentence)
-    pair, info = probes.sentences[request.sentence], translator.checkpoint.info
+    part, info = probes.part(request.step), translator.checkpoint.info
+    pair, record = part.pair(request.sentence), probes.record(request.step, request.sentence)
+    source_language, target_language = part.languages or (info.source_language, info.target_language)
     translation = Translation(
         source_text=pair.source,
         text=pair.target,
-        source_language=info.source_language,
-        target_language=info.target_language,
+        source_language=source_language,
+        target_language=target_language,
         attention=record,
         log_probabilities=probes.log_probabilities(request.step, request.sentence),
         alternatives=((),) * len(record.predicted),  # only the attention was saved

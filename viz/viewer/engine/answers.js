@@ -8,7 +8,7 @@ import { leaveOneOut } from './leave_one_out.js';
 import { lens } from './lens.js';
 import { routes } from './routes.js';
 import { normalise } from './text/tokenizer.js';
-import { beginsTrained, createTraining, trainingHeads, trainingStep } from './training.js';
+import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
@@ -206,13 +206,14 @@ function beams({ translator }, asked) {
 async function training(loaded) {
   if (!loaded.files.has('probes.safetensors')) {
     const notice = loaded.identity.no_training;
-    const nothing = { curves: [], steps: [], sentences: [], goes_on: false, begins_trained: false };
+    const nothing = { curves: [], steps: [], sentences: [], goes_on: false, begins_trained: false, earlier: [] };
     return { ...nothing, notice, said: [notice, {}] };
   }
   const found = await trainingOf(loaded);
   const { curves, steps, sentences: pairs, notice, said } = found;
   const begins = beginsTrained(found, loaded.translator.tokenizers);
-  return { curves, steps, sentences: pairs, goes_on: false, begins_trained: begins, notice, said };
+  const earlier = earlierParts(found, loaded.identity);
+  return { curves, steps, sentences: pairs, goes_on: false, begins_trained: begins, earlier, notice, said };
 }
 
 // Read once; a failed attempt is repeated.

@@ -13,6 +13,7 @@ const UNIT = 1e-4; // the last digit that the page shows
 // viz/static/settings.py.
 export function payloadOf(translation, identity, asked, settings) {
   const { prefix, sentence } = splitPrefix(normalise(translation.sourceText), identity);
+  const [source, target] = translation.languages ?? [identity.source, identity.target];
   const { measures, roles } = measureHeads(translation, settings.definitions);
   return {
     version: settings.version,
@@ -20,8 +21,8 @@ export function payloadOf(translation, identity, asked, settings) {
     source_text: sentence,
     source_prefix: prefix,
     text: translation.text,
-    source_language: identity.source,
-    target_language: identity.target,
+    source_language: source,
+    target_language: target,
     options: { beam_size: asked.beam_size, length_penalty: asked.length_penalty },
     n_prefix: translation.prefixLength,
     tokens: translation.tokens,

@@ -14,25 +14,36 @@ const TRAINED_BELOW = 0.5; // of the loss of a uniform guess, as in model/storag
 // `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
 export function createTraining(probes, log, sentences) {
   const { tensors, metadata } = readTensors(probes);
-  const header = JSON.parse(metadata.probes);
-  return { tensors, ...header, ...curvesOf(log, sentences) };
+  const { earlier = [], ...last } = JSON.parse(metadata.probes);
+  const parts = [...earlier, last];
+  for (const [place, part] of parts.entries()) part.prefix = part === last ? '' : `earlier.${place}.`;
+  const steps = parts.flatMap((part) => part.steps);
+  return { tensors, parts, steps, sentences: last.sentences, ...curvesOf(log, sentences) };
 }
 
-// Whether the run began with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py decides.
-export function beginsTrained({ tensors, steps, sentences }, { target }) {
+// The parts of the training with another vocabulary, by their last step; a title says what other languages the model had.
+export function earlierParts({ parts }, identity) {
+  const isSame = ([source, target]) => source === identity.source && target === identity.target;
+  return parts
+    .slice(0, -1)
+    .map(({ steps, title, languages }) => ({ last: steps.at(-1), title: isSame(languages) ? '' : title }));
+}
+
+// Whether the record begins with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py
+// decides.
+export function beginsTrained({ tensors, parts }, { target }) {
+  const [{ prefix, steps, sentences, vocabulary = target.size }] = parts;
   const at = steps.indexOf(0);
   if (at < 0) return false;
-  const values = sentences.flatMap((_, sentence) => {
-    const { shape } = tensors.get(`${sentence}.log_probabilities`);
-    return chancesAt(tensors, sentence, at, shape[1]);
-  });
-  return -sum(values) / values.length < TRAINED_BELOW * Math.log(target.size);
+  const values = sentences.flatMap((_, sentence) => chancesAt(tensors, `${prefix}${sentence}`, at));
+  return -sum(values) / values.length < TRAINED_BELOW * Math.log(vocabulary);
 }
 
-// The log-probabilities of a sentence's tokens at one of the steps.
-function chancesAt(tensors, sentence, at, count) {
-  const { bytes } = tensors.get(`${sentence}.log_probabilities`);
-  return Array.from(toFloat32({ type: 'F32', bytes: bytes.subarray(at * 4 * count, (at + 1) * 4 * count) }));
+// The log-probabilities of a sentence's tokens at one of the steps; `name` begins the names of its tensors.
+function chancesAt(tensors, name, at) {
+  const { bytes, shape } = tensors.get(`${name}.log_probabilities`);
+  const size = 4 * shape[1];
+  return Array.from(toFloat32({ type: 'F32', bytes: bytes.subarray(at * size, (at + 1) * size) }));
 }
 
 // The valid rows of the log, and a notice about the others.
@@ -78,31 +89,44 @@ export function trainingHeads(record, tokenizers, { sentence }, definitions) {
 }
 
 // One sentence at one step as a translation, whose tokens were all given.
-export function trainingStep({ tensors, steps, sentences }, { source, target }, { step, sentence }) {
-  const at = steps.indexOf(step);
-  if (at < 0)
+export function trainingStep({ tensors, parts, steps }, tokenizers, { step, sentence }) {
+  const found = parts.find((one) => one.steps.includes(step));
+  if (!found)
     throw fault('There is no probe of step {step}; choose one of {steps}.', { step, steps: steps.join(', ') });
-  const pair = pairOf(sentences, sentence);
-  const ids = [...target.encode(pair.target), EOS_ID];
-  const part = (name, size) => tensors.get(name).bytes.subarray(at * size, (at + 1) * size);
+  const at = found.steps.indexOf(step);
+  const pair = pairOf(found.sentences, sentence);
+  const tokens = tokensOf(found.tokens?.[sentence] ?? tokenized(pair, tokenizers), tokenizers);
+  const name = `${found.prefix}${sentence}`;
   return {
     sourceText: pair.source,
     text: pair.target,
-    tokens: {
-      source: source.sourceTokens(pair.source),
-      read: target.tokens([BOS_ID, ...ids.slice(0, -1)]),
-      predicted: target.tokens(ids),
-    },
+    languages: found.languages,
+    tokens,
     trace: kindsOf((kind) => {
-      const [, layers, heads, rows, columns] = tensors.get(`${sentence}.${kind}`).shape;
-      const codes = part(`${sentence}.${kind}`, layers * heads * rows * columns);
+      const { bytes, shape } = tensors.get(`${name}.${kind}`);
+      const [, layers, heads, rows, columns] = shape;
+      const size = layers * heads * rows * columns;
+      const codes = bytes.subarray(at * size, (at + 1) * size);
       return { layers, heads, rows, columns, weights: Float32Array.from(codes, (code) => code / LEVELS) };
     }),
-    logProbabilities: chancesAt(tensors, sentence, at, ids.length),
-    alternatives: ids.map(() => []), // only the attention was saved
+    logProbabilities: chancesAt(tensors, name, at),
+    alternatives: tokens.predicted.map(() => []), // only the attention was saved
     hypotheses: [],
     notices: [],
     timings: {},
-    prefixLength: ids.length,
+    prefixLength: tokens.predicted.length,
   };
+}
+
+// The tokens of a pair of the last part, whose tokenizers the model has.
+function tokenized(pair, { source, target }) {
+  return {
+    source: source.sourceTokens(pair.source),
+    predicted: target.tokens([...target.encode(pair.target), EOS_ID]),
+  };
+}
+
+// With what the decoder reads: <s>, then every predicted token but the last.
+function tokensOf({ source, predicted }, { target }) {
+  return { source, read: [...target.tokens([BOS_ID]), ...predicted.slice(0, -1)], predicted };
 }

@@ -8,22 +8,28 @@ const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 }
 
 // `lines` is [{ name, points: [[step, value]…] }…]. The axis runs from step `first` to step `last`, on a logarithmic
 // scale unless `isCount`; then the values begin at 0, so that a small change looks small. `range` is [low, high] of the
-// values where it does not depend on them. The values at `marked`, or those under the pointer, are written next to the
-// title; with `key`, { title(step), of(line, step) }, in a list below the picture.
-export function drawChart(title, lines, { first, last, marked, format, range = null, isCount = false, key = null }) {
+// values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or those
+// under the pointer, are written next to the title; with `key`, { title(step), of(line, step) }, in a list below the
+// picture.
+export function drawChart(
+  title,
+  lines,
+  { first, last, marked, format, range = null, isCount = false, key = null, ends = [] },
+) {
   const points = lines.flatMap((line) => line.points);
   const across = acrossOf(first, last, isCount ? (step) => step : Math.log1p);
   const values = points.map(([, value]) => value);
   const [low, high] = range ?? (isCount ? [0, Math.max(...values)] : rangeOf(values));
   const up = (value) =>
     SIZE.height - SIZE.bottom - ((value - low) / (high - low)) * (SIZE.height - SIZE.top - SIZE.bottom);
+  const upright = (step) => `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`;
   const readout = element('span', { class: 'hl-soft hl-number' });
   const mark = shape('path', { class: 'hl-curve-mark' });
   const list = element('ul', { class: 'hl-chart-key' });
   const point = (step) => {
     readout.textContent = key ? key.title(step) : valuesAt(lines, step, format);
     if (key) list.replaceChildren(...lines.map((line, index) => keyLine(line, index, step, format, key)));
-    mark.setAttribute('d', `M${across(step).toFixed(1)} ${SIZE.top}V${SIZE.height - SIZE.bottom}`);
+    mark.setAttribute('d', upright(step));
   };
   const attributes = { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img' };
   const picture = shape(
@@ -34,6 +40,7 @@ export function drawChart(title, lines, { first, last, marked, format, range = n
     ...lines.map((line, index) =>
       shape('path', { class: `hl-curve hl-curve-${index}`, d: pathOf(line.points, across, up) }),
     ),
+    ...ends.map((step) => shape('path', { class: 'hl-curve-end', d: upright(step) })),
     mark,
   );
   const read = ({ clientX }) => {

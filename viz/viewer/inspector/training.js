@@ -10,7 +10,7 @@ import { actionButton, actions, note } from '../core/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
 import { drawChart } from './line_chart.js';
-import { say, tell } from '../locales/language.js';
+import { say, tell, tellTitle } from '../locales/language.js';
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];
 const PAUSE = 700; // milliseconds between two steps while playing
@@ -109,11 +109,13 @@ function createControls(server, picture) {
       'This is the record of the last of several runs. It began with the weights of a trained model, so the heads are finished at step 0.',
     ),
   );
+  const earlierNotes = element('div');
   const node = element(
     'section',
     { class: 'hl-part' },
     label,
     beginning,
+    earlierNotes,
     hint,
     choice,
     slider,
@@ -129,6 +131,7 @@ function createControls(server, picture) {
       const { steps, sentences, begins_trained: beginsTrained = false } = training;
       beginning.hidden = !beginsTrained;
       const shown = stepShown(state);
+      if (isNew) earlierNotes.replaceChildren(...earlierTexts(training).map((text) => note(text)));
       if (isNew)
         choice.replaceChildren(
           ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
@@ -140,6 +143,21 @@ function createControls(server, picture) {
       label.textContent = say('Step {step} of {last}', { step: shown, last: steps.at(-1) });
     },
   };
+}
+
+// What another vocabulary or other languages of the first steps mean for the pictures and the curves.
+function earlierTexts({ earlier = [] }) {
+  return earlier.map(({ last, title }) =>
+    title
+      ? say(
+          'Up to step {last} the model learned {title}, with another vocabulary. The losses and scores before and after cannot be compared.',
+          { last, title: tellTitle(title) },
+        )
+      : say(
+          'Up to step {last} the model had another vocabulary: it split some words into other pieces. The losses before and after cannot be compared.',
+          { last },
+        ),
+  );
 }
 
 // Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
@@ -168,7 +186,7 @@ function createPlayer(server) {
 }
 
 function drawCharts(node, state) {
-  const { curves, goes_on: goesOn } = trainingOf(state);
+  const { curves, goes_on: goesOn, earlier = [] } = trainingOf(state);
   const notice = noticeOf(trainingOf(state));
   const curve = ([name, key]) => ({
     key,
@@ -180,7 +198,12 @@ function drawCharts(node, state) {
   // A single point is no curve.
   const score = SCORES.map(curve).find(({ points }) => points.length > 1 && points.some(([, value]) => value > 0));
   const steps = curves.map(({ step }) => step);
-  const axis = { first: Math.min(...steps), last: Math.max(...steps), marked: stepShown(state) };
+  const axis = {
+    first: Math.min(...steps),
+    last: Math.max(...steps),
+    marked: stepShown(state),
+    ends: earlier.map(({ last }) => last),
+  };
   node.replaceChildren(
     ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),
     ...(score ? [drawChart(score.name, [score], { ...axis, format: (value) => fixed(value, 1) })] : []),

@@ -50,7 +50,7 @@ from training.run.directory import (
     remove_snapshots,
     write_description,
 )
-from training.run.probes import ProbeRecorder
+from training.run.probes import ProbeRecorder, readable_sentences
 from training.run.record import continue_record
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 from training.run.warm_start import copy_weights
@@ -102,14 +102,20 @@ class Trainer:
             known = copy_weights(self.model, self.tokenizers, self.start)
             self._print(f"Starting from {self.start}, which knows {known:,} pieces of the vocabulary")
             if self.main:
-                self.progress = continue_record(self.start, output)
+                languages = config.source_language, config.target_language
+                sentences = readable_sentences(self._translator(self.checkpoint()))
+                self.progress = continue_record(self.start, output, languages, sentences)
                 self._print(f"The record of the run begins with {self.progress.earlier_steps:,} steps of it")
         self.optimizer = make_optimizer(self.model, config, self.accelerator.mixed_precision == "bf16")
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
         if self.resume:
             self.progress = load_state(output / STATE, self.model, self.optimizer)
         self.recorder = ProbeRecorder(
-            self._translator(self.checkpoint()), output, self.progress.recorded_step, self.main
+            self._translator(self.checkpoint()),
+            output,
+            self.progress.recorded_step,
+            self.progress.earlier_steps,
+            self.main,
         )
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         precision, device = self.accelerator.mixed_precision, self.accelerator.device

@@ -8,7 +8,8 @@ the tokenizers in the same directory.
 
 A model may have begun as one with another vocabulary or for other languages. Then `probes` has `earlier`, a
 list of such parts of the training, oldest first. Each has its own steps and pairs, its tokens, title,
-languages and size of vocabulary; the tensors of part 0 have names such as `earlier.0.0.encoder`.
+languages, size of vocabulary and last step of training (`last`, probed or not); the tensors of part 0
+have names such as `earlier.0.0.encoder`.
 
 A weight is `code / 255`, within 1/255 of the model's weight; the codes of a row sum to 255.
 """
@@ -19,6 +20,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +79,7 @@ class Part:
 
     title: str  # of the model then; empty for the last part, which is the model in the directory
     languages: tuple[str, str] | None  # likewise
+    last: int | None  # likewise; the last step of this part, probed or not
     vocabulary: int  # entries of the target's
     sentences: tuple[ProbePair, ...]
     tokens: tuple[PairTokens, ...]  # one for each pair
@@ -148,7 +151,7 @@ class Probes:
             with open_tensors(path, MAX_BYTES) as stream:
                 header = json.loads(stream.metadata()["probes"])
                 probes = cls(_sentences(header), source, target, earlier=_earlier(header))
-                steps = _steps(header, len(probes.earlier))
+                steps = _steps(header)
                 probes._check_shapes(stream, steps)
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
                 _check_values(tensors)
@@ -184,7 +187,7 @@ class Probes:
             )
             for pair in self.sentences
         )
-        last = Part("", None, len(self.target_tokenizer), self.sentences, tokens, self.measured)
+        last = Part("", None, None, len(self.target_tokenizer), self.sentences, tokens, self.measured)
         return (*self.earlier, last)
 
     @property
@@ -231,13 +234,13 @@ class Probes:
         part.pair(sentence)
         return tuple(part.measured[step][sentence].log_probabilities.tolist())
 
-    def begin_part(self, title: str, languages: tuple[str, str]) -> None:
-        """Close the last part, which belonged to a model of this title; the next one has no pairs yet."""
-        if self.measured:
-            last = self.parts[-1]
-            last.title, last.languages = title, languages
-            self.earlier = (*self.earlier, last)
-        self.sentences, self.measured = (), {}
+    def begin_part(
+        self, title: str, languages: tuple[str, str], last: int, sentences: tuple[ProbePair, ...]
+    ) -> None:
+        """Close the last part, a model of this title after step `last`; the next part has these pairs."""
+        closed = self.parts[-1]
+        closed.title, closed.languages, closed.last = title, languages, last
+        self.earlier, self.sentences, self.measured = (*self.earlier, closed), sentences, {}
 
     def keep(self, chosen: Callable[[int], bool]) -> None:
         """Drop the probes of the steps that are not chosen, and parts without a probe."""
@@ -245,6 +248,12 @@ class Probes:
         for part in self.earlier:
             part.measured = {step: each for step, each in part.measured.items() if chosen(step)}
         self.earlier = tuple(part for part in self.earlier if part.measured)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a further run can add its own probes and the file can still be read."""
+        size = sum(t.nbytes for prefix, part in self._named_parts() for t in part.tensors(prefix).values())
+        return size <= MAX_BYTES // 2 and len(self.earlier) < MAX_PARTS
 
     def _named_parts(self) -> list[tuple[str, Part]]:
         """The parts with the beginning of the names of their tensors."""
@@ -285,8 +294,8 @@ def _header_of(part: Part) -> dict[str, Any]:
         {name: [asdict(token) for token in getattr(pair, name)] for name in PairTokens._fields}
         for pair in part.tokens
     ]
-    named = {"title": part.title, "languages": part.languages, "vocabulary": part.vocabulary}
-    return {**_pairs_and_steps(part), **named, "tokens": tokens}
+    named = {"title": part.title, "languages": part.languages, "last": part.last}
+    return {**_pairs_and_steps(part), **named, "vocabulary": part.vocabulary, "tokens": tokens}
 
 
 def _pairs_and_steps(part: Part) -> dict[str, Any]:
@@ -300,15 +309,19 @@ def _sentences(header: Mapping[str, Any]) -> tuple[ProbePair, ...]:
     return sentences
 
 
-def _steps(header: Mapping[str, Any], n_earlier: int) -> list[list[int]]:
+def _steps(header: Mapping[str, Any]) -> list[list[int]]:
     """The steps of each part, oldest part first. Raises KeyError, TypeError or ValueError."""
     if header["version"] != VERSION:
         raise ValueError(f"it has version {header['version']}, and this program reads {VERSION}")
     parts = [*header.get("earlier", []), header]
     found = [each["steps"] for each in parts]
     steps = [step for each in found for step in each]
-    if not all(each["steps"] and each["sentences"] for each in parts[: n_earlier or 1]):
+    full = parts[:-1] or parts  # the last of several parts may have no probe yet
+    if not all(each["steps"] and each["sentences"] for each in full):
         raise ValueError("it is empty")
+    for each, following in pairwise(parts):
+        if not each["steps"][-1] <= each["last"] < min(following["steps"], default=math.inf):
+            raise ValueError("its parts overlap")
     if any(type(step) is not int or step < 0 for step in steps) or steps != sorted(set(steps)):
         raise ValueError("its steps are not ascending numbers")
     return found
@@ -325,8 +338,8 @@ def _earlier(header: Mapping[str, Any]) -> tuple[Part, ...]:
 def _earlier_part(entry: Mapping[str, Any]) -> Part:
     source, target = entry["languages"]
     _check_texts([entry["title"], source, target])
-    if type(entry["vocabulary"]) is not int or entry["vocabulary"] < 1:
-        raise ValueError("the size of a vocabulary is no number")
+    if any(type(entry[name]) is not int or entry[name] < 1 for name in ("last", "vocabulary")):
+        raise ValueError("its last step and its vocabulary are not positive numbers")
     sentences = _sentences(entry)
     tokens = tuple(
         PairTokens(*(tuple(_token(each) for each in pair[name]) for name in PairTokens._fields))
@@ -334,7 +347,7 @@ def _earlier_part(entry: Mapping[str, Any]) -> Part:
     )
     if len(tokens) != len(sentences):
         raise ValueError("its tokens do not fit its sentences")
-    return Part(entry["title"], (source, target), entry["vocabulary"], sentences, tokens)
+    return Part(entry["title"], (source, target), entry["last"], entry["vocabulary"], sentences, tokens)
 
 
 def _token(entry: Mapping[str, Any]) -> Token:

@@ -96,12 +96,12 @@ def test_parts_with_another_vocabulary_or_other_languages_say_so(page: Page, mon
     panel = open_panel(page, "Training")
     notes = panel.locator("p", has_text="Up to step")
     expect(notes.first).to_have_text(
-        "Up to step 100 the model learned English → French, with another vocabulary. The losses and scores "
-        "before and after cannot be compared."
+        "Up to step 100 (dashed line) the model learned English → French. The losses and scores before and "
+        "after cannot be compared."
     )
     expect(notes.last).to_have_text(
-        "Up to step 500 the model had another vocabulary: it split some words into other pieces. The losses "
-        "before and after cannot be compared."
+        "Up to step 500 (dashed line) the model split some words into other pieces. The losses before and "
+        "after cannot be compared."
     )
     for chart in panel.locator(".hl-chart").all():
         expect(chart.locator(".hl-curve-end")).to_have_count(2)

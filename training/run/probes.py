@@ -40,7 +40,7 @@ SENTENCES = {
     ("word", "reversed"): tuple(ProbePair(word, word[::-1]) for word in ("lantern", "notebook", "sunflower")),
 }
 
-SETTLED = 64  # steps of a later part without a probe: trained heads change slowly
+SETTLED = 64  # steps without a probe of a run that begins with trained heads, which change slowly
 
 
 def should_probe(step: int) -> bool:
@@ -57,35 +57,35 @@ def should_probe(step: int) -> bool:
 class ProbeRecorder:
     """Probes a model during training; this changes neither its weights nor the random state."""
 
-    def __init__(self, translator: Translator, output: Path, step: int, main: bool = True) -> None:
+    def __init__(
+        self, translator: Translator, output: Path, step: int, start: int = 0, main: bool = True
+    ) -> None:
         """Prepare to probe the run in `output`, which continues after `step`; only the main process writes.
 
-        Drops existing probes of later steps, because the resumed run measures them again, and a probe that
-        was made only because an earlier session ended there.
+        Both count from the first step of the record; `start` is the step at which this run began. Drops the
+        run's probes of later steps, because the resumed run measures them again, and a probe that was made
+        only because an earlier session ended there.
         """
-        self.translator, self.output, self.main = translator, output, main
+        self.translator, self.output, self.start, self.main = translator, output, start, main
         checkpoint = translator.checkpoint
         if step and (output / PROBES).is_file():
             self.probes = Probes.load(output)
-            measured = self.probes.measured
-            self.probes.measured = {at: measured[at] for at in measured if at <= step and self._is_due(at)}
+            self.probes.keep(lambda at: at <= start or (at <= step and self._is_due(at)))
         else:
-            self.probes = Probes((), checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-        self.probes.sentences = self.probes.sentences or readable_sentences(translator)
+            self.probes = Probes(
+                readable_sentences(translator), checkpoint.source_tokenizer, checkpoint.target_tokenizer
+            )
 
     def record(self, step: int, last: bool = False) -> None:
         """Measure the model after this step, if it is the last one or one to probe, and write the file."""
-        if self.main and self.probes.sentences and (self._is_due(step) or (last and self._since(step))):
+        if self.main and self.probes.sentences and (self._is_due(step) or (last and step > self.start)):
             self.probes.measured[step] = tuple(measure(self.translator, p) for p in self.probes.sentences)
             self.probes.save(self.output)
 
     def _is_due(self, step: int) -> bool:
-        since = self._since(step)
-        return should_probe(since) and (since >= SETTLED or not self.probes.earlier)
-
-    def _since(self, step: int) -> int:
-        """How many steps the present part of the record has, at this step of the whole training."""
-        return step - (self.probes.earlier[-1].steps[-1] if self.probes.earlier else 0)
+        """Whether to probe after this step; one that begins with trained heads is probed from step 64 on."""
+        since = step - self.start
+        return should_probe(since) and (self.start == 0 or since >= SETTLED)
 
 
 def readable_sentences(translator: Translator) -> tuple[ProbePair, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model.files import write_atomically
 from model.storage.checkpoint import load, load_tokenizers
-from model.storage.probes import PROBES, Probes
+from model.storage.probes import PROBES, ProbePair, Probes
 from model.storage.run import LATEST
 from model.storage.training_log import METRICS, TrainingLog
 from training.run.directory import BEST, STATE
@@ -17,28 +17,37 @@ from training.run.resume import Progress, read_state
 COUNTED = ("step", "minutes", "tokens")  # from the first run on
 
 
-def continue_record(model: Path, output: Path) -> Progress:
+def continue_record(
+    model: Path, output: Path, languages: tuple[str, str], sentences: tuple[ProbePair, ...]
+) -> Progress:
     """Begin the record of a new run in `output` with that of `model`; returns the position after it.
 
-    Where the vocabulary or the languages change, the probes begin a new part. Nothing is copied if the model
-    has no record. Raises UserError when the record is broken.
+    Where the vocabulary or the languages change, the probes begin a new part with these sentences. Nothing is
+    copied if the model has no record, if that is too large to go on with, or if its probes cannot tell the
+    two parts apart. Raises UserError when the record is broken.
     """
     directory, last = record_of(model)
     if not (directory / METRICS).is_file():
         return Progress()
     rows = [row for row in TrainingLog.load(directory).rows if int(row["step"]) <= last]
+    most = {name: max((float(row[name]) for row in rows if name in row), default=0.0) for name in COUNTED}
+    probes = Probes.load(directory) if (directory / PROBES).is_file() else None
+    if probes is not None:
+        probes.keep(lambda step: step <= last)
+    probed = probes.steps if probes is not None else ()
+    steps = int(max(most["step"], *probed) if last == math.inf else last)
+    info = load(model).info
+    former = info.source_language, info.target_language
+    if vocabularies(directory) != vocabularies(output) or former != languages:
+        if probes is None or not probes.measured or len(probes.sentences) != len(sentences):
+            return Progress()
+        probes.begin_part(info.title, former, steps, sentences)
+    if probes is not None and probed:
+        if not probes.can_go_on:
+            return Progress()
+        probes.save(output)
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     write_atomically(output / METRICS, lambda part: part.write_text(lines, encoding="utf-8"))
-    if (directory / PROBES).is_file():
-        probes = Probes.load(directory)
-        probes.keep(lambda step: step <= last)
-        if vocabularies(directory) != vocabularies(output):
-            info = load(model).info
-            probes.begin_part(info.title, (info.source_language, info.target_language))
-        if probes.steps:
-            probes.save(output)
-    most = {name: max((float(row[name]) for row in rows if name in row), default=0.0) for name in COUNTED}
-    steps = int(most["step"] if last == math.inf else last)
     return Progress(earlier_steps=steps, seconds=60 * most["minutes"], tokens=int(most["tokens"]))
 
 

@@ -53,7 +53,7 @@ def probed(translator: Translator, directory: Path, steps: tuple[int, ...] = (0,
 def begun(translator: Translator, directory: Path) -> Probes:
     """Probes of a model that began with the vocabulary of `translator`, for other languages."""
     probes = probed(translator, directory)
-    probes.begin_part("German → French", ("de", "fr"))
+    probes.begin_part("German → French", ("de", "fr"), 5, PAIRS)
     other = Translator(tiny_checkpoint(seed=3))
     later = probed(other, directory, steps=(9,))
     later.earlier = probes.earlier
@@ -133,6 +133,7 @@ def test_an_earlier_part_keeps_its_tokens_and_weights(joint: Translator, tmp_pat
         ("German → French", ("de", "fr")),
         ("", None),
     ]
+    assert found.earlier[0].last == 5
     for place in range(len(PAIRS)):
         for step in (0, 3):
             wanted, record = before.record(step, place), found.record(step, place)
@@ -273,6 +274,9 @@ PART_CHANGES: dict[str, Change] = {
     "too many": lambda _, header: header.update(earlier=header["earlier"] * 21),
     "without steps": part(steps=[]),
     "steps after the next part": part(steps=[0, 30]),
+    "last step before a probe": part(last=2),
+    "last step in the next part": part(last=9),
+    "last step no number": part(last="5"),
     "steps missing": part(steps=[0]),
     "no languages": part(languages=[]),
     "languages no texts": part(languages=[1, 2]),

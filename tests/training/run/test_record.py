@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+import model.storage.probes
+from model.storage.checkpoint import load
 from model.storage.probes import PROBES, Probes
 from model.storage.run import LATEST
+from model.storage.training_log import METRICS
+from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
 from training.run.average import average_runs
 from training.run.directory import BEST
-from training.run.probes import SENTENCES
+from training.run.probes import SENTENCES, ProbeRecorder
 from training.run.record import vocabularies
 
+SHIPPED = Path(__file__).parents[3] / "assets" / "models" / "en-fr"
 SIX = replace(REVERSE, max_steps=6, validate_every=3, keep_last=2)
 LAST = replace(SIX, peak_learning_rate=5e-3)
 OTHER_WORDS = replace(SIX, validation_rows=2, test_rows=1)
@@ -40,7 +46,7 @@ def test_curves_and_probes_of_two_runs_are_those_of_one_run_of_their_steps(joine
         counts = [line[name] for line in metrics(second)]
         assert counts == sorted(counts)
     before, after = Probes.load(first), Probes.load(second)
-    assert after.steps == (0, 1, 2, 3, 4, 6, 8, 12)
+    assert after.steps == (0, 1, 2, 3, 4, 6, 12)
     for step in (0, 1, 4):
         assert after.log_probabilities(step, 0) == before.log_probabilities(step, 0)
 
@@ -63,7 +69,7 @@ def test_a_third_run_and_a_mean_have_the_whole_record(joined, tmp_path):
     average_runs([tmp_path / "run"], 2, 0, tmp_path / "mean")
     for directory in (tmp_path / "run", tmp_path / "run" / BEST, tmp_path / "mean"):
         assert [line["step"] for line in metrics(directory)] == [3, 6, 9, 12, 15, 18]
-        assert Probes.load(directory).steps == (0, 1, 2, 3, 4, 6, 8, 12, 16, 18)
+        assert Probes.load(directory).steps == (0, 1, 2, 3, 4, 6, 12, 18)
 
 
 def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):
@@ -83,23 +89,27 @@ def test_a_run_with_other_words_keeps_the_vocabulary_and_the_record(joined, tmp_
     assert trainer.progress.earlier_steps == 6
 
 
-def test_a_run_for_another_language_begins_a_part_of_the_record(joined, tmp_path):
-    first, data = (
-        joined[0],
-        word_list(tmp_path / "data", ["lantern", "notebook", "sunflower", "lamp", "yard"]),
-    )
+def shorter(words: Path, folder: Path, steps: int, **changes: int) -> Path:
+    """A run of so many steps, and its latest model."""
+    prepared(replace(OTHER_WORDS, max_steps=steps, **changes), words, folder).run()
+    return folder / LATEST
+
+
+def test_a_run_for_another_language_begins_a_part_of_the_record(tmp_path):
+    data = word_list(tmp_path / "data", ["lantern", "notebook", "sunflower", "lamp", "yard"])
+    first = shorter(data, tmp_path / "first", 5)
     config = replace(OTHER_WORDS, target_language="it", max_steps=66)
-    trainer = prepared(config, data, tmp_path / "run", start=first / LATEST)
-    assert vocabularies(tmp_path / "run") != vocabularies(first)
-    assert trainer.progress.earlier_steps == 6
-    trainer.recorder.probes.sentences = SENTENCES["word", "reversed"][:1]
-    trainer.run()
-    assert [line["step"] for line in metrics(tmp_path / "run")][:3] == [3, 6, 9]
-    before, after = Probes.load(first), Probes.load(tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SENTENCES, ("word", "it"), SENTENCES["word", "reversed"])
+        trainer = prepared(config, data, tmp_path / "run", start=first)
+        assert trainer.progress.earlier_steps == 5
+        trainer.run()
+    before, after = Probes.load(first.parent), Probes.load(tmp_path / "run")
     (part,) = after.earlier
-    assert (part.title, part.languages) == (REVERSE.title, ("word", "reversed"))
-    assert part.steps == list(before.steps) == [0, 1, 2, 3, 4, 6]
-    assert after.steps[6:] == (6 + 64, 6 + 66)
+    assert (part.title, part.languages, part.last) == (REVERSE.title, ("word", "reversed"), 5)
+    assert part.steps == list(before.steps) == [0, 1, 2, 3, 4, 5]
+    assert after.steps[6:] == (5 + 64, 5 + 66)
+    assert after.sentences == SENTENCES["word", "reversed"]
     assert not after.begin_trained
     for step in before.steps:
         former, found = before.record(step, 0), after.record(step, 0)
@@ -108,11 +118,27 @@ def test_a_run_for_another_language_begins_a_part_of_the_record(joined, tmp_path
         assert after.log_probabilities(step, 0) == before.log_probabilities(step, 0)
 
 
-def test_a_part_without_a_probe_leaves_no_trace(joined, tmp_path):
+def test_a_record_is_not_joined_if_nothing_could_tell_its_parts_apart(joined, tmp_path):
     data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
-    config = replace(OTHER_WORDS, target_language="it")
-    prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
-    found = Probes.load(tmp_path / "run")
-    assert (len(found.earlier), found.sentences, found.measured) == (1, (), {})
-    found.begin_part("nothing", ("en", "it"))
-    assert len(found.earlier) == 1
+    config = replace(OTHER_WORDS, target_language="it")  # no probes: there are no sentences for it
+    trainer = prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
+    assert vocabularies(tmp_path / "run") != vocabularies(joined[0])
+    assert trainer.progress.earlier_steps == 0
+    assert not (tmp_path / "run" / METRICS).exists()
+
+
+def test_a_record_too_large_to_go_on_with_is_not_joined(joined, tmp_path, monkeypatch):
+    data = joined[0].parent / "data"
+    monkeypatch.setattr(model.storage.probes, "MAX_BYTES", (joined[0] / PROBES).stat().st_size)
+    trainer = prepared(SIX, data, tmp_path / "run", start=joined[0] / LATEST)
+    assert trainer.progress.earlier_steps == 0
+    assert not (tmp_path / "run" / PROBES).exists()
+
+
+def test_the_whole_record_of_a_shipped_model_is_kept(tmp_path):
+    probes = Probes.load(SHIPPED)
+    checkpoint = load(SHIPPED)
+    copytree(SHIPPED, tmp_path / "run")
+    last = probes.steps[-1]
+    recorder = ProbeRecorder(Translator(checkpoint), tmp_path / "run", last + 70, start=last)
+    assert recorder.probes.steps == probes.steps

@@ -171,10 +171,10 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     requests = [{**COMMON, **question} for question in questions]
     check(tmp_path, {"tiny": translator}, requests)
     probes = Probes.load(directory)
-    for title, languages in (("Deutsch → Latein", ("de", "la")), ("", ("de", "en"))):
-        probes.begin_part(title, languages)
+    latin, english = ("Deutsch → Latein", ("de", "la")), ("Deutsch → Englisch", ("de", "en"))
+    for title, languages in (latin, latin, english):
+        probes.begin_part(title, languages, probes.steps[-1] + 3, probes.sentences)
         before = probes.earlier[-1]
-        probes.sentences = before.sentences
         probes.measured = {at + 10: each for at, each in before.measured.items()}
     probes.save(directory)
     steps = [{**step, "step": at, "sentence": 1} for at in probes.steps]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from model import Translation, Translator
 from model.errors import Sentence, UserError, said
-from model.storage.probes import PROBES, Probes
+from model.storage.probes import PROBES, Part, Probes
 from model.storage.run import goes_on, record_directory
 from model.storage.training_log import METRICS, Row, TrainingLog
 from viz.about import NO_CURVES, no_training
@@ -34,8 +35,8 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
     """The curves of the model's training, the saved steps and sentences; `notice` says what is missing.
 
     `goes_on` says that a process trains now, `begins_trained` that the record begins with a trained model.
-    `earlier` has its parts with another vocabulary, by their last step; a title says what other languages
-    the model had.
+    `earlier` has its parts with another vocabulary, by their last step; one has a title if the next part has
+    other languages.
     """
     try:
         directory, probes = _probes(translator)
@@ -53,12 +54,17 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
         "goes_on": goes_on(directory),
         "begins_trained": probes.begin_trained,
         "earlier": [
-            {"last": part.steps[-1], "title": "" if part.languages == languages else part.title}
-            for part in probes.earlier
+            {"last": part.last, "title": _title(part, after.languages or languages)}
+            for part, after in pairwise(probes.parts)
         ],
         "notice": notice,
         "said": said(notice),
     }
+
+
+def _title(part: Part, following: tuple[str, str]) -> str:
+    """The title of the model of this part, if the next part has other languages."""
+    return "" if part.languages == following else part.title
 
 
 @lru_cache(maxsize=4)

@@ -14,19 +14,21 @@ const TRAINED_BELOW = 0.5; // of the loss of a uniform guess, as in model/storag
 // `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
 export function createTraining(probes, log, sentences) {
   const { tensors, metadata } = readTensors(probes);
-  const { earlier = [], ...last } = JSON.parse(metadata.probes);
-  const parts = [...earlier, last];
-  for (const [place, part] of parts.entries()) part.prefix = part === last ? '' : `earlier.${place}.`;
+  const { earlier = [], steps: own, sentences: pairs } = JSON.parse(metadata.probes);
+  for (const [place, part] of earlier.entries()) part.prefix = `earlier.${place}.`;
+  const parts = [...earlier, { steps: own, sentences: pairs, prefix: '' }];
   const steps = parts.flatMap((part) => part.steps);
-  return { tensors, parts, steps, sentences: last.sentences, ...curvesOf(log, sentences) };
+  return { tensors, parts, steps, sentences: pairs, ...curvesOf(log, sentences) };
 }
 
-// The parts of the training with another vocabulary, by their last step; a title says what other languages the model had.
+// The parts of the training with another vocabulary, by their last step; one has a title if the next part has other
+// languages.
 export function earlierParts({ parts }, identity) {
-  const isSame = ([source, target]) => source === identity.source && target === identity.target;
-  return parts
-    .slice(0, -1)
-    .map(({ steps, title, languages }) => ({ last: steps.at(-1), title: isSame(languages) ? '' : title }));
+  const own = [identity.source, identity.target];
+  return parts.slice(0, -1).map(({ last, title, languages }, place) => {
+    const after = parts[place + 1].languages ?? own;
+    return { last, title: languages.every((one, side) => one === after[side]) ? '' : title };
+  });
 }
 
 // Whether the record begins with the weights of a trained model, as `Probes.begin_trained` of model/storage/probes.py

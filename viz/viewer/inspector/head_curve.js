@@ -7,7 +7,7 @@ import { measuresOf } from '../core/measures.js';
 import { nearestRole, offsetsOf } from '../core/roles.js';
 import { chosenHeads, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
-import { drawChart } from './line_chart.js';
+import { drawChart, endsOf } from './line_chart.js';
 import { say, tell } from '../locales/language.js';
 
 // Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
@@ -28,7 +28,8 @@ export function drawHeadCurve(server, node, state, training) {
   return undefined;
 }
 
-function curveOf(state, one, { steps, found }) {
+function curveOf(state, one, training) {
+  const { steps, found } = training;
   const { record } = state;
   const [kind, layer, head] = one;
   const roles = found.map((step) => step.roles[kind][layer][head]);
@@ -47,7 +48,12 @@ function curveOf(state, one, { steps, found }) {
   });
   const threshold = { name: say('threshold'), points: [steps[0], steps.at(-1)].map((step) => [step, least]) };
   const lines = [line(measure), threshold, ...(kind === 'cross' && measure !== 'focus' ? [line('focus')] : [])];
-  const axis = { first: steps[0], last: steps.at(-1), marked: trainingStep(state)?.step ?? steps.at(-1) };
+  const axis = {
+    first: steps[0],
+    last: steps.at(-1),
+    marked: trainingStep(state)?.step ?? steps.at(-1),
+    ends: endsOf(training),
+  };
   return [
     note(sinceWhen(role, least, steps[roles.indexOf(role)], final === role)),
     drawChart(labelOf(record, measure), lines, { ...axis, format: (value) => fixed(value, 2) }),

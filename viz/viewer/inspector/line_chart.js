@@ -53,6 +53,11 @@ export function drawChart(
   return element('figure', { class: 'hl-figure' }, caption, picture, key && list);
 }
 
+// The steps at which the vocabulary or the languages of a training changed.
+export function endsOf({ earlier = [] }) {
+  return earlier.map(({ last }) => last);
+}
+
 // A step before the first measurement is drawn at the left edge.
 function acrossOf(first, last, scale) {
   const room = SIZE.width - SIZE.left - SIZE.right;

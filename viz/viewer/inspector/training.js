@@ -9,7 +9,7 @@ import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
-import { drawChart } from './line_chart.js';
+import { drawChart, endsOf } from './line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];
@@ -150,11 +150,11 @@ function earlierTexts({ earlier = [] }) {
   return earlier.map(({ last, title }) =>
     title
       ? say(
-          'Up to step {last} the model learned {title}, with another vocabulary. The losses and scores before and after cannot be compared.',
+          'Up to step {last} (dashed line) the model learned {title}. The losses and scores before and after cannot be compared.',
           { last, title: tellTitle(title) },
         )
       : say(
-          'Up to step {last} the model had another vocabulary: it split some words into other pieces. The losses before and after cannot be compared.',
+          'Up to step {last} (dashed line) the model split some words into other pieces. The losses before and after cannot be compared.',
           { last },
         ),
   );
@@ -186,7 +186,7 @@ function createPlayer(server) {
 }
 
 function drawCharts(node, state) {
-  const { curves, goes_on: goesOn, earlier = [] } = trainingOf(state);
+  const { curves, goes_on: goesOn } = trainingOf(state);
   const notice = noticeOf(trainingOf(state));
   const curve = ([name, key]) => ({
     key,
@@ -202,7 +202,7 @@ function drawCharts(node, state) {
     first: Math.min(...steps),
     last: Math.max(...steps),
     marked: stepShown(state),
-    ends: earlier.map(({ last }) => last),
+    ends: endsOf(trainingOf(state)),
   };
   node.replaceChildren(
     ...(losses.length ? [drawChart(say('Loss'), losses, { ...axis, format: (value) => fixed(value, 2) })] : []),

@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,17 +168,15 @@ def test_a_step_of_the_training_is_a_record_of_its_sentence():
     assert (record.attention.cross - expected.cross).abs().max() < 1 / 255 + 1e-4
 
 
+def without_record(reason: str) -> dict[str, Any]:
+    """The answer about a training that has no record, with the reason."""
+    lists: dict[str, Any] = {name: [] for name in ("curves", "steps", "sentences", "earlier")}
+    return lists | {"goes_on": False, "begins_trained": False, "notice": reason, "said": [reason, {}]}
+
+
 def test_without_probes_the_sentence_names_no_path_of_the_server(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
-    nothing = {
-        "curves": [],
-        "steps": [],
-        "sentences": [],
-        "goes_on": False,
-        "begins_trained": False,
-        "earlier": [],
-    }
-    nothing |= {"notice": NO_TRAINING, "said": [NO_TRAINING, {}]}
+    nothing = without_record(NO_TRAINING)
     assert ask("training") == nothing
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == NO_TRAINING
     monkeypatch.setattr(TRANSLATOR, "directory", None)
@@ -205,15 +204,7 @@ def test_broken_probes_are_reported_and_the_model_translates(trained, tmp_path, 
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(TRANSLATOR, "directory", tmp_path)
     os.truncate(tmp_path / PROBES, 100)
-    nothing = {
-        "curves": [],
-        "steps": [],
-        "sentences": [],
-        "goes_on": False,
-        "begins_trained": False,
-        "earlier": [],
-    }
-    assert ask("training") == nothing | {"notice": BROKEN_TRAINING, "said": [BROKEN_TRAINING, {}]}
+    assert ask("training") == without_record(BROKEN_TRAINING)
     assert refused(**COMMON, do="training_step", step=0, sentence=0) == BROKEN_TRAINING
     assert ask("translate")["text"]
 

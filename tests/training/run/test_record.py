@@ -89,26 +89,23 @@ def test_a_run_with_other_words_keeps_the_vocabulary_and_the_record(joined, tmp_
     assert trainer.progress.earlier_steps == 6
 
 
-def shorter(words: Path, folder: Path, steps: int, **changes: int) -> Path:
-    """A run of so many steps, and its latest model."""
-    prepared(replace(OTHER_WORDS, max_steps=steps, **changes), words, folder).run()
-    return folder / LATEST
-
-
 def test_a_run_for_another_language_begins_a_part_of_the_record(tmp_path):
     data = word_list(tmp_path / "data", ["lantern", "notebook", "sunflower", "lamp", "yard"])
-    first = shorter(data, tmp_path / "first", 5)
+    trainer = prepared(replace(OTHER_WORDS, save_every=5), data, tmp_path / "first")
+    crash_at(trainer, 6)  # the last save is of step 5, the last probe of step 4
+    with pytest.raises(CrashError):
+        trainer.run()
     config = replace(OTHER_WORDS, target_language="it", max_steps=66)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SENTENCES, ("word", "it"), SENTENCES["word", "reversed"])
-        trainer = prepared(config, data, tmp_path / "run", start=first)
+        trainer = prepared(config, data, tmp_path / "run", start=tmp_path / "first" / LATEST)
         assert trainer.progress.earlier_steps == 5
         trainer.run()
-    before, after = Probes.load(first.parent), Probes.load(tmp_path / "run")
+    before, after = Probes.load(tmp_path / "first"), Probes.load(tmp_path / "run")
     (part,) = after.earlier
     assert (part.title, part.languages, part.last) == (REVERSE.title, ("word", "reversed"), 5)
-    assert part.steps == list(before.steps) == [0, 1, 2, 3, 4, 5]
-    assert after.steps[6:] == (5 + 64, 5 + 66)
+    assert part.steps == list(before.steps) == [0, 1, 2, 3, 4]
+    assert after.steps[5:] == (5 + 64, 5 + 66)
     assert after.sentences == SENTENCES["word", "reversed"]
     assert not after.begin_trained
     for step in before.steps:

@@ -77,13 +77,24 @@ class PairTokens(NamedTuple):
 class Part:
     """The probes of the steps that trained with one vocabulary for one pair of languages."""
 
-    title: str  # of the model then; empty for the last part, which is the model in the directory
-    languages: tuple[str, str] | None  # likewise
-    last: int | None  # likewise; the last step of this part, probed or not
     vocabulary: int  # entries of the target's
     sentences: tuple[ProbePair, ...]
     tokens: tuple[PairTokens, ...]  # one for each pair
+    title: str = ""  # of the model then; empty for the last part, which is the model in the directory
+    languages: tuple[str, str] | None = None  # likewise
+    last: int | None = None  # likewise; the last step of this part, probed or not
     measured: dict[int, tuple[Probe, ...]] = field(default_factory=dict)  # by step, one for each pair
+
+    @classmethod
+    def new(cls, sentences: tuple[ProbePair, ...], source: Tokenizer, target: Tokenizer) -> Part:
+        """A part without probes, with the tokens that these tokenizers make of the pairs."""
+        tokens = tuple(
+            PairTokens(
+                source.source_tokens(pair.source), target.tokens([*target.encode(pair.target), EOS_ID])
+            )
+            for pair in sentences
+        )
+        return cls(len(target), sentences, tokens)
 
     @property
     def steps(self) -> list[int]:
@@ -128,13 +139,9 @@ class Part:
 
 @dataclass
 class Probes:
-    """The pairs with their probes at every step so far."""
+    """The parts of a training, oldest first; the last has the vocabulary of the model in the directory."""
 
-    sentences: tuple[ProbePair, ...]
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
-    measured: dict[int, tuple[Probe, ...]] = field(default_factory=dict)  # by step, one for each pair
-    earlier: tuple[Part, ...] = ()  # with another vocabulary or for other languages, oldest first
+    parts: tuple[Part, ...]
 
     @classmethod
     def load(cls, directory: Path) -> Probes:
@@ -150,8 +157,8 @@ class Probes:
         try:
             with open_tensors(path, MAX_BYTES) as stream:
                 header = json.loads(stream.metadata()["probes"])
-                probes = cls(_sentences(header), source, target, earlier=_earlier(header))
                 steps = _steps(header)
+                probes = cls((*_earlier(header), Part.new(_sentences(header), source, target)))
                 probes._check_shapes(stream, steps)
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
                 _check_values(tensors)
@@ -170,25 +177,17 @@ class Probes:
         tensors: dict[str, Tensor] = {}
         for prefix, part in self._named_parts():
             tensors |= part.tensors(prefix)
-        last = self.parts[-1]
+        *earlier, last = self.parts
         header: dict[str, Any] = {"version": VERSION, **_pairs_and_steps(last)}
-        if self.earlier:
-            header["earlier"] = [_header_of(part) for part in self.earlier]
+        if earlier:
+            header["earlier"] = [_header_of(part) for part in earlier]
         metadata = {"probes": json.dumps(header, ensure_ascii=False)}
         write_atomically(directory / PROBES, lambda path: save_file(tensors, path, metadata))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts of the training, oldest first; the last has the tokenizers of the directory."""
-        tokens = tuple(
-            PairTokens(
-                self.source_tokenizer.source_tokens(pair.source),
-                self.target_tokenizer.tokens([*self.target_tokenizer.encode(pair.target), EOS_ID]),
-            )
-            for pair in self.sentences
-        )
-        last = Part("", None, None, len(self.target_tokenizer), self.sentences, tokens, self.measured)
-        return (*self.earlier, last)
+    def current(self) -> Part:
+        """The part that a training goes on with."""
+        return self.parts[-1]
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -234,30 +233,26 @@ class Probes:
         part.pair(sentence)
         return tuple(part.measured[step][sentence].log_probabilities.tolist())
 
-    def begin_part(
-        self, title: str, languages: tuple[str, str], last: int, sentences: tuple[ProbePair, ...]
-    ) -> None:
-        """Close the last part, a model of this title after step `last`; the next part has these pairs."""
-        closed = self.parts[-1]
-        closed.title, closed.languages, closed.last = title, languages, last
-        self.earlier, self.sentences, self.measured = (*self.earlier, closed), sentences, {}
+    def begin_part(self, title: str, languages: tuple[str, str], step: int, part: Part) -> None:
+        """Go on with another part; the last one was a model of this title and ended after this step."""
+        self.current.title, self.current.languages, self.current.last = title, languages, step
+        self.parts = (*self.parts, part)
 
     def keep(self, chosen: Callable[[int], bool]) -> None:
-        """Drop the probes of the steps that are not chosen, and parts without a probe."""
-        self.measured = {step: each for step, each in self.measured.items() if chosen(step)}
-        for part in self.earlier:
+        """Drop the probes of the steps that are not chosen, and earlier parts without a probe."""
+        for part in self.parts:
             part.measured = {step: each for step, each in part.measured.items() if chosen(step)}
-        self.earlier = tuple(part for part in self.earlier if part.measured)
+        self.parts = (*(part for part in self.parts[:-1] if part.measured), self.current)
 
     @property
     def can_go_on(self) -> bool:
         """Whether a further run can add its own probes and the file can still be read."""
         size = sum(t.nbytes for prefix, part in self._named_parts() for t in part.tensors(prefix).values())
-        return size <= MAX_BYTES // 2 and len(self.earlier) < MAX_PARTS
+        return size <= MAX_BYTES // 2 and len(self.parts) <= MAX_PARTS
 
     def _named_parts(self) -> list[tuple[str, Part]]:
         """The parts with the beginning of the names of their tensors."""
-        prefixes = [*(f"earlier.{place}." for place in range(len(self.earlier))), ""]
+        prefixes = [*(f"earlier.{place}." for place in range(len(self.parts) - 1)), ""]
         return list(zip(prefixes, self.parts, strict=True))
 
     def _check_shapes(self, stream: Any, steps: list[list[int]]) -> None:
@@ -347,7 +342,7 @@ def _earlier_part(entry: Mapping[str, Any]) -> Part:
     )
     if len(tokens) != len(sentences):
         raise ValueError("its tokens do not fit its sentences")
-    return Part(entry["title"], (source, target), entry["last"], entry["vocabulary"], sentences, tokens)
+    return Part(entry["vocabulary"], sentences, tokens, entry["title"], (source, target), entry["last"])
 
 
 def _token(entry: Mapping[str, Any]) -> Token:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from model.storage.checkpoint import save_tokenizers
-from model.storage.probes import ProbePair, Probes
+from model.storage.probes import Part, ProbePair, Probes
 from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
@@ -58,10 +58,10 @@ PAIRS = (
 def train(directory: Path) -> None:
     """Give the model a directory with a record of its training: two probed steps, two lines of the log."""
     checkpoint = TRANSLATOR.checkpoint
-    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-    probes.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}
+    part = Part.new(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    part.measured = {step: tuple(measure(TRANSLATOR, pair) for pair in PAIRS) for step in (0, 4)}
     save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-    probes.save(directory)
+    Probes((part,)).save(directory)
     rows = ({"step": 0, "train/loss": 7.5}, {"step": 4, "train/loss": 6.5})
     (directory / METRICS).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     TRANSLATOR.directory = directory

@@ -13,7 +13,7 @@ import torch
 from model.errors import UserError
 from model.inputs import source_ids
 from model.results import KINDS
-from model.storage.probes import PROBES, Probe, ProbePair, Probes, weights_to_codes
+from model.storage.probes import PROBES, Part, Probe, ProbePair, Probes, weights_to_codes
 from model.translator import Translator
 
 # Written for this purpose; short, because a file grows with the square of the number of tokens. In the
@@ -72,14 +72,15 @@ class ProbeRecorder:
             self.probes = Probes.load(output)
             self.probes.keep(lambda at: at <= start or (at <= step and self._is_due(at)))
         else:
-            self.probes = Probes(
-                readable_sentences(translator), checkpoint.source_tokenizer, checkpoint.target_tokenizer
-            )
+            sentences = readable_sentences(translator)
+            tokenizers = checkpoint.source_tokenizer, checkpoint.target_tokenizer
+            self.probes = Probes((Part.new(sentences, *tokenizers),))
 
     def record(self, step: int, last: bool = False) -> None:
         """Measure the model after this step, if it is the last one or one to probe, and write the file."""
-        if self.main and self.probes.sentences and (self._is_due(step) or (last and step > self.start)):
-            self.probes.measured[step] = tuple(measure(self.translator, p) for p in self.probes.sentences)
+        part = self.probes.current
+        if self.main and part.sentences and (self._is_due(step) or (last and step > self.start)):
+            part.measured[step] = tuple(measure(self.translator, pair) for pair in part.sentences)
             self.probes.save(self.output)
 
     def _is_due(self, step: int) -> bool:

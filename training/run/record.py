@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model.files import write_atomically
 from model.storage.checkpoint import load, load_tokenizers
-from model.storage.probes import PROBES, ProbePair, Probes
+from model.storage.probes import PROBES, Part, ProbePair, Probes
 from model.storage.run import LATEST
 from model.storage.training_log import METRICS, TrainingLog
 from training.run.directory import BEST, STATE
@@ -39,9 +39,10 @@ def continue_record(
     info = load(model).info
     former = info.source_language, info.target_language
     if vocabularies(directory) != vocabularies(output) or former != languages:
-        if probes is None or not probes.measured or len(probes.sentences) != len(sentences):
+        if probes is None or not probes.current.measured or len(probes.current.sentences) != len(sentences):
             return Progress()
-        probes.begin_part(info.title, former, steps, sentences)
+        tokenizers = load_tokenizers(output, joint=False)
+        probes.begin_part(info.title, former, steps, Part.new(sentences, *tokenizers))
     if probes is not None and probed:
         if not probes.can_go_on:
             return Progress()

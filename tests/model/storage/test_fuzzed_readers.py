@@ -77,7 +77,7 @@ def show_probes(directory: Path) -> None:
     """Use every probe."""
     probes = Probes.load(directory)
     for step in probes.steps:
-        for sentence in range(len(probes.sentences)):
+        for sentence in range(len(probes.current.sentences)):
             probes.record(step, sentence)
             probes.log_probabilities(step, sentence)
     assert probes.begin_trained in (True, False)

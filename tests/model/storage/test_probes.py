@@ -21,7 +21,7 @@ import model.storage.probes
 from model.errors import UserError
 from model.results import KINDS
 from model.storage.checkpoint import save_tokenizers
-from model.storage.probes import LEVELS, PROBES, ProbePair, Probes, weights_to_codes
+from model.storage.probes import LEVELS, PROBES, Part, ProbePair, Probes, weights_to_codes
 from model.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import read_target, tiny_checkpoint
@@ -39,12 +39,12 @@ def probed(translator: Translator, directory: Path, steps: tuple[int, ...] = (0,
     """Probes of a model that is another one at each step, and their file."""
     translator.inference.use_kernels = False  # as in a training
     checkpoint = translator.checkpoint
-    probes = Probes(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
+    probes = Probes((Part.new(PAIRS, checkpoint.source_tokenizer, checkpoint.target_tokenizer),))
     for step in steps:
         with torch.no_grad():
             for parameter in checkpoint.model.parameters():
                 parameter.mul_(1 + step / 10)
-        probes.measured[step] = tuple(measure(translator, pair) for pair in PAIRS)
+        probes.current.measured[step] = tuple(measure(translator, pair) for pair in PAIRS)
     save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
     probes.save(directory)
     return probes
@@ -53,12 +53,10 @@ def probed(translator: Translator, directory: Path, steps: tuple[int, ...] = (0,
 def begun(translator: Translator, directory: Path) -> Probes:
     """Probes of a model that began with the vocabulary of `translator`, for other languages."""
     probes = probed(translator, directory)
-    probes.begin_part("German → French", ("de", "fr"), 5, PAIRS)
-    other = Translator(tiny_checkpoint(seed=3))
-    later = probed(other, directory, steps=(9,))
-    later.earlier = probes.earlier
-    later.save(directory)
-    return later
+    later = probed(Translator(tiny_checkpoint(seed=3)), directory, steps=(9,))
+    probes.begin_part("German → French", ("de", "fr"), 5, later.current)
+    probes.save(directory)
+    return probes
 
 
 @pytest.fixture
@@ -73,15 +71,16 @@ def test_a_run_that_begins_with_a_trained_model_is_known_by_its_first_loss(
     joint: Translator, tmp_path: Path, share: float, begins: bool
 ) -> None:
     probes = probed(joint, tmp_path)
+    measured = probes.current.measured
     loss = share * math.log(len(joint.checkpoint.target_tokenizer))
     for step, factor in ((0, 1.0), (3, 0.0)):
-        probes.measured[step] = tuple(
+        measured[step] = tuple(
             one._replace(log_probabilities=torch.full_like(one.log_probabilities, -factor * loss))
-            for one in probes.measured[step]
+            for one in measured[step]
         )
     probes.save(tmp_path)
     assert Probes.load(tmp_path).begin_trained is begins
-    del probes.measured[0]
+    del measured[0]
     assert not probes.begin_trained
 
 
@@ -100,7 +99,7 @@ def test_records_are_the_models_weights_within_a_level_and_their_rows_sum_to_1(
 ) -> None:
     probed(translator, tmp_path)  # the model stays as it was at the last step
     found = Probes.load(tmp_path)
-    assert (found.steps, found.sentences) == ((0, 3), PAIRS)
+    assert (found.steps, found.current.sentences) == ((0, 3), PAIRS)
     for place, pair in enumerate(PAIRS):
         ids = [*translator.checkpoint.target_tokenizer.encode(pair.target), EOS_ID]
         wanted, scores = read_target(translator, pair.source, ids)
@@ -133,7 +132,7 @@ def test_an_earlier_part_keeps_its_tokens_and_weights(joint: Translator, tmp_pat
         ("German → French", ("de", "fr")),
         ("", None),
     ]
-    assert found.earlier[0].last == 5
+    assert found.parts[0].last == 5
     for place in range(len(PAIRS)):
         for step in (0, 3):
             wanted, record = before.record(step, place), found.record(step, place)
@@ -146,7 +145,7 @@ def test_an_earlier_part_keeps_its_tokens_and_weights(joint: Translator, tmp_pat
                 assert getattr(record, kind).shape == getattr(wanted, kind).shape
         assert found.record(9, place).predicted
     found.keep(lambda step: step > 3)
-    assert (found.steps, found.earlier) == ((9,), ())
+    assert (found.steps, len(found.parts)) == ((9,), 1)
 
 
 def test_a_score_of_the_pair_says_the_same(joint: Translator, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_each_probe_is_of_the_model_after_its_step(tmp_path, data):
     trainer._step = step
     trainer.run()
     found = Probes.load(tmp_path / "run")
-    assert found.sentences == pairs
+    assert found.current.sentences == pairs
     assert len(pairs) >= 2
     for at in found.steps:
         for place, values in enumerate(wanted[at]):
@@ -163,10 +163,10 @@ def test_a_run_that_started_without_probes_is_probed_from_where_it_resumes(tmp_p
 @pytest.mark.slow
 def test_a_run_keeps_the_sentences_that_it_started_with(tmp_path, data, monkeypatch):
     run(replace(REVERSE, max_steps=5), data, tmp_path / "run")
-    before = Probes.load(tmp_path / "run").sentences
+    before = Probes.load(tmp_path / "run").current.sentences
     monkeypatch.setattr(training.run.probes, "SENTENCES", {("word", "reversed"): (ProbePair("abc", "cba"),)})
     run(REVERSE, data, tmp_path / "run", resume=True)
-    assert Probes.load(tmp_path / "run").sentences == before
+    assert Probes.load(tmp_path / "run").current.sentences == before
 
 
 @pytest.mark.slow

@@ -102,11 +102,11 @@ def test_a_run_for_another_language_begins_a_part_of_the_record(tmp_path):
         assert trainer.progress.earlier_steps == 5
         trainer.run()
     before, after = Probes.load(tmp_path / "first"), Probes.load(tmp_path / "run")
-    (part,) = after.earlier
+    part, _ = after.parts
     assert (part.title, part.languages, part.last) == (REVERSE.title, ("word", "reversed"), 5)
     assert part.steps == list(before.steps) == [0, 1, 2, 3, 4]
     assert after.steps[5:] == (5 + 64, 5 + 66)
-    assert after.sentences == SENTENCES["word", "reversed"]
+    assert after.current.sentences == SENTENCES["word", "reversed"]
     assert not after.begin_trained
     for step in before.steps:
         former, found = before.record(step, 0), after.record(step, 0)

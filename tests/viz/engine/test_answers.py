@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +174,9 @@ def test_the_training_is_the_same_from_its_files(tmp_path):
     probes = Probes.load(directory)
     latin, english = ("Deutsch → Latein", ("de", "la")), ("Deutsch → Englisch", ("de", "en"))
     for title, languages in (latin, latin, english):
-        probes.begin_part(title, languages, probes.steps[-1] + 3, probes.sentences)
-        before = probes.earlier[-1]
-        probes.measured = {at + 10: each for at, each in before.measured.items()}
+        measured = {at + 10: each for at, each in probes.current.measured.items()}
+        part = replace(probes.current, measured=measured)
+        probes.begin_part(title, languages, probes.steps[-1] + 3, part)
     probes.save(directory)
     steps = [{**step, "step": at, "sentence": 1} for at in probes.steps]
     check(

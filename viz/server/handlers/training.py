@@ -50,7 +50,7 @@ def training(translator: Translator, _: Request) -> dict[str, Any]:
     return {
         "curves": curves,
         "steps": list(probes.steps),
-        "sentences": [pair._asdict() for pair in probes.sentences],
+        "sentences": [pair._asdict() for pair in probes.current.sentences],
         "goes_on": goes_on(directory),
         "begins_trained": probes.begin_trained,
         "earlier": [

@@ -43,8 +43,9 @@ class Difference(NamedTuple):
     """Where two replies differ, and by how much."""
 
     path: str
-    apart: float  # FAR unless both are numbers
+    apart: float  # beyond what was allowed; FAR unless both are numbers
     what: str
+    allowed: float = 0.0  # for printing two numbers and rounding one
 
 
 # Answers
@@ -121,7 +122,7 @@ class Reference:
             self._replies[key] = expected
             self._add_sums(request, expected, perturbed_replies)
             found = [each for reply in perturbed_replies for each in differences(expected, reply)]
-            for path, apart, what in found:
+            for path, apart, what, _ in found:
                 place = place_of(request, path)
                 if apart < FAR:
                     self._bounds[place] = max(self._bounds[place], apart)
@@ -179,8 +180,10 @@ class Reference:
         known = self.knows(request)
         pairs = [(self._replies[key], side) for side in sides] if known else [sides]
         found = []
-        for path, apart, what in (each for pair in pairs for each in differences(*pair)):
-            bound = self._bounds[place_of(request, path)] * (1 if known else 2)
+        for path, apart, what, allowed in (each for pair in pairs for each in differences(*pair)):
+            # What perturbed weights change was measured between printed numbers, less what is allowed. So it
+            # may be as much more, and once more because the printed numbers may be nearer than the numbers.
+            bound = (self._bounds[place_of(request, path)] + 2 * allowed) * (1 if known else 2)
             if not known and "/offset_share/" in path:
                 bound = ONE_ROW
             if apart > bound and key + path not in self._undecided:
@@ -250,7 +253,7 @@ def difference_of_numbers(one: Any, other: Any, path: str, more: float) -> Itera
     rounding = 2 * printed + ROUNDINGS * UNIT * float(np.abs(one).max())  # the number itself is rounded too
     if apart > rounding + more:
         what = f"{apart:.3g} apart" if np.ndim(one) else f"{other} is not {one}"
-        yield Difference(path, apart - rounding - more, what)
+        yield Difference(path, apart - rounding - more, what, rounding + more)
 
 
 def differences_of_steps(one: list[Any], other: list[Any], path: str) -> Iterator[Difference]:

@@ -236,9 +236,7 @@ def test_a_chapter_is_about_the_model_and_the_view_that_it_needs(
                 found := own(*given), attention=replace(found.attention, taught=taught)
             ),
         )
-        page.goto(
-            "about:blank"
-        )  # a chapter is drawn once for a model, whose taught head never changes otherwise
+        page.goto("about:blank")  # a chapter is drawn once for a model
         page.goto(f"{address}#model=de-en&text={text}&learn=5")
         expect(page.locator(".hl-translation")).to_have_text(text.swapcase().replace(".", " ."))
         named = learn.get_by_text("was taught in training which words belong together: layer 3, head 4.")

@@ -181,9 +181,11 @@ class Reference:
         pairs = [(self._replies[key], side) for side in sides] if known else [sides]
         found = []
         for path, apart, what, allowed in (each for pair in pairs for each in differences(*pair)):
-            # What perturbed weights change was measured between printed numbers, less what is allowed. So it
-            # may be as much more, and once more because the printed numbers may be nearer than the numbers.
-            bound = (self._bounds[place_of(request, path)] + 2 * allowed) * (1 if known else 2)
+            bound = self._bounds[place_of(request, path)] * (1 if known else 2)
+            if "/log_probabilities/" in path:
+                # What perturbed weights change was measured between printed numbers, less what is allowed. So
+                # it may be as much more, and once more: the printed numbers may be nearer than the numbers.
+                bound += 2 * allowed
             if not known and "/offset_share/" in path:
                 bound = ONE_ROW
             if apart > bound and key + path not in self._undecided:

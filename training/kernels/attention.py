@@ -15,6 +15,7 @@ from training.kernels.runtime import (
     inner,
     integers,
     kernel,
+    largest,
     load,
     place,
     store,
@@ -27,7 +28,6 @@ ARGUMENTS = """
     heads width narrow causal longest_query longest_key query_starts key_starts
     queries query_stride keys values key_stride out statistics
 """
-LOWEST_SCORE = np.float32(np.finfo(np.float32).min)
 
 
 @inner
@@ -109,17 +109,6 @@ def exponentials(array, start, n, highest, share):
     return total
 
 
-@inner
-def largest(array, start, n):
-    """The largest of n scores."""
-    found = LOWEST_SCORE
-    for j in range(0, n, LANES):
-        row = lanes(array, start + j)
-        for lane in range(LANES):
-            found = max(found, row[lane] if j + lane < n else LOWEST_SCORE)
-    return found
-
-
 @kernel(ARGUMENTS)
 def attention_forward(arguments):
     """Writes the outputs of the heads in one row, and what the backward pass needs of the softmax."""
@@ -146,7 +135,7 @@ def attention_forward(arguments):
             for t in range(n_q):
                 at, n = t * queries.shape[1] + head, t + 1 if causal else n_k
                 combine(queries, at, 1, turned[head:], 0, width, weights, 0, n)
-                highest = largest(weights, 0, n)
+                highest = largest(place(weights, 0), n)
                 total = exponentials(weights, 0, n, highest, ONE)
                 combine(weights, 0, 1, values, head, n, out, at, width)
                 row, share = out[t, head : head + width], ONE / total

@@ -9,6 +9,7 @@ from numba import carray
 
 from training.kernels.runtime import (
     BLOCK,
+    LANES,
     ONE,
     ZERO,
     drop,
@@ -16,7 +17,9 @@ from training.kernels.runtime import (
     floats,
     integers,
     kernel,
+    largest,
     load,
+    place,
     store,
     take,
 )
@@ -183,7 +186,7 @@ def cross_entropy(arguments):
     labels, losses = integers(a.labels, rows), floats(a.losses, rows)
     smoothing = np.float32(a.smoothing)
     uniform = smoothing / np.float32(width)
-    row = np.empty(width, np.float32)
+    row = np.empty(width + LANES, np.float32)[:width]
     block = take(arguments)
     while block < a.blocks:
         for i in range(block * BLOCK, min(rows, (block + 1) * BLOCK)):
@@ -195,9 +198,8 @@ def cross_entropy(arguments):
                     row[j] = ZERO
                 store(a.logits, i * width, narrow, row)
                 continue
-            highest, mean = row[0], ZERO
+            highest, mean = largest(place(row, 0), width), ZERO
             for j in range(width):
-                highest = max(highest, row[j])
                 mean += row[j]
             wanted = (ONE - smoothing) * row[label] + uniform * mean
             total = ZERO

@@ -177,6 +177,38 @@ def combine_lanes(typing: Any, factors: Any, step: Any, rows: Any, stride: Any, 
     return types.void(pointer32, sized, pointer32, sized, sized, pointer32), generate
 
 
+@intrinsic
+def largest(typing: Any, numbers: Any, count: Any) -> Any:
+    """The largest of `count` numbers, NaN left out; it reads whole vectors.
+
+    LLVM compares the numbers of a loop one by one, because NaN makes their order matter: 10 instead of 0.6
+    microseconds for 10,000 numbers.
+    """
+    pointer32, sized = types.CPointer(types.float32), types.int64
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers, count = arguments
+        vector, places = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(ir.IntType(64), LANES)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        undefined, zero = ir.Constant(places, ir.Undefined), context.get_constant(sized, 0)
+        lowest = ir.Constant(vector, [float(np.finfo(np.float32).min)] * LANES)
+        found = cgutils.alloca_once_value(builder, lowest)
+        step = context.get_constant(sized, LANES)
+        with cgutils.for_range_slice(builder, zero, count, step, inc=True) as (start, _):
+            source = builder.bitcast(builder.gep(numbers, [start]), vector.as_pointer())
+            left = builder.insert_element(undefined, builder.sub(count, start), zero)
+            left = builder.shuffle_vector(left, undefined, everywhere)
+            inside = builder.icmp_signed("<", ir.Constant(places, list(range(LANES))), left)
+            row, former = builder.load(source, align=4), builder.load(found)
+            larger = builder.and_(inside, builder.fcmp_ordered(">", row, former))
+            builder.store(builder.select(larger, row, former), found)
+        kind = ir.FunctionType(ir.FloatType(), [vector])
+        reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fmax.v{LANES}f32")
+        return builder.call(reduce, [builder.load(found)], fastmath=("nnan",))  # `found` has none
+
+    return types.float32(pointer32, sized), generate
+
+
 @inner
 def integers(address, count):
     """The int64 array at an address."""

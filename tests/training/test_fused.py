@@ -182,6 +182,15 @@ def test_cross_entropy_of_large_and_small_logits(smoothing):
         assert_float32((total, gradient), exact, logits)
 
 
+@pytest.mark.parametrize("place", [0, 15, 16, 31, 32, 36])
+def test_the_largest_logit_is_found_in_every_place(place):
+    """Otherwise its exponential would be infinite."""
+    logits = torch.zeros(1, 37)
+    logits[0, place] = 1000
+    assert cross_entropy_(logits, torch.tensor([place]), 0.0) == 0
+    assert logits.abs().max() < 1e-30
+
+
 def test_a_label_below_zero_adds_nothing():
     logits = random_numbers(3, 50)
     total = cross_entropy_(logits, torch.tensor([-1, -1, -1]), 0.1)

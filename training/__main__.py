@@ -22,7 +22,7 @@ from training.evaluation.align import AlignmentHead, CorpusAlignment, align_file
 from training.evaluation.evaluate import Evaluation, evaluate
 from training.evaluation.study import study
 from training.recipes import RECIPES, RENAMED
-from training.run.average import average_runs, publish
+from training.run.average import average_models, publish
 from training.run.card import refresh
 from training.run.directory import disk_errors_as_user_errors, locked
 from training.trainer import Trainer
@@ -119,25 +119,24 @@ def _print_scores(found: Evaluation) -> None:
 
 
 def run_average(
-    runs: Annotated[list[Path], tyro.conf.Positional],
+    models: Annotated[list[Path], tyro.conf.Positional],
     last: int = 0,
     best: int = 0,
     output: Path | None = None,
 ) -> None:
-    """Write the mean of the latest or best snapshots of one or more runs as a model directory.
+    """Write the mean of models, and of the latest or best snapshots of runs, as a model directory.
 
     Args:
-        runs: Run directories.
+        models: Model directories and run directories.
         last: Number of the latest snapshots of each run to average.
         best: Number of the best snapshots of each run to average, by their validation scores.
-        output: Model directory to write; the default is RUN/averaged in the last run.
+        output: Model directory to write; the default is averaged in the last directory.
     """
-    if not runs:
-        raise UserError("Give at least one run directory.")
-    output = output or runs[-1] / "averaged"
-    snapshots = average_runs(runs, last, best, output)
-    steps = ", ".join(f"{each.step:,} ({each.score:.2f})" for each in snapshots)
-    print(f"{output} is the mean of the snapshots of steps {steps}.")
+    if not models:
+        raise UserError("Give at least one directory of a run or a model.")
+    output = output or models[-1] / "averaged"
+    sources = average_models(models, last, best, output)
+    print(f"{output} is the mean of {', '.join(source.name for source in sources)}.")
 
 
 def run_publish(

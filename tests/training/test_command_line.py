@@ -20,7 +20,7 @@ from tests.training.tiny import logged, parallel_files, sentences, state_of, wor
 from training.__main__ import main
 from training.evaluation.metrics import name_recall, score
 from training.recipes import RECIPES
-from training.run.average import average_runs
+from training.run.average import average_models
 from training.run.directory import BEST, RUN, locked
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
@@ -256,16 +256,15 @@ def test_average_writes_the_mean_and_names_its_snapshots(command, tmp_path, data
     output = tmp_path / "run"
     command("train", WORDS, "--data", data, "--output", output, *options(TINY))
     numbers = {"last": 0, "best": 0} | {choice: 2}
-    snapshots = average_runs([output], **numbers, output=tmp_path / "wanted")
+    sources = average_models([output], **numbers, output=tmp_path / "wanted")
     for place in ([], ["--output", tmp_path / "mean"]):
         printed, _ = command("average", output, f"--{choice}", 2, *place)
         written = place[-1] if place else output / "averaged"
-        assert printed.startswith(f"{written} is the mean of the snapshots of steps ")
-        assert [int(step) for step in re.findall(r"(\d+) \(", printed)] == [each.step for each in snapshots]
+        assert printed == f"{written} is the mean of {', '.join(each.name for each in sources)}.\n"
         mean, wanted = load(written).model, load(tmp_path / "wanted").model
         for one, other in zip(mean.parameters(), wanted.parameters(), strict=True):
             assert one.equal(other)
-        assert "mean of the snapshots" in (written / CARD).read_text(encoding="utf-8")
+        assert "mean of the weights" in (written / CARD).read_text(encoding="utf-8")
 
 
 def test_the_average_of_two_runs_is_written_into_the_last_one(command, tmp_path, data):
@@ -275,14 +274,14 @@ def test_the_average_of_two_runs_is_written_into_the_last_one(command, tmp_path,
             "train", WORDS, "--data", data, "--output", output, *options(TINY), "--config.max-steps", steps
         )
     printed, _ = command("average", *runs, "--last", 1)
-    assert printed.startswith(f"{runs[1] / 'averaged'} is the mean of the snapshots of steps 2 ")
+    assert printed.startswith(f"{runs[1] / 'averaged'} is the mean of first at step 2 (")
     assert load(runs[1] / "averaged").model.config == load(runs[0] / "latest").model.config
 
 
-def test_average_ends_in_one_sentence_where_there_is_no_run(command, tmp_path):
-    with pytest.raises(SystemExit, match="no run in"):
+def test_average_ends_in_one_sentence_where_there_is_nothing_to_average(command, tmp_path):
+    with pytest.raises(SystemExit, match="neither a run nor a model in"):
         command("average", tmp_path, "--last", 2)
-    with pytest.raises(SystemExit, match="at least one run"):
+    with pytest.raises(SystemExit, match="at least one directory"):
         command("average", "--last", 2)
 
 

@@ -1,14 +1,15 @@
-"""Models made from a finished run: the mean of its snapshots, and the 8-bit model that is shared."""
+"""Models made from others: the mean of snapshots and models, and the 8-bit model that is shared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from model.errors import UserError
-from model.storage.checkpoint import CARD, Checkpoint, load, save
+from model.storage.checkpoint import CARD, CONFIG, Checkpoint, load, save
 from training.run.directory import SNAPSHOTS, STATE, copy_curves_and_probes, kept_snapshots, read_run
 from training.run.resume import Snapshot, read_state
 
@@ -19,7 +20,7 @@ def select_snapshots(run: Path, last: int, best: int) -> list[Snapshot]:
     Raises UserError when the run keeps fewer.
     """
     if not (run / STATE).is_file():
-        raise UserError(f"There is no run in {run}; give the folder that `train` wrote.")
+        raise UserError(f"There is neither a run nor a model in {run}; give the folder that `train` wrote.")
     if (last > 0) == (best > 0):
         raise UserError("Give either --last N or --best N, at least 1.")
     config = read_run(run)["config"]
@@ -47,13 +48,13 @@ def average(directories: Sequence[Path]) -> Checkpoint:
     first, *others = checkpoints
     if any(_vocabularies(each) != _vocabularies(first) for each in others):
         raise UserError(
-            "The runs have different vocabularies; train them on the same pairs with the same "
+            "The models have different vocabularies; train them on the same pairs with the same "
             "--config.vocabulary and --config.tokenizer."
         )
     if any(each.model.config != first.model.config for each in others):
         raise UserError(
-            "The runs have different networks; give runs with the same --config.model, all with --alignments "
-            "or all without."
+            "The models have different networks; give models with the same --config.model, all with "
+            "--alignments or all without."
         )
     weights = [dict(other.model.named_parameters()) for other in others]
     with torch.no_grad():
@@ -62,20 +63,37 @@ def average(directories: Sequence[Path]) -> Checkpoint:
     return first
 
 
-def average_runs(runs: Sequence[Path], last: int, best: int, output: Path) -> list[Snapshot]:
-    """Write the mean of snapshots of each run as a model directory; returns these snapshots.
+class Source(NamedTuple):
+    """A model whose weights are averaged."""
 
-    The mean is often better than each snapshot (Vaswani et al. 2017, section 6.1). Runs can be averaged if
-    one starts from the weights of the other. Curves and probes are those of the last run.
+    directory: Path
+    name: str  # for people: of a snapshot also its step and score
+
+
+def sources_of(directory: Path, last: int, best: int) -> list[Source]:
+    """A model directory itself, or the snapshots of a run that the numbers choose."""
+    if (directory / CONFIG).is_file():
+        return [Source(directory, directory.name)]
+    return [
+        Source(
+            directory / SNAPSHOTS / each.name, f"{directory.name} at step {each.step:,} ({each.score:.2f})"
+        )
+        for each in select_snapshots(directory, last, best)
+    ]
+
+
+def average_models(directories: Sequence[Path], last: int, best: int, output: Path) -> list[Source]:
+    """Write the mean of models, and of snapshots of runs, as a model directory; returns what was averaged.
+
+    The mean is often better than each of them (Vaswani et al. 2017, section 6.1). Weights can be averaged if
+    one run starts from those of the other. Curves and probes are those of the last directory.
     """
-    chosen = [(run, each) for run in runs for each in select_snapshots(run, last, best)]
-    checkpoint = average([run / SNAPSHOTS / each.name for run, each in chosen])
-    steps = ", ".join(f"{each.step:,}" for _, each in chosen)
-    count = "one training run" if len(runs) == 1 else f"{len(runs)} training runs"
-    text = f"# {checkpoint.info.title}\n\nThe mean of the snapshots of steps {steps} of {count}.\n"
-    save(checkpoint, output, text)
-    copy_curves_and_probes(runs[-1], output)
-    return [each for _, each in chosen]
+    sources = [source for directory in directories for source in sources_of(directory, last, best)]
+    checkpoint = average([source.directory for source in sources])
+    names = ", ".join(source.name for source in sources)
+    save(checkpoint, output, f"# {checkpoint.info.title}\n\nThe mean of the weights of {names}.\n")
+    copy_curves_and_probes(directories[-1], output)
+    return sources
 
 
 def publish(model: Path, output: Path) -> None:

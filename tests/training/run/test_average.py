@@ -1,4 +1,4 @@
-"""The mean of the chosen snapshots, and publishing in 8 bits with the curves, the probes and the card."""
+"""The mean of snapshots and models, and publishing in 8 bits with the curves, the probes and the card."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.model.helpers import tiny_checkpoint
 from tests.training.tiny import REVERSE, state_of
-from training.run.average import average_runs, publish
-from training.run.directory import SNAPSHOTS
+from training.run.average import average_models, publish
+from training.run.directory import BEST
 
 
 @pytest.fixture
@@ -35,9 +35,10 @@ def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, cho
         wanted = every[-3:]
     else:
         wanted = sorted(sorted(every, key=lambda each: -each["score"])[:2], key=lambda each: each["step"])
-    found = average_runs([finished], **choice, output=tmp_path / "mean")
-    assert [each.step for each in found] == [each["step"] for each in wanted]
-    models = [load(finished / SNAPSHOTS / each.name).model for each in found]
+    found = average_models([finished], **choice, output=tmp_path / "mean")
+    names = [f"{finished.name} at step {each['step']:,} ({each['score']:.2f})" for each in wanted]
+    assert [each.name for each in found] == names
+    models = [load(each.directory).model for each in found]
     mean = dict(load(tmp_path / "mean").model.named_parameters())
     for name, parameter in mean.items():
         stacked = torch.stack([dict(model.named_parameters())[name] for model in models])
@@ -47,21 +48,31 @@ def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, cho
 
 
 def test_the_mean_of_one_snapshot_is_that_snapshot(finished, tmp_path):
-    (only,) = average_runs([finished], 1, 0, tmp_path / "mean")
-    one, other = load(tmp_path / "mean").model, load(finished / SNAPSHOTS / only.name).model
+    (only,) = average_models([finished], 1, 0, tmp_path / "mean")
+    one, other = load(tmp_path / "mean").model, load(only.directory).model
     assert all(a.equal(b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
 def test_the_mean_of_two_runs_is_that_of_their_snapshots(finished, reference, tmp_path):
     other = reference(replace(REVERSE, peak_learning_rate=2e-2))
-    found = average_runs([finished, other], 1, 0, tmp_path / "mean")
-    models = [
-        load(run / SNAPSHOTS / each.name).model for run, each in zip((finished, other), found, strict=True)
-    ]
+    found = average_models([finished, other], 1, 0, tmp_path / "mean")
+    models = [load(each.directory).model for each in found]
     for name, parameter in load(tmp_path / "mean").model.named_parameters():
         one, two = (dict(model.named_parameters())[name] for model in models)
         assert_rounded_to_16_bits(parameter, (one + two) / 2)
     assert (tmp_path / "mean" / METRICS).read_bytes() == (other / METRICS).read_bytes()
+
+
+def test_a_model_counts_once_beside_the_snapshots_of_a_run(finished, tmp_path):
+    former = tmp_path / "former"
+    publish(finished / BEST, former)
+    found = average_models([former, finished], 2, 0, tmp_path / "mean")
+    assert found[0] == (former, "former")
+    models = [dict(load(each.directory).model.named_parameters()) for each in found]
+    assert len(models) == 3
+    for name, parameter in load(tmp_path / "mean").model.named_parameters():
+        assert_rounded_to_16_bits(parameter, torch.stack([model[name] for model in models]).mean(0))
+    assert str(tmp_path) not in load(tmp_path / "mean").card
 
 
 NETWORK = {"model": replace(REVERSE.model, n_heads=1)}
@@ -74,20 +85,20 @@ VOCABULARY = {"tokenizer": "word"}
 def test_runs_that_do_not_fit_together_are_refused(finished, reference, tmp_path, change, reason):
     other = reference(replace(REVERSE, **change))
     with pytest.raises(UserError, match=reason):
-        average_runs([finished, other], 1, 0, tmp_path / "mean")
+        average_models([finished, other], 1, 0, tmp_path / "mean")
 
 
 @pytest.mark.parametrize(("last", "best"), [(0, 0), (2, 2), (-1, 0)])
 def test_one_number_must_be_given(finished, tmp_path, last, best):
     with pytest.raises(UserError, match="either --last N or --best N"):
-        average_runs([finished], last, best, tmp_path / "mean")
+        average_models([finished], last, best, tmp_path / "mean")
 
 
 def test_a_missing_run_or_snapshot_is_reported(finished, tmp_path):
-    with pytest.raises(UserError, match="no run in"):
-        average_runs([tmp_path], 2, 0, tmp_path / "mean")
+    with pytest.raises(UserError, match="neither a run nor a model in"):
+        average_models([tmp_path], 2, 0, tmp_path / "mean")
     with pytest.raises(UserError, match="keeps its last 3 and its best 5"):
-        average_runs([finished], 50, 0, tmp_path / "mean")
+        average_models([finished], 50, 0, tmp_path / "mean")
     assert not (tmp_path / "mean").exists()
 
 

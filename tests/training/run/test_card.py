@@ -95,7 +95,7 @@ def test_every_command_on_the_card_parses(shipped, monkeypatch):
         raise ParsedError
 
     monkeypatch.chdir(ROOT)
-    for work in ("Trainer", "average_runs", "publish", "evaluate"):
+    for work in ("Trainer", "average_models", "publish", "evaluate"):
         monkeypatch.setattr(command_line, work, parsed)
     blocks = "".join(re.findall(r"^```bash\n(.*?)^```$", text_of(shipped), re.M | re.S))
     commands = re.findall(r"^python -m training (.*)$", blocks.replace("\\\n", " "), re.M)

@@ -20,7 +20,7 @@ from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run
 from training.recipes import RECIPES
-from training.run.average import average_runs
+from training.run.average import average_models
 from training.run.directory import BEST, STATE
 from training.run.probes import SENTENCES, measure, readable_sentences, should_probe
 
@@ -190,7 +190,7 @@ def test_broken_probes_are_reported_before_a_run_resumes(tmp_path, data):
 @pytest.mark.slow
 def test_the_best_and_the_averaged_model_have_the_curves_and_probes_of_their_run(tmp_path, data):
     best = run(replace(REVERSE, validate_every=3), data, tmp_path / "run")
-    average_runs([tmp_path / "run"], 2, 0, tmp_path / "mean")
+    average_models([tmp_path / "run"], 2, 0, tmp_path / "mean")
     for directory in (best, tmp_path / "mean"):
         assert probes_of(directory) == probes_of(tmp_path / "run")
         assert (directory / METRICS).read_bytes() == (tmp_path / "run" / METRICS).read_bytes()

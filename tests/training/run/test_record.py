@@ -16,7 +16,7 @@ from model.storage.training_log import METRICS
 from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
-from training.run.average import average_runs
+from training.run.average import average_models
 from training.run.directory import BEST
 from training.run.probes import SENTENCES, ProbeRecorder
 from training.run.record import vocabularies
@@ -66,7 +66,7 @@ def test_a_joined_run_that_resumes_keeps_its_record(joined, tmp_path):
 def test_a_third_run_and_a_mean_have_the_whole_record(joined, tmp_path):
     first, second = joined
     prepared(SIX, first.parent / "data", tmp_path / "run", start=second / LATEST).run()
-    average_runs([tmp_path / "run"], 2, 0, tmp_path / "mean")
+    average_models([tmp_path / "run"], 2, 0, tmp_path / "mean")
     for directory in (tmp_path / "run", tmp_path / "run" / BEST, tmp_path / "mean"):
         assert [line["step"] for line in metrics(directory)] == [3, 6, 9, 12, 15, 18]
         assert Probes.load(directory).steps == (0, 1, 2, 3, 4, 6, 12, 18)

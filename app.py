@@ -53,8 +53,9 @@ BRAND = '<span class="hl-lamp"></span>Headlight'
 PURPOSE = "What every attention head does while a Transformer translates"
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
-    "<code>python -m training train reverse-words --data DIR</code>, where DIR holds a word list, copy "
-    "<code>runs/reverse-words/best</code> to <code>assets/models/reverse</code>, then start this page again."
+    "<code>python -m training train reverse-words-small --data DIR</code>, where DIR holds a word list, copy "
+    "<code>runs/reverse-words-small/best</code> to <code>assets/models/reverse</code>, then start this page "
+    "again."
 )
 # `Headlight` once its script is there; Gradio may call the functions of its widgets before.
 LOAD_VIEWER = """globalThis.loading = new Promise((resolve) => {

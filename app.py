@@ -224,7 +224,7 @@ def _sentence_box(examples: Sequence[str]) -> gr.Textbox:
 
 def _options() -> tuple[gr.Slider, gr.Slider]:
     with gr.Row(elem_id="hl-options"):
-        greedy = "keeps so many translations at each step; 1 is greedy: the likeliest word each time"
+        greedy = "unfinished translations kept at each step; 1 always takes the likeliest word (greedy)"
         longer = "higher prefers longer translations"
         beam_size = gr.Slider(1, PAGE_MAX_BEAM, PAGE_BEAM, step=1, label="Beam size", info=greedy)
         penalty = gr.Slider(0, PAGE_MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)

@@ -74,7 +74,7 @@ def target_ids(checkpoint: Checkpoint, target: str | Sequence[int]) -> list[int]
     """A given target as ids. Raises UserError if no translation can have them."""
     tokenizer = checkpoint.target_tokenizer
     if isinstance(target, str):
-        if problem := _too_many_characters(target, MAX_TOKENS):
+        if problem := too_many_characters(target, MAX_TOKENS):
             raise problem
         ids = tokenizer.encode(target)
     else:
@@ -116,7 +116,7 @@ def batches_by_length(lengths: Mapping[int, int], max_tokens: int = BATCH_TOKENS
 def _problem_of_text(text: str, max_tokens: int) -> UserError | None:
     if not normalise(text):
         return UserError(NOTHING)
-    return _too_many_characters(text, max_tokens)
+    return too_many_characters(text, max_tokens)
 
 
 def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int) -> UserError | None:
@@ -140,7 +140,8 @@ def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int)
     return None
 
 
-def _too_many_characters(text: str, max_tokens: int) -> UserError | None:
+def too_many_characters(text: str, max_tokens: int) -> TooLongError | None:
+    """The error for a text that is too long to be tokenised, None for others."""
     most = CHARACTERS_PER_TOKEN * max_tokens
     if len(text) <= most:
         return None

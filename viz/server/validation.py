@@ -13,23 +13,24 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from model.analysis.measures import Kind
 from model.config import LARGEST
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from model.errors import UserError
-from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
+from model.errors import Sentence, UserError
+from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, too_many_characters
 from model.instruments import MAX_SAMPLE
 from model.languages import join_prefix
 from model.results import KINDS, Head
 from model.storage.checkpoint import MAX_LABEL
 from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
 
-MAX_CHARACTERS = 10_000  # more than any model reads, so that the model's own message states its limit
+MAX_CHARACTERS = CHARACTERS_PER_TOKEN * MAX_TOKENS  # no model reads more
 MAX_STEP = 1_000_000_000
 SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
 
 
 def _check_length(text: str) -> str:
-    # Not Field(max_length=...), which refuses half a surrogate pair with a misleading message.
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError
+    # Not Field(max_length=...), which refuses half a surrogate pair with a misleading message. A UserError
+    # passes through pydantic as it is, so the page can say it in its language.
+    if problem := too_many_characters(text, MAX_TOKENS):
+        raise problem
     return text
 
 
@@ -38,8 +39,16 @@ def _without_repeats(heads: list[Head]) -> list[Head]:
 
 
 def _check_total(sentences: list[str]) -> list[str]:
-    if sum(map(len, sentences)) > MAX_LISTED:
-        raise ValueError
+    length = sum(map(len, sentences))
+    if length > MAX_LISTED:
+        raise UserError(
+            Sentence(
+                "All sentences must have at most {most:,} characters in all; these have {length:,}. "
+                "Shorten them.",
+                length=length,
+                most=MAX_LISTED,
+            )
+        )
     return sentences
 
 

@@ -23,7 +23,7 @@ import { createAddress, hasChanged } from './address.js';
 import { createLearn } from './learn/learn.js';
 import { createEntry } from './playground/entry.js';
 import { createFooter, createHelp, listenToKeys } from './keys.js';
-import { say } from './locales/language.js';
+import { say, sayCount } from './locales/language.js';
 
 // Mounts the viewer in an empty element. `ask` sends a request to the server; it is null without a server.
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
@@ -121,6 +121,7 @@ function followPrinting(store) {
 function announce(root, live, state, before) {
   if (!hasChanged(state, before)) return;
   const cell = state.pin ? `. ${root.querySelector('.hl-readout').textContent}` : '';
-  const muted = state.mutes.length > 0 ? `. ${say('{count} muted', { count: state.mutes.length })}` : '';
+  const muted =
+    state.mutes.length > 0 ? `. ${sayCount(state.mutes.length, '{count} head muted', '{count} heads muted')}` : '';
   live.textContent = `${titleOfMatrix(state).replaceAll(' ·', ',')}${cell}${muted}`;
 }

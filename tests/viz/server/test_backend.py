@@ -16,7 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.inputs import MAX_TARGET_TOKENS
+from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
@@ -27,6 +27,7 @@ from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
 from viz.server.handlers import HANDLERS
 from viz.server.handlers.training import BROKEN_TRAINING
+from viz.server.validation import MAX_CHARACTERS
 
 BACKEND = Backend({"tiny": TRANSLATOR})
 
@@ -191,7 +192,7 @@ def test_broken_lines_of_the_training_log_are_counted_and_the_others_returned(tr
         file.write(b'\x00\xff{"step": 5, "train/lo')
     answer = ask("training")
     assert [row["step"] for row in answer["curves"]] == answer["steps"] == [0, 4]
-    assert answer["notice"] == "1 line of this training's log cannot be read; the curves leave them out."
+    assert answer["notice"] == "1 line of this training's log cannot be read; the curves leave it out."
     (tmp_path / METRICS).write_bytes(b'\x00{"step": NaN}\n' * 1000)
     assert ask("training")["curves"] == []
     (tmp_path / METRICS).unlink()
@@ -366,7 +367,7 @@ def test_an_export_with_a_wrong_field_names_it(name, value):
 @pytest.mark.parametrize(
     ("do", "name", "value", "wanted"),
     [
-        ("translate", "text", 5, "text of at most 10,000 characters"),
+        ("translate", "text", 5, f"text of at most {MAX_CHARACTERS:,} characters"),
         ("translate", "beam_size", True, "a whole number from 1 to 8"),
         ("translate", "length_penalty", "1", "a number from 0 to 2"),
         ("target", "ids", [1.0], f"a list of at most {MAX_TARGET_TOKENS} token ids"),
@@ -376,6 +377,11 @@ def test_an_export_with_a_wrong_field_names_it(name, value):
 )
 def test_a_refusal_names_the_field_and_what_it_must_be(do, name, value, wanted):
     assert refused(**{**COMMON, "do": do, **GOOD[do], name: value}) == f"“{name}” must be {wanted}."
+
+
+def test_the_page_says_in_its_language_that_a_text_is_too_long():
+    answer = BACKEND.answer({**COMMON, "do": "translate", "text": "w" * 12_000, "prefix": []})
+    assert answer["said"][1] == {"length": 12_000, "most": MAX_CHARACTERS, "tokens": MAX_TOKENS}
 
 
 def test_half_a_surrogate_pair_is_not_refused():

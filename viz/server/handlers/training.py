@@ -82,7 +82,7 @@ def _curves(directory: Path, changed_at: int) -> tuple[list[Row], str]:
 
 def _skipped(count: int) -> Sentence:
     if count == 1:
-        return Sentence("1 line of this training's log cannot be read; the curves leave them out.")
+        return Sentence("1 line of this training's log cannot be read; the curves leave it out.")
     return Sentence(
         "{count:,} lines of this training's log cannot be read; the curves leave them out.", count=count
     )

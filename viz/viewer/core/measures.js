@@ -69,10 +69,13 @@ export function rangeNotices({ tokens: { source } }, { trained }) {
     ];
   if (pieces > trained.pieces)
     return [
-      say('Mostly spelled out: {pieces} pieces a word; almost all training sentences have at most {most}.', {
-        pieces: localNumber(pieces.toFixed(1)),
-        most: localNumber(trained.pieces.toFixed(1)),
-      }),
+      say(
+        'The model splits these words into many pieces: {pieces} a word; almost all training sentences have at most {most}.',
+        {
+          pieces: localNumber(pieces.toFixed(1)),
+          most: localNumber(trained.pieces.toFixed(1)),
+        },
+      ),
     ];
   return [];
 }

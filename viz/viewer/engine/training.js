@@ -63,7 +63,7 @@ function curvesOf(log, { noCurves }) {
 
 function skippedText(count) {
   if (count === 0) return message('');
-  if (count === 1) return message("1 line of this training's log cannot be read; the curves leave them out.");
+  if (count === 1) return message("1 line of this training's log cannot be read; the curves leave it out.");
   return message("{count:,} lines of this training's log cannot be read; the curves leave them out.", { count });
 }
 

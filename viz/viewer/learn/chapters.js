@@ -132,7 +132,7 @@ export const CHAPTERS = [
     view: { kind: 'cross', panel: 'mute' },
     text: (record) => [
       say(
-        'A head with a clear picture looks important. To know whether it is, silence it and see what the model writes without it. Often nothing changes, because another head does the same.',
+        'A head with a clear picture looks important. To know whether it is, mute it and see what the model writes without it. Often nothing changes, because another head does the same.',
       ),
       say('So a picture of attention is not yet a reason. It says where a head looked, not what the model made of it.'),
       ...taughtHead(record, (head) =>
@@ -145,14 +145,14 @@ export const CHAPTERS = [
       {
         text: () =>
           say(
-            'Silence the head of cross-attention that aligns best in this sentence: the one with the largest source focus. Sort the heads by it.',
+            'Mute the head of cross-attention that aligns best in this sentence: the one with the largest source focus. Sort the heads by it.',
           ),
         isDone: (state) => isMuted(state, bestAligned(state)),
       },
       {
         text: () =>
           say(
-            'Now find the head that matters most: the tab What if tries all heads one by one. Silence it. Is it the head that aligns best?',
+            'Now find the head that matters most: the tab What if tries all heads one by one. Mute it. Is it the head that aligns best?',
           ),
         isDone: isMostImportantMuted,
       },

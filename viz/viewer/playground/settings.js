@@ -36,7 +36,9 @@ export const HINTS = {
   positions: message(
     'Without them, the model sees which letters a word has, but not in which order. So copying and spelling backwards stay below 10 %; sorting needs no order.',
   ),
-  mask: message('If it sees what it is to write, the loss falls to nothing, and not one unseen word comes out right.'),
+  mask: message(
+    'If the decoder sees what it must write, the loss falls almost to zero, but it writes no unseen word correctly.',
+  ),
   rate: message('At 0.001 it needs more steps. At 0.1 it does not learn to spell backwards.'),
   seed: message('Another seed begins with other random weights. The same seed trains the same model again.'),
 };

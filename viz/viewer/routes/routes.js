@@ -57,18 +57,18 @@ function drawRoutes(store, state, answer, step) {
   return [
     note(
       step === 0
-        ? say('“{word}” comes to {source} from the sentence and to {prefix} from the start sign {start}.', {
+        ? say('Of “{word}”, {source} comes from the sentence and {prefix} from the start sign {start}.', {
             ...values,
             start: visible(record.tokens.read[0]),
           })
-        : say('“{word}” comes to {source} from the sentence and to {prefix} from what was written before it.', values),
+        : say('Of “{word}”, {source} comes from the sentence and {prefix} from what was written before it.', values),
     ),
     picture(store, { record, paths, layout, step }),
     note(
       sayCount(
         heads,
-        'Grey lines stay where they are; {count} orange line passes through a head, named by its kind, layer and number. Choose it to open its cell.',
-        'Grey lines stay where they are; {count} orange lines pass through a head, named by its kind, layer and number. Choose one to open its cell.',
+        'Grey lines: a position keeps its own content. {count} orange line: a head reads another position; its kind, layer and number are on the line. Choose it to open its cell.',
+        'Grey lines: a position keeps its own content. {count} orange lines: a head reads another position; its kind, layer and number are on the line. Choose one to open its cell.',
       ),
       ' ',
       say('The wider a line, the more of the word it carries (ALTI+, Ferrando et al. 2022).'),

@@ -15,6 +15,7 @@ import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { say, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
+const ALMOST_ALL = 0.999; // a larger share reads “more than”, which does not follow “at least”
 const INPUTS = ['record', 'short', 'importance', 'values', 'answers', 'busy', 'about'];
 
 export function createShort(server) {
@@ -155,7 +156,7 @@ const SENTENCES = {
   'no head': ({ count, share }) => [
     say(
       'It needed no single one of its {count} heads (the small squares): without any one of them, the translation keeps at least {share} of its probability.',
-      { count, share: percent(share) },
+      { count, share: percent(Math.min(share, ALMOST_ALL)) },
     ),
   ],
   late: ({ words, layer, layers }, open, record) => {

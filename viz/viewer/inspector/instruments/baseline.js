@@ -70,7 +70,9 @@ export function baselineOf(record, { baseline = { name: 'zero' }, instead, heads
   const where = instead.row === null ? say('in all rows') : say('only in row {row}', { row: instead.row + 1 });
   const { name, sentences, translation, rows } = baseline;
   if (name === 'zero')
-    return say('The heads give nothing, {where}. This also takes away what a head always gives.', { where });
+    return say('The output of these heads is zero, {where}. This also removes what a head gives for every sentence.', {
+      where,
+    });
   if (name === 'mean')
     return sayCount(
       sentences,

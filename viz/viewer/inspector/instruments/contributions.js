@@ -22,7 +22,7 @@ const PATHS = {
     () => say('Through all layers'),
     () =>
       say(
-        'How the number would grow if the head spoke a little louder, also through later heads and layers (a gradient, so for small changes only).',
+        "How much the number would grow if the head's output were slightly larger, its effect through later heads and layers included (a gradient, so for small changes only).",
       ),
   ],
 };

@@ -33,7 +33,7 @@ export function createExamples(server) {
   const project = actionButton('', () => read(aboutModel(store.get()).everyday));
   const progress = note();
   const result = element('div');
-  const title = element('h3', {}, say('Where else does this head do that?'));
+  const title = element('h3', {}, say('What does this head do in other sentences?'));
   const form = element('section', { class: 'hl-part' }, title, box, actions(own, project), progress);
   return {
     node: element('div', {}, form, result),

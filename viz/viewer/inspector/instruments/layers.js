@@ -21,7 +21,7 @@ export function createLayers(server) {
         note(leadText(state, answer)),
         element('div', { class: 'hl-scroll' }, table),
         note(say('In this sentence: the likeliest word if the model stopped after that layer, and its probability.')),
-        note(say('Outlined: the word that the translation has, from the layer on from which it leads to the end.')),
+        note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
       ];
     },
   });

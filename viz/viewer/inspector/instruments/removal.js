@@ -7,7 +7,7 @@ import { axes } from '../../core/payload.js';
 import { note } from '../../core/widgets.js';
 import { drawChart } from '../line_chart.js';
 import { createQuestion } from './question.js';
-import { say, tell } from '../../locales/language.js';
+import { say, sayCount, tell } from '../../locales/language.js';
 
 const CLEAR = 0.05; // of the word's own probability: less is no change worth a word
 
@@ -28,7 +28,7 @@ export function createRemoval(server) {
       const last = lines[0].points.length - 1;
       const axis = { first: 0, last, marked: Math.min(1, last), isCount: true, format: (value) => fixed(value) };
       const key = {
-        title: (count) => say('{count} removed', { count }),
+        title: (count) => sayCount(count, '{count} cell removed', '{count} cells removed'),
         of: (line, count) => removedBy(line, count, columns),
       };
       const about = {
@@ -80,11 +80,11 @@ function verdictOf(lines) {
   const means = { weight: fixed(weight), random: fixed(random) };
   return random - weight >= clear
     ? say(
-        'The weights tell the truth here: without the strongest cells by weight the word has {weight} on average, without as many cells at random {random}.',
+        "The weights tell the truth here: without the cells of the largest weights the word's average probability is {weight}; without as many random cells it is {random}.",
         means,
       )
     : say(
-        'The weights say little here: without the strongest cells by weight the word has {weight} on average, without as many cells at random {random}.',
+        "The weights say little here: without the cells of the largest weights the word's average probability is {weight}; without as many random cells it is {random}.",
         means,
       );
 }

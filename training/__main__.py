@@ -15,7 +15,7 @@ import tyro
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import MAX_TOKENS, target_code
-from model.storage.checkpoint import CARD, find_model, list_models
+from model.storage.checkpoint import CARD, CONFIG, find_model, list_models
 from model.translator import Translator
 from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, CorpusAlignment, align_files
@@ -134,6 +134,8 @@ def run_average(
     """
     if not models:
         raise UserError("Give at least one directory of a run or a model.")
+    if (last or best) and all((model / CONFIG).is_file() for model in models):
+        raise UserError("--last and --best choose snapshots of a run; leave them out for models.")
     output = output or models[-1] / "averaged"
     sources = average_models(models, last, best, output)
     print(f"{output} is the mean of {', '.join(source.name for source in sources)}.")
@@ -261,7 +263,7 @@ def run_cards(
         everyday: JSON file with sentences by model.
         sources: JSON file with kind and licence by source, {"NAME": {"kind": "talks", "licence": "CC0"}}.
     """
-    sentences = json.loads(everyday.read_text(encoding="utf-8"))
+    sentences = read_json(everyday)
     for path in list_models(models):
         refresh(path, data, sentences.get(path.name, ()), read_json(sources))
         print(path / CARD)

@@ -12,17 +12,30 @@ from model.tokenizer import TokenizerKind
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
 LARGEST_WEIGHT = 100  # of a source; more is a mistake
-AT_LEAST_ONE = (
-    "max_tokens",
-    "tokens_per_batch",
-    "pairs_per_batch",
-    "accumulate",
-    "max_steps",
-    "decay_every",
-    "validate_every",
-    "save_every",
-    "patience",
-)
+AT_LEAST = {
+    1: (
+        "max_tokens",
+        "tokens_per_batch",
+        "pairs_per_batch",
+        "accumulate",
+        "max_steps",
+        "decay_every",
+        "validate_every",
+        "save_every",
+        "patience",
+    ),
+    0: (
+        "random_words",
+        "validation_rows",
+        "test_rows",
+        "warmup_steps",
+        "weight_decay",
+        "keep_last",
+        "keep_best",
+    ),
+}
+POSITIVE = ("peak_learning_rate", "muon_learning_rate", "decay_factor", "epsilon", "clip_norm")
+SHARES = ("concatenate", "alignment_weight", "decay_share", "label_smoothing")
 
 
 @dataclass(frozen=True)
@@ -67,23 +80,33 @@ class TrainConfig:
     save_every: int = 250
     best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
     patience: int | None = None  # the run stops after so many validations without improvement
-    stop_at: float | None = None  # the run stops when a validation reaches this score of `best_by`
+    stop_at: float | None = None  # the run stops when a validation reaches this value of `best_by`
     keep_last: int = 5  # latest snapshots that are kept for averaging; each validation makes one
     keep_best: int = 5  # best snapshots that are kept
     beam_size: int = 4  # for the evaluation at the end
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name in AT_LEAST_ONE:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} is {value}; give at least 1.")
+        self._check_ranges()
         if self.model.taught_head is not None:
             raise UserError("A run names its taught head itself; give --alignments instead of taught_head.")
         for source, weight in self.weights:
             if not 0 <= weight <= LARGEST_WEIGHT:
                 raise UserError(f"The weight of {source} is {weight}; give 0 to {LARGEST_WEIGHT}.")
-        for name in ("concatenate", "alignment_weight", "decay_share"):
+        SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step
+
+    def _check_ranges(self) -> None:
+        for least, names in AT_LEAST.items():
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and value < least:
+                    raise UserError(f"{name} is {value}; give at least {least}.")
+        for name in POSITIVE:
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name} is {getattr(self, name)}; give more than 0.")
+        for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is {getattr(self, name)}; give 0 to 1.")
-        SearchOptions(self.beam_size)  # refuses an invalid beam size now, not after the last step
+        for beta in self.betas:
+            if not 0 <= beta < 1:
+                raise UserError(f"One of betas is {beta}; give numbers from 0 to below 1.")

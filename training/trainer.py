@@ -152,6 +152,8 @@ class Trainer:
         self.batches = TokenBatches(
             source + 1, target + 1, budget, config.seed, pairs_per_batch, mixture.rows
         )
+        if not self.batches.epoch(0):
+            raise UserError("The weights of the sources leave no pair in an epoch; give higher weights.")
         self._describe_data(corpus, mixture)
 
     def _new_tokenizers(self, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
@@ -243,8 +245,12 @@ class Trainer:
         return (
             progress.step >= config.max_steps
             or (config.patience is not None and progress.worse >= config.patience)
-            or (config.stop_at is not None and progress.best >= config.stop_at)
+            or (config.stop_at is not None and progress.best >= self._score(config.stop_at))
         )
+
+    def _score(self, value: float) -> float:
+        """A value of `best_by` as a score: higher is better."""
+        return -value if self.config.best_by == "loss" else value
 
     def _must_stop(self, deadline: float, stop: Event) -> bool:
         """Whether any process is out of time or was asked to stop; all processes get the same answer."""
@@ -281,8 +287,8 @@ class Trainer:
         diverged = warm and loss > DIVERGENCE_FACTOR * self.uniform_loss
         if diverged or not (math.isfinite(loss) and math.isfinite(norm)):
             raise UserError(
-                f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}; the last saved "
-                f"state is kept in {self.output}. Lower the learning rate and start again."
+                f"The loss is {loss} and its gradient {norm} at step {progress.step + 1}. Start a new run "
+                f"with a lower learning rate and another --output; {self.output} stays as it was last saved."
             )
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -324,7 +330,7 @@ class Trainer:
             log.write_samples(progress.recorded_step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
         self._print(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
-        value = -loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by)
+        value = self._score(loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by))
         if progress.step % self.config.validate_every == 0 or self._finished():
             self._rank(value, scores)
         elif self.main and not progress.best_step:

@@ -272,14 +272,14 @@ async def marathon(server: Server, translations: int) -> tuple[float, bool]:
     """
     client, viewer = client_of(server), viewer_of(server)
     errors: list[str] = []
-    settled = translations // 10
+    settled = max(translations // 10, 1)
     memory: dict[int, float] = {}
     start = time.monotonic()
     for number in range(1, translations + 1):
         person = Person(-number, client, viewer)  # a person that the server has not seen
         await person.act("translate")
         errors += person.errors
-        if number in {settled, translations} or number % max(translations // 10, 1) == 0:
+        if number in {settled, translations} or number % settled == 0:
             memory[number] = memory_of(server)
     seconds = time.monotonic() - start
     growth = memory[translations] / memory[settled] - 1

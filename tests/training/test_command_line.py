@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,11 +10,13 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from model.inputs import MAX_TOKENS
 from model.storage.checkpoint import CARD, load, save
+from model.storage.run import lock_of
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import logged, parallel_files, sentences, state_of, word_list, write_lines
@@ -21,9 +24,10 @@ from training.__main__ import main
 from training.evaluation.metrics import name_recall, score
 from training.recipes import RECIPES
 from training.run.average import average_models
-from training.run.directory import BEST, RUN, locked
+from training.run.directory import BEST, LOCK_PAUSE, RUN, locked
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "training.md"
 WORDS = "reverse-words-small"
 TINY = {
     "model.d-model": 16,
@@ -112,6 +116,10 @@ def test_train_writes_to_a_folder_named_after_the_recipe_and_stops_in_time(
         (["--minutes", 0], "--minutes is 0.0; give more than 0"),
         (["--config.accumulate", 0], "accumulate is 0; give at least 1"),
         (["--config.patience", 0], "patience is 0; give at least 1"),
+        (["--config.test-rows", -5], "test_rows is -5; give at least 0"),
+        (["--config.peak-learning-rate", 0], "peak_learning_rate is 0.0; give more than 0"),
+        (["--config.label-smoothing", 1.5], "label_smoothing is 1.5; give 0 to 1"),
+        (["--config.betas", 0.9, 1], "One of betas is 1.0"),
         (["--config.beam-size", 0], "The beam size is 0"),
         (["--config.model.d-model", 7], "d_model 7 must be a multiple"),
         (["--data", "nowhere"], "word list"),
@@ -241,6 +249,13 @@ def test_evaluate_ends_in_one_sentence_on_invalid_files(command, tmp_path, test_
         evaluated(command, tmp_path, test_set)
 
 
+def test_evaluate_reads_files_with_a_byte_order_mark(command, tmp_path, test_set):
+    plain = evaluated(command, tmp_path, test_set)
+    for path in test_set:
+        path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert evaluated(command, tmp_path, test_set) == plain
+
+
 def test_evaluate_refuses_two_empty_files(command, tmp_path, test_set):
     for path in test_set:
         path.write_bytes(b"")
@@ -283,6 +298,8 @@ def test_average_ends_in_one_sentence_where_there_is_nothing_to_average(command,
         command("average", tmp_path, "--last", 2)
     with pytest.raises(SystemExit, match="at least one directory"):
         command("average", "--last", 2)
+    with pytest.raises(SystemExit, match="--last and --best choose snapshots of a run"):
+        command("average", ROOT / "assets" / "models" / "reverse", "--last", 2)
 
 
 def test_a_second_training_into_the_same_folder_is_refused(tmp_path, command):
@@ -295,3 +312,12 @@ def test_a_second_training_into_the_same_folder_is_refused(tmp_path, command):
     assert not run.exists()
     with locked(run):
         pass
+
+
+def test_a_page_that_looks_for_a_moment_does_not_stop_a_training(tmp_path):
+    run = tmp_path / "run"
+    with lock_of(run).open("a") as page:
+        fcntl.flock(page, fcntl.LOCK_SH)
+        Timer(LOCK_PAUSE, page.close).start()
+        with locked(run):
+            pass

@@ -108,6 +108,20 @@ def test_the_lowest_loss_is_the_best_if_the_run_ranks_by_loss(tmp_path, data):
     assert state_of(tmp_path / "run")[1]["best_step"] == min(losses, key=losses.get)
 
 
+def test_a_low_loss_ends_a_run_that_ranks_by_loss(tmp_path, data):
+    config = replace(REVERSE, best_by="loss", stop_at=1e9)
+    run(config, data, tmp_path / "run")
+    assert state_of(tmp_path / "run")[1]["step"] == config.validate_every < config.max_steps
+
+
+def test_weights_that_leave_no_pair_are_refused(tmp_path, data):
+    run(REVERSE, data, tmp_path / "run")
+    sources = read_run(tmp_path / "run")["sources"]
+    unread = tuple((source, 1e-6) for source in sources)
+    with pytest.raises(UserError, match="leave no pair in an epoch"):
+        prepared(replace(REVERSE, weights=unread), data, tmp_path / "other")
+
+
 def test_patience_ends_a_run_that_no_longer_improves(tmp_path, data, monkeypatch):
     scripted(monkeypatch, [20.0, 30.0, 30.0, 25.0, 99.0, 99.0])
     config = replace(REVERSE, max_steps=100, validate_every=2, patience=2)
@@ -235,7 +249,9 @@ def test_a_loss_of_nan_stops_the_run_and_keeps_the_last_good_state(tmp_path, dat
     trainer.recorder.record = lambda *args, **options: None  # a probe of these weights is refused, too
     with torch.no_grad():
         trainer.model.output.weight.fill_(torch.nan)
-    with pytest.raises(UserError, match="loss is nan .* at step 5; .* Lower the learning rate"):
+    with pytest.raises(
+        UserError, match="loss is nan .* at step 5. Start a new run with a lower learning rate"
+    ):
         trainer.run()
     assert {name: (output / name).read_bytes() for name in kept} == kept
 
@@ -250,7 +266,7 @@ def test_an_infinite_gradient_stops_the_run_before_it_changes_the_weights(tmp_pa
 
 
 def test_a_diverging_loss_stops_the_run(tmp_path, data):
-    with pytest.raises(UserError, match="Lower the learning rate"):
+    with pytest.raises(UserError, match="Start a new run with a lower learning rate"):
         run(replace(REVERSE, peak_learning_rate=300.0, max_steps=100), data, tmp_path / "run")
 
 

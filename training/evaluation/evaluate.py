@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
 def read_sentences(path: Path) -> list[str]:
     """The sentences of a file, one a line. Raises UserError when it cannot be read or is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        return path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}; check the path.") from error
     except UnicodeDecodeError as error:

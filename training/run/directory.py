@@ -16,12 +16,13 @@ import importlib.metadata
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from datasets.exceptions import DatasetGenerationError
 from safetensors import SafetensorError
@@ -38,6 +39,7 @@ from training.evaluation.validation import SampleTranslation
 from training.run.resume import Snapshot
 
 STATE, BEST = "training_state.safetensors", "best"
+LOCK_TRIES, LOCK_PAUSE = 5, 0.1  # times, seconds
 SPLIT, CURVES = "split.json", "tensorboard"
 SAMPLES, EVALUATION, SNAPSHOTS = "samples.jsonl", "evaluation.json", "snapshots"
 MAY_CHANGE = {
@@ -92,17 +94,25 @@ def locked(output: Path) -> Iterator[None]:
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     with lock_of(output).open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not _lock(file):
             file.seek(0)
-            raise UserError(
-                f"Process {file.read()} trains into {output}; stop it or give another --output."
-            ) from error
+            raise UserError(f"Process {file.read()} trains into {output}; stop it or give another --output.")
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _lock(file: TextIO) -> bool:
+    """Lock a file, if no other process does. A page does so for a moment, to see whether a run goes on."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_PAUSE)
+        else:
+            return True
+    return False
 
 
 def read_run(output: Path) -> dict[str, Any]:

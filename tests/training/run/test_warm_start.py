@@ -17,12 +17,14 @@ from training.run.directory import BEST, read_run
 from training.run.warm_start import copy_weights
 from training.trainer import Trainer
 
+BART = {"positions": "learned", "n_positions": 200, "embedding_norm": True, "output_bias": True}
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_the_same_vocabulary_gives_the_same_model(tmp_path, tied):
-    other = tiny_checkpoint(tied, seed=1)
+
+@pytest.mark.parametrize(("tied", "parts"), [(True, {}), (False, {}), (True, BART)])
+def test_the_same_vocabulary_gives_the_same_model(tmp_path, tied, parts):
+    other = tiny_checkpoint(tied, seed=1, **parts)
     save(other, tmp_path)
-    model = tiny_checkpoint(tied, seed=2).model
+    model = tiny_checkpoint(tied, seed=2, **parts).model
     tokenizers = other.source_tokenizer, other.target_tokenizer
     known = copy_weights(model, tokenizers, tmp_path)
     assert known == (len(tokenizers[0]) if tied else sum(map(len, tokenizers)))

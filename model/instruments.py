@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from model.analysis.examples import Survey
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
 from model.decoding.search import SearchOptions
 from model.errors import Sentence, UserError
@@ -111,18 +110,6 @@ def survey_sentences(
     options = SearchOptions(beam_size, length_penalty)
     for place, ids in _translations(translator, sentences, options):
         yield place, ids if isinstance(ids, UserError) else translator.score(sentences[place], ids)
-
-
-def survey(translator: Translator, sentences: Sequence[str]) -> Survey:
-    """What every head does over sentences and the model's greedy translations.
-
-    Sentences that the model cannot read are left out.
-    """
-    found = Survey()
-    for place, result in survey_sentences(translator, sentences):
-        if not isinstance(result, UserError):
-            found.add(result.attention, place)
-    return found
 
 
 def _translations(

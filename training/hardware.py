@@ -1,4 +1,4 @@
-"""bfloat16 detection, memory settings, worker processes, disk errors and stop signals."""
+"""bfloat16 detection, memory settings, worker processes and stop signals."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from model.network.attention import MultiHeadAttention
@@ -45,8 +45,9 @@ class MuonAdamW(Optimizer):
 
     def __init__(self, model: Transformer, factor: float, dtype: torch.dtype, **adamw: Any) -> None:
         """Take the settings of AdamW, and for Muon a factor of the rate and the type of its products."""
-        layers = [*model.encoder, *model.decoder]
-        matrices = [weight for layer in layers for weight in layer.parameters() if weight.ndim == 2]
+        # The table of relative positions, which all layers share, is not a matrix that multiplies.
+        parts = [module for layer in (*model.encoder, *model.decoder) for module in layer.modules()]
+        matrices = [part.weight for part in parts if isinstance(part, nn.Linear)]
         attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
         self.packed = {attention.project.weight for attention in attentions}
         self.factor, self.dtype = factor, dtype
@@ -77,7 +78,10 @@ class MuonAdamW(Optimizer):
 
     def _with_momentum(self, weight: Tensor, gradient: Tensor) -> Tensor:
         """The gradient with Nesterov's momentum."""
-        buffer = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        state = self.state[weight]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(weight)
+        buffer = state["momentum"]
         buffer.lerp_(gradient, 1 - MOMENTUM)
         return gradient.lerp(buffer, MOMENTUM)
 

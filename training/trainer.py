@@ -19,6 +19,7 @@ from tqdm import tqdm
 from model.errors import UserError
 from model.files import write_json
 from model.network.transformer import Transformer
+from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.storage.run import LATEST
 from model.tokenizer import Tokenizer
@@ -157,7 +158,11 @@ class Trainer:
         self._describe_data(corpus, mixture)
 
     def _new_tokenizers(self, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
-        """Those of the model that the run starts from, if it has the same languages, or new ones."""
+        """Those of the model that the run starts from, if it has the same languages, or new ones.
+
+        Raises UserError if that model has other languages and was imported: its tokenizers cut whole texts
+        and cannot spell a piece of another vocabulary.
+        """
         config = self.config
         if self.start is not None:
             former = load(self.start)
@@ -165,6 +170,11 @@ class Trainer:
             if languages == (config.source_language, config.target_language):
                 self._print(f"The vocabulary is that of {self.start}; the run learns none")
                 return former.source_tokenizer, former.target_tokenizer
+            if isinstance(former.source_tokenizer, SentencePieceTokenizer):
+                raise UserError(
+                    f"{self.start} has the vocabulary of an imported model, which no other can replace; "
+                    "start from a model that was trained here, or give the recipe the languages of this one."
+                )
         return train_tokenizers(config, train)
 
     def _describe_data(self, corpus: Corpus, mixture: Mixture) -> None:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.analysis.patching import HeadOutputs, Rows, intervention
+from model.config import ModelConfig
 from model.decoding.progress import report
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
@@ -50,8 +51,7 @@ def importance(
     rows = Rows(source.shape[1], target.shape[1])
     gates = HeadGates.open(config) if baseline is None else intervention(config, heads, rows, baseline)
     gates = gates.to(source.device)
-    tokens = min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary)
-    size = max(1, tokens // max(source.shape[1], target.shape[1]))
+    size = rows_together(config, max(source.shape[1], target.shape[1]))
     threads = ALL_THREADS if source.device.type == "cpu" else 1
     for start in range(0, len(heads), size):
         report(Sentence("{done} of {count} heads", done=start, count=len(heads)))
@@ -61,6 +61,11 @@ def importance(
         for (kind, layer, head), value in chain(*(changes.items() for changes in found)):
             getattr(values, kind)[layer, head] = value
     return values
+
+
+def rows_together(config: ModelConfig, length: int) -> int:
+    """How many rows of this many tokens one pass reads."""
+    return max(1, min(PASS_TOKENS, PASS_LOGITS // config.target_vocabulary) // length)
 
 
 @torch.inference_mode()

@@ -92,16 +92,6 @@ class Survey:
                 if kind == "cross":
                     head.read_pairs.update(_pairs(columns, record.read, keys))
 
-    def most_alike(self, kind: str, layer: int, head: int, count: int = 3) -> list[tuple[int, int, float]]:
-        """The heads of the same kind with the least distance: layer, head, mean distance in bits, 0 to 1."""
-        found = self.kinds[kind]
-        width = len(found.heads[0])
-        distances = (found.distances / found.rows)[layer * width + head].clone()
-        distances[layer * width + head] = torch.inf
-        nearest = distances.topk(min(count, len(distances) - 1), largest=False)
-        places = zip(nearest.indices.tolist(), nearest.values.tolist(), strict=True)
-        return [(place // width, place % width, value) for place, value in places]
-
 
 def survey(records: Iterable[AttentionRecord]) -> Survey:
     """Read every record; hits name them by their place."""

@@ -1,1 +1,1 @@
-"""SentencePiece tokenizers of imported models."""
+"""Tokenizers of imported models: SentencePiece, byte-level BPE and the words of Moses."""

@@ -295,6 +295,10 @@ class SentencePieceTokenizer(Tokenizer):
         """`encode` for many texts."""
         return [self.encode(text) for text in texts]
 
+    def spans_batch(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """The spans that `encode_spans` gives, for many texts."""
+        return [self.encode_spans(text)[1] for text in texts]
+
     def decode(self, ids: Iterable[int]) -> str:
         """Text of the ids. Special tokens, a code before it and everything after </s> are left out."""
         pieces: list[str] = []

@@ -61,7 +61,7 @@ from training.evaluation.align import (
     best_head,
     cross_weights,
     read_gold,
-    read_words,
+    read_pair,
 )
 from training.evaluation.evaluate import read_pairs
 
@@ -113,8 +113,7 @@ def align_gold(translator: Translator, gold: Gold) -> dict[str, list[AlignedWord
     checkpoint = translator.checkpoint
     found: dict[str, list[AlignedWords]] = {"weights": [], "norm-based weights": []}
     for source_line, target_line in zip(gold.sources, gold.targets, strict=True):
-        source = read_words(checkpoint.source_tokenizer, source_line)
-        target = read_words(checkpoint.target_tokenizer, target_line)
+        source, target = read_pair(checkpoint, source_line, target_line)
         [weights] = cross_weights(checkpoint.model, [(source, target)])
         read = torch.tensor([BOS_ID, *target.ids[:-1]])
         norms = norm_weights(checkpoint.model, torch.tensor(source.ids), read).cross

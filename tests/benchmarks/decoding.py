@@ -33,6 +33,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -65,8 +66,8 @@ ABLATION = "Headlight, all heads ablated one by one"
 RUNTIME = "ONNX Runtime float32, every weight"
 PREVIOUS = "Previous release: "
 SINGLE, BATCHED = (HUGGING_FACE, FLOAT32, INT8, RUNTIME, SEARCH, RECORD), (FLOAT32, INT8, SEARCH)
-# What the previous release calls the same work.
-PREVIOUS_NAMES = {SEARCH: SEARCH, RECORD: RECORD, ABLATION: "Headlight, all heads muted one by one"}
+IN_PREVIOUS = (SEARCH, RECORD, ABLATION)
+EARLIER_NAMES = {ABLATION: "Headlight, all heads muted one by one"}  # of release 0.1
 PREVIOUS_SERVES = """
 import sys
 from multiprocessing.connection import Client
@@ -169,7 +170,7 @@ def all_heads(translator: Translator, given: Sentences) -> None:
 
 
 def work_of(name: str, translator: Translator) -> Work:
-    """The work of this contestant; only its own process imports its engine."""
+    """The work of this contestant; only its own process imports its engine. Raises ValueError for others."""
     if name == HUGGING_FACE:
         return hugging_face(translator)
     if name in (FLOAT32, INT8):
@@ -177,8 +178,10 @@ def work_of(name: str, translator: Translator) -> Work:
     if name == RUNTIME:
         return runtime(translator)
     if name == ABLATION:
-        return lambda given: all_heads(translator, given)
-    return lambda given: (headlight_record if name == RECORD else headlight)(translator, given)
+        return partial(all_heads, translator)
+    if name in (SEARCH, RECORD):
+        return partial(headlight if name == SEARCH else headlight_record, translator)
+    raise ValueError(f"No contestant is called {name!r}.")
 
 
 class Case(NamedTuple):
@@ -227,9 +230,9 @@ class PreviousContestant(Contestant):
     """The previous release in its own folder."""
 
     def __init__(self, folder: Path, name: str, threads: int) -> None:
+        theirs = previous_name(folder, name)
         with Listener() as listener:
-            address = str(listener.address)
-            command = [sys.executable, "-c", PREVIOUS_SERVES, address, PREVIOUS_NAMES[name], str(threads)]
+            command = [sys.executable, "-c", PREVIOUS_SERVES, str(listener.address), theirs, str(threads)]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *_more_packages()])}
             self.child = subprocess.Popen(command, cwd=folder, env=environment)
             self.connection = listener.accept()
@@ -244,6 +247,18 @@ class PreviousContestant(Contestant):
         """End the process."""
         self.connection.send(None)
         self.child.wait()
+
+
+def previous_name(folder: Path, name: str) -> str:
+    """What the release in a folder calls this work. Raises ValueError if it has no such work.
+
+    Releases up to 0.2 measure greedy search under a name that they do not know.
+    """
+    code = (folder / "tests" / "benchmarks" / "decoding.py").read_text(encoding="utf-8")
+    for known in (name, EARLIER_NAMES.get(name, name)):
+        if f'"{known}"' in code:
+            return known
+    raise ValueError(f"The previous release has no contestant {name!r}.")
 
 
 def _more_packages() -> list[str]:
@@ -264,7 +279,7 @@ class Contest:
         threads = sorted({1, torch.get_num_threads()})
         self.contestants = {name: {n: Contestant(name, n) for n in threads} for name in (*SINGLE, ABLATION)}
         if previous is not None:
-            for name in PREVIOUS_NAMES:
+            for name in IN_PREVIOUS:
                 self.contestants[PREVIOUS + name] = {
                     n: PreviousContestant(previous, name, n) for n in threads
                 }

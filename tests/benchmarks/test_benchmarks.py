@@ -14,7 +14,8 @@ from model.config import ModelConfig
 from model.decoding.search import search
 from model.network.transformer import Transformer
 from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
-from tests.benchmarks import race
+from model.translator import Translator
+from tests.benchmarks import decoding, race
 from tests.benchmarks.alignment import eflomal, separate_marks
 from tests.benchmarks.arithmetic import training_flops, translation_flops
 from tests.benchmarks.seeds import (
@@ -26,7 +27,7 @@ from tests.benchmarks.seeds import (
     SeedTransformer,
 )
 from tests.benchmarks.speedrun import linked
-from tests.model.helpers import LimitedSearch
+from tests.model.helpers import LimitedSearch, tiny_checkpoint
 from training.config import TrainConfig
 from training.corpus.batching import Batch
 from training.loss import SequenceLoss
@@ -94,6 +95,18 @@ def test_ctranslate2_finds_our_translations() -> None:
     theirs = translate(engine(specification(model, tokenizer), "float32"), [tokenizer.pieces(ids)], T)
     assert theirs == [tokenizer.pieces(ours.ids)]
     assert len(set(ours.ids)) > 1
+
+
+def test_a_contestant_of_an_unknown_name_is_not_measured_as_greedy_search(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="called 'all heads'"):
+        decoding.work_of("all heads", Translator(tiny_checkpoint()))
+    previous = tmp_path / "tests" / "benchmarks" / "decoding.py"
+    previous.parent.mkdir(parents=True)
+    for name in ("Headlight, all heads muted one by one", decoding.ABLATION):
+        previous.write_text(f'NAME = "{name}"\n')
+        assert decoding.previous_name(tmp_path, decoding.ABLATION) == name
+    with pytest.raises(ValueError, match="has no contestant"):
+        decoding.previous_name(tmp_path, decoding.SEARCH)
 
 
 def test_punctuation_is_separated_but_not_inside_words() -> None:

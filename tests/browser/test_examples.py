@@ -5,10 +5,11 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 import pytest
+import torch
 from playwright.sync_api import Page, expect
 
 import app
-from model.instruments import survey
+from model.analysis.examples import Survey, survey
 from tests.browser.conftest import Show, Visit
 from tests.browser.inspector import HOLD, RELEASE, TEXT, number, open_panel, status, tiny
 from tests.browser.screen import choose
@@ -19,6 +20,10 @@ RESULT = tiny().translate(TEXT)
 WORDS = ("Hund", "Katze", "Haus", "Tisch", "Wald")
 SENTENCES = [f"Ein {word} läuft {number}." for number in range(9) for word in WORDS]  # three requests
 LAYER, HEAD = 1, 2
+
+
+def survey_of(sentences: list[str]) -> Survey:
+    return survey(tiny().translate(text).attention for text in sentences)
 
 
 @pytest.fixture
@@ -33,16 +38,20 @@ def test_parts_of_the_sentences_add_up_to_all_of_them(page: Page, asked: list):
     page.get_by_role("button", name="Read them").click()
     expect(page.get_by_role("tabpanel")).to_contain_text("45 of 45 sentences read.")
     assert [len(each["sentences"]) for each in asked] == [20, 20, 5]
-    found = survey(tiny(), SENTENCES)
+    found = survey_of(SENTENCES)
     head = found.kinds["cross"].heads[LAYER][HEAD]
     hits = page.get_by_label("Strongest cells").locator("li")
     expect(hits.locator(".hl-number")).to_have_text([number(hit.weight) for hit in head.hits])
     roles = page.get_by_label("Roles", exact=True).locator("li")
     expect(roles.locator(".hl-number")).to_have_text([str(count) for _, count in head.roles.most_common()])
     alike = page.get_by_label("Heads most alike").locator("li")
-    nearest = found.most_alike("cross", LAYER, HEAD)
-    expect(alike.locator(".hl-number")).to_have_text([number(distance) for *_, distance in nearest])
-    layer, other, _ = nearest[0]
+    width = len(found.kinds["cross"].heads[LAYER])
+    own = LAYER * width + HEAD
+    distances = found.kinds["cross"].distances[own] / found.kinds["cross"].rows
+    distances[own] = torch.inf
+    nearest = distances.topk(3, largest=False)
+    expect(alike.locator(".hl-number")).to_have_text(list(map(number, nearest.values.tolist())))
+    layer, other = divmod(nearest.indices[0].item(), width)
     alike.first.get_by_role("button").click()
     expect(page.locator(".hl-centre h2")).to_have_text(f"Cross · layer {layer + 1} · head {other + 1}")
 
@@ -88,7 +97,7 @@ def test_a_hit_opens_its_sentence_with_the_cell_pinned(visit: Visit):
     page = visit(f"{service.launch()}#{urlencode({'text': TEXT})}&{view}", waits=False)
     page.get_by_label("Your text").fill("\n".join(SENTENCES[:5]))
     page.get_by_role("button", name="Read them").click()
-    hit = survey(tiny(), SENTENCES[:5]).kinds["cross"].heads[LAYER][HEAD].hits[0]
+    hit = survey_of(SENTENCES[:5]).kinds["cross"].heads[LAYER][HEAD].hits[0]
     page.get_by_label("Strongest cells").get_by_role("link").first.click()
     page.wait_for_function(
         "text => Headlight.viewer.state().record.source_text === text", arg=SENTENCES[hit.sentence]

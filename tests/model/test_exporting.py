@@ -127,6 +127,7 @@ def test_what_cannot_be_exported_is_one_sentence(tmp_path: Path) -> None:
         (tiny_checkpoint(tied=False), "transformers", "one vocabulary"),
         (replace(tiny_checkpoint(), info=imported), "transformers", "Helsinki-NLP/opus-mt-de-en"),
         (tiny_checkpoint(norm="post"), "ctranslate2", "pre-norm"),
+        (tiny_checkpoint(gated=True), "transformers", "with gated, rms_norm or d_key"),
     ):
         with pytest.raises(UserError, match=says) as caught:
             export(checkpoint, form, tmp_path / "model")  # type: ignore[arg-type]

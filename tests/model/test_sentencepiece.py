@@ -201,6 +201,7 @@ def test_source_tokens_know_their_words_and_what_unknown_pieces_were(
 def test_spans_cover_the_characters_of_each_token(tokenizer: SentencePieceTokenizer) -> None:
     text = "Der ﬁese  Hund läuft"
     ids, spans = tokenizer.encode_spans(text)
+    assert tokenizer.spans_batch([text, ""]) == [spans, []]
     assert ids == tokenizer.encode(text)
     assert [start for start, _ in spans] == sorted(start for start, _ in spans)
     assert all(0 <= start <= end <= len(text) for start, end in spans)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 
 from model.network.transformer import Transformer
 from tests.numerics import assert_exact
@@ -39,11 +40,15 @@ def test_orthogonalising_keeps_the_singular_vectors_and_maps_the_values_by_the_p
     torch.testing.assert_close(orthogonalise(x), u @ wanted.diag_embed() @ v)
 
 
-@pytest.fixture
-def model() -> Transformer:
+# Two layers share the table of relative positions.
+SHARED = {"n_encoder_layers": 2, "positions": "relative", "n_buckets": 8, "max_distance": 16}
+
+
+@pytest.fixture(params=[{}, SHARED], ids=["paper", "relative"])
+def model(request) -> Transformer:
     """A model whose parameters all have a gradient."""
     torch.manual_seed(0)
-    net = Transformer(replace(SHAPE, source_vocabulary=9, target_vocabulary=9))
+    net = Transformer(replace(SHAPE, source_vocabulary=9, target_vocabulary=9, **request.param))
     for parameter in net.parameters():
         parameter.grad = torch.randn_like(parameter)
     return net
@@ -76,6 +81,10 @@ def test_all_but_the_matrices_of_the_layers_take_the_step_of_adamw(model):
     model.load_state_dict(initial, strict=False)
     wanted = changes(model, replace(MUON, optimizer="adamw"))
     same = {name for name in found if found[name].equal(wanted[name])}
-    layers = {name for name in found if name.startswith(("encoder.", "decoder.")) and found[name].ndim == 2}
-    assert same == found.keys() - layers
-    assert len(layers) == 3 * 2 + 2 * 2
+    matrices = {
+        f"{name}.weight"
+        for name, module in model.named_modules()
+        if name.startswith(("encoder.", "decoder.")) and isinstance(module, nn.Linear)
+    }
+    assert same == found.keys() - matrices
+    assert len(matrices) == 2 * 2 * len(model.encoder) + 3 * 2 * len(model.decoder)

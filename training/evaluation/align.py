@@ -29,11 +29,11 @@ from model.analysis.alignment import (
 from model.config import ModelConfig
 from model.errors import UserError
 from model.inputs import MAX_TOKENS, batches_by_length
-from model.languages import join_code
+from model.languages import TARGET_CODE, join_code
 from model.network.masks import padding_mask
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
+from model.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
 from model.translator import Translator
 from training.evaluation.evaluate import read_pairs, read_sentences
 
@@ -47,10 +47,10 @@ class AlignmentHead(NamedTuple):
 
 
 class TokenisedLine(NamedTuple):
-    """One side of a pair: its tokens with </s>, and for each token the word that it comes from."""
+    """One side of a pair as the model reads it, and for each token the word that it comes from."""
 
     ids: list[int]
-    words: list[int | None]  # None for </s>
+    words: list[int | None]  # None for </s>, <s> and codes of languages
 
 
 class AlignedWords(NamedTuple):
@@ -205,11 +205,7 @@ def align_pairs(
     """
     checkpoint = translator.checkpoint
     pairs = [
-        (
-            read_words(checkpoint.source_tokenizer, source, code),
-            read_words(checkpoint.target_tokenizer, target),
-        )
-        for source, target in zip(sources, targets, strict=True)
+        read_pair(checkpoint, source, target, code) for source, target in zip(sources, targets, strict=True)
     ]
     lengths = {place: max(len(source.ids), len(target.ids)) for place, (source, target) in enumerate(pairs)}
     aligned: list[AlignedWords | None] = [None] * len(pairs)
@@ -220,11 +216,24 @@ def align_pairs(
     return aligned
 
 
-def read_words(tokenizer: Tokenizer, line: str, code: str = "") -> TokenisedLine:
+def read_pair(
+    checkpoint: Checkpoint, source: str, target: str, code: str = ""
+) -> tuple[TokenisedLine, TokenisedLine]:
+    """Source and target with all that the model reads around them, as `Translator.score` reads them."""
+    tokenizer = checkpoint.source_tokenizer
+    first = tokenizer.first_ids(join_code(code, source))
+    ids, words = read_words(checkpoint.target_tokenizer, target)
+    read = TokenisedLine([*first, *ids], [*[None] * len(first), *words])
+    return read_words(tokenizer, source, code, tokenizer.ending), read
+
+
+def read_words(
+    tokenizer: Tokenizer, line: str, code: str = "", ending: Sequence[int] = (EOS_ID,)
+) -> TokenisedLine:
     """Tokenise a line, and find the space-separated word that each token comes from.
 
     The tokenizer's own words differ: it splits "don't" and "1,5" at their marks. So the word of a token is
-    found through its characters. The code of the target language, which comes first, belongs to no word.
+    found through its characters. Codes of languages, <s> and the ids of the ending belong to no word.
     """
     text, owners = "", []
     for index, word in enumerate(_words(line)):
@@ -236,8 +245,11 @@ def read_words(tokenizer: Tokenizer, line: str, code: str = "") -> TokenisedLine
     whole = join_code(code, text)
     ids, spans = tokenizer.encode_spans(whole)
     before = len(whole) - len(text)  # of the code and its space, with which the first word may begin
-    words = [None if start < before - 1 else owners[max(start - before, 0)] for start, _ in spans]
-    return TokenisedLine([*ids, EOS_ID], [*words, None])
+    words = [
+        None if piece == BOS or TARGET_CODE.fullmatch(piece) else owners[max(start - before, 0)]
+        for piece, (start, _) in zip(tokenizer.pieces(ids), spans, strict=True)
+    ]
+    return TokenisedLine([*ids, *ending], [*words, *[None] * len(ending)])
 
 
 @torch.inference_mode()

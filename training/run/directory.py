@@ -126,8 +126,8 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
 
     Returns one sentence for each allowed change, because the change may be a mistake.
     """
-    before = read_run(output)["config"]
-    now = json.loads(json.dumps(asdict(config)))
+    before = _settings(read_run(output)["config"])
+    now = _settings(json.loads(json.dumps(asdict(config))))
     # Settings added since the run started are not compared.
     changed = [name for name in now if name in before and before[name] != now[name]]
     for name in changed:
@@ -137,6 +137,12 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
                 "resume it with the settings it started with, or start another run."
             )
     return [f"{name} was {before[name]} when the run started and is {now[name]} now" for name in changed]
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings by name; those of the model are named as on the command line, such as model.d_ff."""
+    model = {f"model.{name}": value for name, value in config["model"].items()}
+    return {name: value for name, value in config.items() if name != "model"} | model
 
 
 def check_split(output: Path, corpus: Corpus) -> None:

@@ -35,7 +35,7 @@ def continue_record(
     if probes is not None:
         probes.keep(lambda step: step <= last)
     probed = probes.steps if probes is not None else ()
-    steps = int(max(most["step"], *probed) if last == math.inf else last)
+    steps = int(max((most["step"], *probed)) if last == math.inf else last)
     info = load(model).info
     former = info.source_language, info.target_language
     if vocabularies(directory) != vocabularies(output) or former != languages:

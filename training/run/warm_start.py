@@ -13,7 +13,13 @@ from model.storage.checkpoint import load
 from model.tokenizer import UNK, UNK_ID, Tokenizer
 
 MAY_DIFFER = {"source_vocabulary", "target_vocabulary", "dropout", "taught_head"}
-VOCABULARIES = {"source_embedding": 0, "target_embedding": 1, "output": 1}  # which tokenizer has the rows
+# The parameters with a row for each piece, and which tokenizer has the pieces.
+VOCABULARIES = {
+    "source_embedding.tokens.weight": 0,
+    "target_embedding.tokens.weight": 1,
+    "output.weight": 1,
+    "output.bias": 1,
+}
 
 
 @torch.no_grad()
@@ -35,14 +41,14 @@ def copy_weights(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], di
     weights = dict(other.model.named_parameters())
     former, known = (other.source_tokenizer, other.target_tokenizer), set()
     for name, parameter in model.named_parameters():
-        side = VOCABULARIES.get(name.partition(".")[0])
+        side = VOCABULARIES.get(name)
         if side is None:
             parameter.copy_(weights[name])
             continue
         for row, spelling in spellings(tokenizers[side], former[side]).items():
             parameter[row] = weights[name][spelling].mean(0)
             if len(spelling) == 1:
-                known.add((side, row))
+                known.add((tokenizers[side], row))
     return len(known)
 
 

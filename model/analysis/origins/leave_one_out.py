@@ -12,15 +12,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from model.analysis.ablation import EXPLICIT, rows_together
 from model.decoding.progress import report
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
 from model.network.transformer import Transformer, eval_mode
 from model.results import Token
-
-PASS_TOKENS = 4096  # read together
-PASS_LOGITS = 2**25  # computed together
-EXPLICIT = True  # torch's fused attention is slower for many short rows
 
 Group = tuple[int, ...]  # places of source tokens that are hidden together
 
@@ -53,8 +50,7 @@ def leave_one_out(
     have, and two words that say the same can each be spared alone.
     """
     everything = [(), *([(place,) for place in range(len(source))] if groups is None else groups)]
-    tokens = min(PASS_TOKENS, PASS_LOGITS // model.config.target_vocabulary)
-    size = max(1, tokens // max(len(source), len(read)))
+    size = rows_together(model.config, max(len(source), len(read)))
     threads = ALL_THREADS if source.device.type == "cpu" else 1
     found: list[tuple[Tensor, Tensor]] = []
     with eval_mode(model):

@@ -66,7 +66,7 @@ def test_without_groups_each_token_is_hidden_alone_and_passes_and_threads_do_not
     found, expected = leave_one_out(model, *pair), leave_one_out(model, *pair, alone)
     monkeypatch.setattr("model.analysis.origins.leave_one_out.ALL_THREADS", 3)
     in_threads = leave_one_out(model, *pair)
-    monkeypatch.setattr("model.analysis.origins.leave_one_out.PASS_TOKENS", 1)
+    monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", 1)
     in_turn = leave_one_out(model, *pair)
     assert found.losses.shape == found.instead.shape == (6, 5)
     for one, other in zip((*expected, *in_threads, *in_turn), found * 3, strict=True):

@@ -13,14 +13,18 @@ import torch
 from model.errors import UserError
 from model.importing.importer import import_model
 from model.inputs import target_code
-from model.storage.checkpoint import save
-from model.tokenizer import EOS_ID
+from model.languages import join_code
+from model.pieces.charsmap import Charsmap
+from model.pieces.multilingual import MultilingualTokenizer
+from model.pieces.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
+from model.storage.checkpoint import Checkpoint, save
+from model.tokenizer import BOS, EOS_ID, SPECIALS
 from model.translator import Translator
-from tests.model.helpers import tiny_checkpoint
+from tests.model.helpers import INFO, random_model, tiny_checkpoint
 from tests.model.importing.checkpoints import write_checkpoint
 from tests.training.tiny import write_lines
 from training.__main__ import main
-from training.evaluation.align import AlignmentHead, align_files, read_words
+from training.evaluation.align import AlignmentHead, align_files, read_pair, read_words
 from training.evaluation.evaluate import evaluate, translate_sentences
 from training.evaluation.study import study
 from viz.study.page import _every_head
@@ -28,6 +32,9 @@ from viz.study.page import _every_head
 NAME, CODE, OTHER = "opus-mt-de-ROMANCE", ">>fra<<", ">>ita<<"
 SOURCES = ["Der kleine Hund läuft", "die Katze schläft heute", "zwei Äpfel", ""]
 TARGETS = ["The little dog runs", "the cat sleeps today", "two apples", ""]
+PIECES = ("▁der", "▁Hund", "▁the", "▁dog", "▁runs")
+VOCABULARY = [*SPECIALS, ">>deu<<", ">>eng<<", BOS, *PIECES]
+SEGMENTER = SentencePiece("unigram", dict.fromkeys(PIECES, -1.0), Charsmap(b""))
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +104,27 @@ def test_the_code_is_no_word_of_the_line(translator: Translator):
         assert coded.ids == ([*tokenizer.encode(f"{CODE} {line}"), EOS_ID] if line else [EOS_ID])
         assert [word for word in coded.words if word is not None] == plain.words[:-1]
         assert coded.words[0] is None
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "code"),
+    [
+        (MultilingualTokenizer(SEGMENTER, VOCABULARY, ">>deu<<"), ">>eng<<"),  # as of NLLB
+        (SentencePieceTokenizer(SEGMENTER, VOCABULARY, Frame(before=BOS, first=BOS)), ""),  # as of BART
+        (SentencePieceTokenizer(SEGMENTER, VOCABULARY, Frame(after=">>deu<<")), ""),  # as of mBART-25
+    ],
+)
+def test_an_imported_model_reads_the_signs_around_a_pair(tokenizer: SentencePieceTokenizer, code: str):
+    sizes = {"source_vocabulary": len(VOCABULARY), "target_vocabulary": len(VOCABULARY)}
+    others = SentencePieceTokenizer(SEGMENTER, VOCABULARY)
+    checkpoint = Checkpoint(random_model(**sizes), tokenizer, others, INFO)
+    sides = read_pair(checkpoint, "der Hund", "the dog runs", code)
+    record = Translator(checkpoint).score(join_code(code, "der Hund"), "the dog runs").attention
+    for side, tokens, n_words in zip(sides, (record.source, record.predicted), (2, 3), strict=True):
+        assert side.ids == [token.id for token in tokens]
+        assert [word is None for word in side.words] == [token.special for token in tokens]
+        assert [word for word in side.words if word is not None] == list(range(n_words))
+    assert all(side.words == [None] * len(side.ids) for side in read_pair(checkpoint, "", "", code))
 
 
 def test_align_takes_the_row_that_predicts_a_word_as_marian_teaches_it(

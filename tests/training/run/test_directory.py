@@ -82,6 +82,8 @@ def test_a_setting_that_may_change_is_reported_and_any_other_is_refused(tmp_path
     assert change == "patience was 3 when the run started and is None now"
     with pytest.raises(UserError, match="started with accumulate 1, but the recipe has 2"):
         check_config(tmp_path, replace(PARALLEL, accumulate=2))
+    with pytest.raises(UserError, match=r"started with model\.d_ff 32, but the recipe has 48;"):
+        check_config(tmp_path, replace(PARALLEL, patience=3, model=replace(PARALLEL.model, d_ff=48)))
 
 
 def test_a_setting_added_since_the_run_started_is_not_compared(tmp_path):
@@ -89,7 +91,7 @@ def test_a_setting_added_since_the_run_started_is_not_compared(tmp_path):
         tmp_path, PARALLEL, [], read_corpus(PARALLEL, [parallel_files(tmp_path / "data")]), {}, "no"
     )
     described = read_run(tmp_path)
-    del described["config"]["name"]
+    del described["config"]["name"], described["config"]["model"]["rms_norm"]
     (tmp_path / RUN).write_text(json.dumps(described), encoding="utf-8")
     assert check_config(tmp_path, PARALLEL) == []
 

@@ -124,6 +124,14 @@ def test_a_record_is_not_joined_if_nothing_could_tell_its_parts_apart(joined, tm
     assert not (tmp_path / "run" / METRICS).exists()
 
 
+def test_the_curves_of_a_model_without_probes_are_kept(joined, tmp_path):
+    copytree(joined[0] / BEST, tmp_path / "model")
+    (tmp_path / "model" / PROBES).unlink()
+    trainer = prepared(SIX, joined[0].parent / "data", tmp_path / "run", start=tmp_path / "model")
+    assert trainer.progress.earlier_steps == 6
+    assert metrics(tmp_path / "run") == metrics(joined[0])
+
+
 def test_a_record_too_large_to_go_on_with_is_not_joined(joined, tmp_path, monkeypatch):
     data = joined[0].parent / "data"
     monkeypatch.setattr(model.storage.probes, "MAX_BYTES", (joined[0] / PROBES).stat().st_size)

@@ -9,20 +9,24 @@ import torch
 
 from model.errors import UserError
 from model.network.transformer import Transformer
-from model.storage.checkpoint import load, save
-from model.tokenizer import Tokenizer
-from tests.model.helpers import SENTENCES, tiny_checkpoint
+from model.pieces.charsmap import Charsmap
+from model.pieces.sentencepiece import SentencePiece, SentencePieceTokenizer
+from model.storage.checkpoint import Checkpoint, load, save
+from model.tokenizer import SPECIALS, Tokenizer
+from tests.model.helpers import INFO, SENTENCES, assert_sentence, random_model, tiny_checkpoint
 from tests.training.tiny import PARALLEL, parallel_files, prepared, sentences
 from training.run.directory import BEST, read_run
 from training.run.warm_start import copy_weights
 from training.trainer import Trainer
 
+BART = {"positions": "learned", "n_positions": 200, "embedding_norm": True, "output_bias": True}
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_the_same_vocabulary_gives_the_same_model(tmp_path, tied):
-    other = tiny_checkpoint(tied, seed=1)
+
+@pytest.mark.parametrize(("tied", "parts"), [(True, {}), (False, {}), (True, BART)])
+def test_the_same_vocabulary_gives_the_same_model(tmp_path, tied, parts):
+    other = tiny_checkpoint(tied, seed=1, **parts)
     save(other, tmp_path)
-    model = tiny_checkpoint(tied, seed=2).model
+    model = tiny_checkpoint(tied, seed=2, **parts).model
     tokenizers = other.source_tokenizer, other.target_tokenizer
     known = copy_weights(model, tokenizers, tmp_path)
     assert known == (len(tokenizers[0]) if tied else sum(map(len, tokenizers)))
@@ -65,6 +69,16 @@ def test_another_shape_is_refused_with_the_option(tmp_path):
     other = tiny_checkpoint(seed=1, d_ff=24)
     with pytest.raises(UserError, match=r"d_ff 20, but the run has 24; .* --config\.model\.d-ff or start"):
         copy_weights(other.model, (other.source_tokenizer,) * 2, tmp_path)
+
+
+def test_an_imported_model_of_other_languages_is_refused(tmp_path):
+    segmenter = SentencePiece("unigram", {"▁eins": -1.0}, Charsmap(b""))
+    tokenizer = SentencePieceTokenizer(segmenter, [*SPECIALS, "▁eins"])
+    model = random_model(source_vocabulary=5, target_vocabulary=5)
+    save(Checkpoint(model, tokenizer, tokenizer, INFO), tmp_path / "model")
+    with pytest.raises(UserError, match="has the vocabulary of an imported model") as caught:
+        prepared(PARALLEL, parallel_files(tmp_path / "data"), tmp_path / "run", start=tmp_path / "model")
+    assert_sentence(caught.value)
 
 
 def test_a_run_starts_where_the_other_ended(tmp_path):

@@ -194,8 +194,8 @@ def saved(page: Page, folder: Path) -> Translator:
 
 
 def open_in_viewer(page: Page, folder: Path) -> None:
-    """Train a model, open it at its last step, and come back to its training."""
-    train(page, 30)
+    """Train on, open the model at its last step, and come back to its training."""
+    train(page, step_of(page) + 20)
     translator = saved(page, folder)
     word = playground(page).locator("tbody th").first.inner_text()
     press(page, "Open in the viewer")
@@ -212,9 +212,10 @@ def open_in_viewer(page: Page, folder: Path) -> None:
     expect_step(page, steps)
 
 
-def test_a_trained_model_opens_in_the_viewer(visitor, static, tmp_path):
+def test_a_model_opens_in_the_viewer_and_again_when_it_is_trained_further(visitor, static, tmp_path):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
+    open_in_viewer(page, tmp_path)
     open_in_viewer(page, tmp_path)
 
 

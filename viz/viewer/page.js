@@ -11,6 +11,7 @@ import { useStorage } from './core/storage.js';
 import { closeFromOutside } from './core/widgets.js';
 import { send } from './core/requests.js';
 import { sourceView, trainingStep } from './core/state/queries.js';
+import { forgetModel } from './core/state/actions.js';
 import { createStore } from './core/state/store.js';
 import { createCalls, save } from './matrix/save_menu.js';
 import { drawPrefixLists } from './prefix/lists.js';
@@ -178,6 +179,7 @@ export async function openModel(identity, files) {
   const { ask } = await viewer;
   await ask.add(identity, files);
   const { name, title, language, examples } = identity;
+  store.change(forgetModel(store.get(), name));
   const { site } = ofPage();
   site.examples[name] = examples;
   site.languages[name] = language;

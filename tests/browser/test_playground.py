@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from model import Translator
 from model.decoding.search import PAGE_BEAM
+from tests.browser.conftest import Visit
 from tests.browser.static_site import Visitor, served, translators, write
 
 pytestmark = pytest.mark.browser
@@ -47,7 +48,7 @@ def press(page: Page, name: str) -> None:
 
 
 def step_of(page: Page) -> int:
-    text = playground(page).locator(".hl-play-bar .hl-role").first.inner_text()
+    text = playground(page).locator(".hl-play-bar .hl-role").first.text_content() or ""
     found = re.match(r"Step (\d+)", text)
     assert found, text
     return int(found[1])
@@ -219,11 +220,11 @@ def test_a_model_opens_in_the_viewer_and_again_when_it_is_trained_further(visito
     open_in_viewer(page, tmp_path)
 
 
-@pytest.mark.slow
-def test_the_page_with_a_server_has_the_playground(opened: Page, tmp_path: Path):
-    opened.get_by_role("button", name="Playground", exact=True).click()
-    expect_step(opened, 0)
-    open_in_viewer(opened, tmp_path)
+def test_the_page_with_a_server_has_the_playground(visit: Visit, address: str, tmp_path: Path):
+    page = visit(address + SMALL, waits=False)
+    expect_step(page, 0)
+    open_in_viewer(page, tmp_path)
+    open_in_viewer(page, tmp_path)
 
 
 @pytest.mark.slow

@@ -187,7 +187,7 @@ export async function openModel(identity, files) {
   [...list.options].find(({ value }) => value === name)?.remove();
   list.append(new Option(title, name));
   list.value = name;
-  list.dispatchEvent(new Event('change'));
+  list.dispatchEvent(new Event('choose'));
 }
 
 // What a sentence of a model may begin with, as viz/about.py: prefix_choices gives it.

@@ -225,6 +225,12 @@ def test_the_page_with_a_server_has_the_playground(visit: Visit, address: str, t
     expect_step(page, 0)
     open_in_viewer(page, tmp_path)
     open_in_viewer(page, tmp_path)
+    press(page, "Close")
+    model = page.locator("#hl-model select")
+    page.evaluate("location.hash = 'model=reverse&text=Hund'")
+    expect(model).to_have_value("reverse")
+    page.go_back()
+    expect(model).to_have_value("playground-copy")
 
 
 @pytest.mark.slow

@@ -135,8 +135,11 @@ function escaped(text) {
 }
 
 // The widgets' values from the address, or those of a new page: sentence, model, beam size, length penalty, and the
-// buttons with the model's examples.
-export function readAddress(site) {
+// buttons with the model's examples. Gradio hands over what the page knows of its models with each address; the first
+// one stays, since openModel adds to it.
+export function readAddress(given) {
+  const { model: former, site: known } = ofPage();
+  const site = former === null ? given : known;
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;

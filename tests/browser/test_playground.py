@@ -275,6 +275,37 @@ def test_the_first_picture_does_not_wait_for_the_playground(visitor, static):
     assert [url for url in asked if "playground" in url]
 
 
+# Its latest Worker, which a page does not give away otherwise.
+NAME_WORKER = """window.Worker = class extends Worker {
+  constructor(...inputs) {
+    super(...inputs);
+    window.latestWorker = this;
+  }
+};"""
+
+
+def test_a_playground_that_fails_says_so_and_starts_again(visitor, static):
+    page = visitor.page()
+    page.add_init_script(NAME_WORKER)
+    page.route("**/engine.js*", lambda route: route.abort())
+    page.goto(static + SMALL)
+    problem = playground(page).get_by_role("alert")
+    expect(problem).to_contain_text("could not be loaded")
+    page.unroute_all()
+    press(page, "Start again")
+    expect_step(page, 0)
+    expect(problem).to_be_hidden()
+    page.evaluate("latestWorker.dispatchEvent(new Event('error'))")
+    expect(problem).to_contain_text("The training failed")
+    press(page, "Start")
+    expect(playground(page).get_by_role("button", name="Start", exact=True)).to_be_visible()
+    page.evaluate("window.former = latestWorker")
+    press(page, "Start again")
+    page.wait_for_function("latestWorker !== former")
+    expect(problem).to_be_hidden()
+    train(page, 1)
+
+
 @pytest.mark.slow
 def test_one_file_has_the_playground_inside(visitor, tmp_path):
     folder = write(tmp_path / "single", translators("reverse"), single=True)

@@ -205,6 +205,18 @@ def test_play_runs_through_the_steps_to_the_end(page: Page, asked: list):
     assert [each["step"] for each in asked[1:]] == [10, 100, 1000]
 
 
+def test_stop_ends_its_own_run_and_not_the_next_one(page: Page):
+    panel = open_panel(page, "Training")
+    to_step(page, 1)
+    expect(panel).to_contain_text("Step 1 of 1000")
+    page.evaluate("() => { window.pauses = []; window.setTimeout = (wake) => pauses.push(wake); }")
+    for name, shown in (("Play", 10), ("Stop", 10), ("Play", 100)):
+        panel.get_by_role("button", name=name).click()
+        expect(panel).to_contain_text(f"Step {shown} of 1000")
+    page.evaluate("pauses.splice(0).forEach((wake) => wake())")
+    expect(panel).to_contain_text("Step 1000 of 1000")
+
+
 def test_play_is_hidden_for_people_who_prefer_reduced_motion(page: Page, show: Show):
     page.emulate_media(reduced_motion="reduce")
     expect(open_panel(page, "Training").get_by_label("Saved step of the training")).to_be_visible()

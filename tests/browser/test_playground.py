@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from model import Translator
 from model.decoding.search import PAGE_BEAM
+from tests.browser.conftest import Visit
 from tests.browser.static_site import Visitor, served, translators, write
 
 pytestmark = pytest.mark.browser
@@ -47,7 +48,7 @@ def press(page: Page, name: str) -> None:
 
 
 def step_of(page: Page) -> int:
-    text = playground(page).locator(".hl-play-bar .hl-role").first.inner_text()
+    text = playground(page).locator(".hl-play-bar .hl-role").first.text_content() or ""
     found = re.match(r"Step (\d+)", text)
     assert found, text
     return int(found[1])
@@ -194,8 +195,8 @@ def saved(page: Page, folder: Path) -> Translator:
 
 
 def open_in_viewer(page: Page, folder: Path) -> None:
-    """Train a model, open it at its last step, and come back to its training."""
-    train(page, 30)
+    """Train on, open the model at its last step, and come back to its training."""
+    train(page, step_of(page) + 20)
     translator = saved(page, folder)
     word = playground(page).locator("tbody th").first.inner_text()
     press(page, "Open in the viewer")
@@ -212,17 +213,40 @@ def open_in_viewer(page: Page, folder: Path) -> None:
     expect_step(page, steps)
 
 
-def test_a_trained_model_opens_in_the_viewer(visitor, static, tmp_path):
+def test_a_model_opens_in_the_viewer_and_again_when_it_is_trained_further(visitor, static, tmp_path):
     page = visitor.visit(static + SMALL)
     expect_step(page, 0)
     open_in_viewer(page, tmp_path)
+    open_in_viewer(page, tmp_path)
 
 
-@pytest.mark.slow
-def test_the_page_with_a_server_has_the_playground(opened: Page, tmp_path: Path):
-    opened.get_by_role("button", name="Playground", exact=True).click()
-    expect_step(opened, 0)
-    open_in_viewer(opened, tmp_path)
+def expect_refusals(page: Page) -> None:
+    """The engine in the page answers for its own models, and not every question."""
+    refusal = "Not available for a model that was trained in this page."
+    page.get_by_role("tab", name="Step").click()
+    page.get_by_text("Why this word?").click()
+    expect(page.get_by_role("tabpanel", name="Step")).to_contain_text(refusal)
+    page.get_by_role("tab", name="Examples").click()
+    expect(page.get_by_role("button", name="Read them")).to_be_disabled()
+    expect(page.get_by_role("tabpanel", name="Examples")).to_contain_text(refusal)
+    page.get_by_role("button", name="Export", exact=True).click()
+    expect(page.locator("#hl-message")).to_have_text(refusal)
+    page.keyboard.press("Escape")
+
+
+def test_the_page_with_a_server_has_the_playground(visit: Visit, address: str, tmp_path: Path):
+    page = visit(address + SMALL, waits=False)
+    expect_step(page, 0)
+    open_in_viewer(page, tmp_path)
+    open_in_viewer(page, tmp_path)
+    press(page, "Close")
+    expect_refusals(page)
+    model = page.locator("#hl-model select")
+    page.evaluate("location.hash = 'model=reverse&text=Hund'")
+    page.wait_for_function("Headlight.viewer.state().record.model.name === 'reverse'")
+    expect(model).to_have_value("reverse")
+    page.go_back()
+    expect(model).to_have_value("playground-copy")
 
 
 @pytest.mark.slow
@@ -249,6 +273,37 @@ def test_the_first_picture_does_not_wait_for_the_playground(visitor, static):
     page.get_by_role("button", name="Playground", exact=True).click()
     expect_step(page, 0)
     assert [url for url in asked if "playground" in url]
+
+
+# Its latest Worker, which a page does not give away otherwise.
+NAME_WORKER = """window.Worker = class extends Worker {
+  constructor(...inputs) {
+    super(...inputs);
+    window.latestWorker = this;
+  }
+};"""
+
+
+def test_a_playground_that_fails_says_so_and_starts_again(visitor, static):
+    page = visitor.page()
+    page.add_init_script(NAME_WORKER)
+    page.route("**/engine.js*", lambda route: route.abort())
+    page.goto(static + SMALL)
+    problem = playground(page).get_by_role("alert")
+    expect(problem).to_contain_text("could not be loaded")
+    page.unroute_all()
+    press(page, "Start again")
+    expect_step(page, 0)
+    expect(problem).to_be_hidden()
+    page.evaluate("latestWorker.dispatchEvent(new Event('error'))")
+    expect(problem).to_contain_text("The training failed")
+    press(page, "Start")
+    expect(playground(page).get_by_role("button", name="Start", exact=True)).to_be_visible()
+    page.evaluate("window.former = latestWorker")
+    press(page, "Start again")
+    page.wait_for_function("latestWorker !== former")
+    expect(problem).to_be_hidden()
+    train(page, 1)
 
 
 @pytest.mark.slow

@@ -47,11 +47,12 @@ for (const [group, choices] of props.groups) {
 }
 list.disabled = list.length === 0;
 const follow = () => { list.value = props.value; };
-list.addEventListener('change', () => {
-  if (list.value === props.value) return;
+const choose = () => {
   props.value = list.value;
   trigger('input');
-});
+};
+list.addEventListener('change', () => list.value !== props.value && choose());
+list.addEventListener('choose', choose); // from page.js: a model that was trained further keeps its name
 watch('value', follow);
 follow();
 """

@@ -9,8 +9,9 @@ import { interventionOf } from './core/instruments/questions.js';
 import { codesOf, prefixOfCodes, splitPrefix } from './core/state/source_prefix.js';
 import { useStorage } from './core/storage.js';
 import { closeFromOutside } from './core/widgets.js';
-import { send } from './core/requests.js';
+import { send, whyNot } from './core/requests.js';
 import { sourceView, trainingStep } from './core/state/queries.js';
+import { forgetModel } from './core/state/actions.js';
 import { createStore } from './core/state/store.js';
 import { createCalls, save } from './matrix/save_menu.js';
 import { drawPrefixLists } from './prefix/lists.js';
@@ -134,8 +135,11 @@ function escaped(text) {
 }
 
 // The widgets' values from the address, or those of a new page: sentence, model, beam size, length penalty, and the
-// buttons with the model's examples.
-export function readAddress(site) {
+// buttons with the model's examples. Gradio hands over what the page knows of its models with each address; the first
+// one stays, since openModel adds to it.
+export function readAddress(given) {
+  const { model: former, site: known } = ofPage();
+  const site = former === null ? given : known;
   const task = taskOfAddress(location.hash);
   const isLoaded = task.model !== null && Object.hasOwn(site.languages, task.model);
   const model = isLoaded ? task.model : site.first;
@@ -178,6 +182,7 @@ export async function openModel(identity, files) {
   const { ask } = await viewer;
   await ask.add(identity, files);
   const { name, title, language, examples } = identity;
+  store.change(forgetModel(store.get(), name));
   const { site } = ofPage();
   site.examples[name] = examples;
   site.languages[name] = language;
@@ -185,7 +190,7 @@ export async function openModel(identity, files) {
   [...list.options].find(({ value }) => value === name)?.remove();
   list.append(new Option(title, name));
   list.value = name;
-  list.dispatchEvent(new Event('change'));
+  list.dispatchEvent(new Event('choose'));
 }
 
 // What a sentence of a model may begin with, as viz/about.py: prefix_choices gives it.
@@ -247,8 +252,10 @@ function exampleButtons(model) {
 // Shows the API calls, and returns updates of the message, the download buttons and the button for the page with its model.
 // After an error, there is nothing to download and no call.
 export async function exportRecord() {
-  const { ask, state } = await viewer;
+  const { server, ask, state } = await viewer;
   try {
+    const refusal = whyNoExport(server);
+    if (refusal) throw new Error(refusal);
     const { files, python, curl } = await ask({ do: 'export', ...onScreen(state()) });
     ofPage().downloads.forEach((url) => URL.revokeObjectURL(url));
     const values = Object.entries(files).map(fileOf);
@@ -278,7 +285,9 @@ function portableTitle(model) {
   return say('Page that translates on, offline (HTML, {size} MB)', { size });
 }
 
-function notOfTraining() {
+// Why the record on screen cannot be exported, in one sentence; null if it can.
+function whyNoExport(server) {
+  if (!trainingStep(server.store.get())) return whyNot(server, 'export');
   return say(
     'The files hold no step of the training. Copy the link, save a picture, or go back to the model’s own translation.',
   );
@@ -286,8 +295,9 @@ function notOfTraining() {
 
 // Downloads a page with the model, which opens on the view on screen; returns the update of the message.
 export async function exportWithModel() {
-  const { ask, state } = await viewer;
-  if (trainingStep(state())) return escaped(notOfTraining());
+  const { server, ask, state } = await viewer;
+  const refusal = whyNoExport(server);
+  if (refusal) return escaped(refusal);
   const request = {
     do: 'portable',
     ...taskOf(state().home.record),
@@ -318,9 +328,8 @@ function update(properties) {
 }
 
 // The request that gives the record on screen again: the forced tokens, then the tokens of the model; and the muted heads with
-// what they give instead. Throws an error with the sentence to show if the model cannot compute the record again.
+// what they give instead.
 function onScreen(state) {
-  if (trainingStep(state)) throw new Error(notOfTraining());
   const { record, mutes } = sourceView(state);
   if (!record) return {};
   const given = mutes.length > 0 ? interventionOf(state) : null;

@@ -130,12 +130,13 @@ function listen(widgets) {
     event.preventDefault();
     translate(widgets);
   });
-  model.addEventListener('change', () => {
+  const choose = () => {
     const [text, ...examples] = chooseModel(sentence.value, model.value);
     sentence.value = text;
     showExamples(widgets, examples);
     translate(widgets);
-  });
+  };
+  for (const type of ['change', 'choose']) model.addEventListener(type, choose); // by the person, or by openModel
   prefix.addEventListener('choose', () => translate(widgets));
   on('hl-cancel', 'click', cancel);
   on('hl-about', 'click', openAbout);

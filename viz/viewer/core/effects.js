@@ -215,10 +215,10 @@ export async function askExamples(server, sentences) {
 }
 
 // The training of a model is read when its panel is open.
-function followTraining(server, { panel, record, trainings }, before) {
-  const { name } = record.model;
-  const moved = panel !== before.panel || name !== before.record?.model.name;
-  if (moved && panel === 'training' && !trainings[name] && !whyNot(server, 'training')) askTraining(server);
+function followTraining(server, state, before) {
+  const { panel, record, trainings } = state;
+  if (panel !== 'training' || trainings[record.model.name] || !differs(state, before, ['panel', 'record'])) return;
+  if (!whyNot(server, 'training')) askTraining(server);
 }
 
 // Returns whether the training of the model on screen is known.

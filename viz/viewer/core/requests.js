@@ -3,7 +3,7 @@
 // answer is then ignored.
 
 import { needsServer } from './server_only.js';
-import { QUESTIONS, doingOf, sameQuestion } from './instruments/questions.js';
+import { QUESTIONS, SERVER_ONLY, doingOf, sameQuestion } from './instruments/questions.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './state/queries.js';
 import { say, tell } from '../locales/language.js';
@@ -40,7 +40,8 @@ export function startWorker(code, name) {
 // Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
 // the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every
-// request names those in its property `refuses`. One whose models the browser keeps gives their titles by `kept()`.
+// request names those in its property `refuses`. `isOwn` says of which models the engine in the page answers, also where
+// there is a server. One whose models the browser keeps gives their titles by `kept()`.
 export function workerAsker(worker) {
   const open = new Map(); // by number
   let count = 0;
@@ -84,6 +85,8 @@ export function isRefused({ ask }, name) {
 export function whyNot({ store, ask }, name) {
   if (!ask) return say('This file has no model. Its first line leads to Headlight, which can do this.');
   if (isRefused({ ask }, name)) return tell(needsServer().said);
+  if (SERVER_ONLY.includes(name) && ask.isOwn?.(store.get().record?.model.name))
+    return say('Not available for a model that was trained in this page.');
   if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
     return say('Not available with heads muted. Go back to the view without muting.');
   if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;

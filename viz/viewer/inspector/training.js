@@ -163,24 +163,25 @@ function earlierTexts({ earlier = [] }) {
 // Plays the training step by step. The style sheet hides it for people who prefer reduced motion.
 function createPlayer(server) {
   const { store } = server;
-  let playing = false;
+  let playing = null; // one object for each run: a stopped one may wake while the next one goes on
   const node = actionButton(say('Play'), () => (playing ? stop() : play()), { class: 'hl-act hl-play' });
   function stop() {
-    playing = false;
+    playing = null;
     node.textContent = say('Play');
   }
   async function play() {
-    playing = true;
+    const mine = {};
+    playing = mine;
     node.textContent = say('Stop');
     const { steps } = trainingOf(store.get());
     const from = steps.indexOf(stepShown(store.get()));
-    for (let at = from === steps.length - 1 ? 0 : from + 1; playing && at < steps.length; at += 1) {
+    for (let at = from === steps.length - 1 ? 0 : from + 1; playing === mine && at < steps.length; at += 1) {
       const shown = await showTrainingStep(server, steps[at], sentenceShown(store.get()));
       if (!shown) break;
       await new Promise((done) => setTimeout(done, PAUSE));
       if (trainingStep(store.get())?.step !== steps[at]) break; // the person opened something else
     }
-    stop();
+    if (playing === mine) stop();
   }
   return { node, stop };
 }

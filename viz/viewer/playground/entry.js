@@ -57,5 +57,5 @@ export function withOwnModels(ask, engine, settings) {
     worker.postMessage({ embedded: { name, files } });
     own.set(name, { worker, ask: workerAsker(worker) });
   };
-  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add });
+  return Object.assign(both, { refuses: ask.refuses, kept: ask.kept, add, isOwn: (name) => own.has(name) });
 }

@@ -7,7 +7,7 @@ import { startWorker } from '../core/requests.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawChart } from '../inspector/line_chart.js';
 import { save } from '../matrix/save_menu.js';
-import { say, tell } from '../locales/language.js';
+import { message, say, tell } from '../locales/language.js';
 import { zip } from './directory.js';
 import { createMatrices } from './matrices.js';
 import { HINTS, SWITCHES, addressOf, settingsOf } from './settings.js';
@@ -49,11 +49,16 @@ function begin(play, settings) {
 }
 
 async function restart(play) {
-  play.worker ??= await connect(play);
+  play.problem.hidden = true;
+  try {
+    play.worker ??= await connect(play);
+  } catch {
+    return fail(play, message('The playground could not be loaded; check the connection, then try again.'));
+  }
   Object.assign(play, { frames: [], shown: null });
   setPace(play, 0);
   play.number += 1;
-  play.worker.postMessage({ start: play.settings, number: play.number });
+  return play.worker.postMessage({ start: play.settings, number: play.number });
 }
 
 async function connect(play) {
@@ -62,6 +67,11 @@ async function connect(play) {
     if (frames && number === play.number) take(play, frames); // not of a training that was given up
     if (directory) keep(play, directory, opens);
     if (said) fail(play, said);
+  });
+  worker.addEventListener('error', () => {
+    worker.terminate();
+    play.worker = null; // Start again makes another one
+    fail(play, message('The training failed; reload the page, then try again.'));
   });
   return worker;
 }
@@ -89,9 +99,10 @@ function fail(play, said) {
   play.problem.hidden = false;
 }
 
+// Nothing trains without a Worker.
 function setPace(play, pace) {
-  play.pace = pace;
-  if (play.start) play.start.textContent = pace ? say('Pause') : say('Start');
+  play.pace = play.worker ? pace : 0;
+  if (play.start) play.start.textContent = play.pace ? say('Pause') : say('Start');
   play.worker?.postMessage({ pace });
 }
 

@@ -35,7 +35,8 @@ const ASKED = {
   links: { panel: null, of: linksOf, doing: () => say('Linking the words'), isServerOnly: true },
 };
 export const QUESTIONS = Object.keys(ASKED);
-export const SERVER_ONLY = [...QUESTIONS.filter((name) => ASKED[name].isServerOnly), 'baseline', 'examples'];
+const OTHERS = ['baseline', 'examples', 'export']; // that only a server answers
+export const SERVER_ONLY = [...QUESTIONS.filter((name) => ASKED[name].isServerOnly), ...OTHERS];
 
 // What the status line says while an instrument is asked.
 export function doingOf(name) {

@@ -100,6 +100,13 @@ export function withoutRow(instead) {
   return instead.row === null ? instead : { ...instead, row: null };
 }
 
+// What is known of a model whose weights have changed is forgotten, so that it is asked again.
+export function forgetModel({ trainings, opposite }, name) {
+  const others = Object.entries(trainings).filter(([model]) => model !== name);
+  const isOfModel = opposite?.record?.model.name === name;
+  return { trainings: Object.fromEntries(others), opposite: isOfModel ? null : opposite };
+}
+
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted and
 // training; `label` is the text for the person. A training view also has its `step` and its `sentence`; a muted view
 // has the `source` that it is compared with, null for the model's own translation.

@@ -38,6 +38,8 @@ def test_the_first_page_shows_a_translated_example(opened: Page):
     expect(opened.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
     expect(opened.locator(".hl-chips").first.locator(".hl-chip")).to_have_count(11)
     expect(opened.locator("#hl-opening")).to_be_hidden()  # it is seen until the page itself is there
+    for name in ("Options", "Export"):
+        expect(opened.get_by_role("button", name=name, expanded=False, exact=True)).to_be_visible()
 
 
 def test_a_viewer_that_does_not_arrive_is_one_sentence(visit: Visit, address: str):

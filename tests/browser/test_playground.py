@@ -314,6 +314,22 @@ def test_one_file_has_the_playground_inside(visitor, tmp_path):
     train(page, 3)
 
 
+def test_learn_stays_closed_in_the_playground(visitor, static):
+    page = visitor.visit(f"{static}{SMALL}&learn=6")
+    learn = page.get_by_role("complementary", name="Learn")
+    learn.get_by_role("button", name="Close").click()
+    expect(learn).to_be_hidden()
+    press(page, "Close")
+    page.get_by_role("button", name="Playground", exact=True).click()
+    expect_step(page, 0)
+    expect(learn).to_be_hidden()
+    assert "learn" not in page.url
+    page.reload()
+    expect_step(page, 0)
+    page.wait_for_function("Headlight.viewer.state().record")
+    expect(learn).to_be_hidden()
+
+
 @pytest.mark.slow
 def test_the_last_chapter_of_learn_trains(visitor, tmp_path):
     folder = write(tmp_path / "site", translators("reverse"))

@@ -28,6 +28,7 @@ import { reopenIn, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage, as the next one
 const LANGUAGE = 'headlight.language';
+const UNSAID = '#hl-options-button:not([aria-expanded]), #hl-export:not([aria-expanded])'; // buttons as Gradio makes them
 const BASE64 = 4 / 3; // characters a byte
 const OF_PAGE = 600_000; // bytes of a page without its model
 
@@ -91,6 +92,7 @@ export async function showTranslation(text, model, beam, penalty) {
   // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
   const view = linked ?? chapterAddress(store.get().translating && former);
   change({ linked: null, refused: '', view });
+  for (const button of document.querySelectorAll(UNSAID)) button.setAttribute('aria-expanded', false);
   const sentence = takeTypedPrefix(text, model);
   // A page of a model without examples opens empty.
   if (linked !== null && !sentence?.trim()) return { hint: say('Type a sentence') };

@@ -10,6 +10,14 @@ export function isPlayground(address) {
   return new URLSearchParams(address.slice(1)).has('playground');
 }
 
+// An address of the playground with this chapter of Learn; null is none.
+function withChapter(address, learn) {
+  const parameters = new URLSearchParams(address.slice(1));
+  if (learn === null) parameters.delete('learn');
+  else parameters.set('learn', learn);
+  return `#${parameters}`;
+}
+
 // Returns the button. The playground opens in `root` while the page's address is one of its own. `page` has
 // `playground()`, which gives createPlayground, `engine()` and `openModel`.
 export function createEntry(store, root, page) {
@@ -39,8 +47,13 @@ export function createEntry(store, root, page) {
     return store.change({ error: say('The playground could not be loaded; check the connection, then try again.') });
   };
   window.addEventListener('hashchange', follow);
+  store.subscribe(({ learn }, before) => {
+    if (learn === before.learn || !isPlayground(location.hash)) return;
+    history.replaceState(history.state, '', withChapter(location.hash, learn));
+  });
   follow();
-  return createButton('hl-tab', () => (location.hash = last), {}, say('Playground'));
+  const open = () => (location.hash = withChapter(last, store.get().learn));
+  return createButton('hl-tab', open, {}, say('Playground'));
 }
 
 // An `ask` that also answers for models that were trained in this page: each of them has a Worker of its own. `add` takes

@@ -11,7 +11,7 @@ import { say } from '../../locales/language.js';
 const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];
 
 // `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
-// elements of an answer. `controls`, { node, draw(state) }, are what the person can
+// elements of an answer. `controls`, { node, draw(state, before) }, are what the person can
 // enter. The last answer stays, in pale colours, until the next one arrives.
 export function createQuestion(server, name, title, { nothing = () => '', controls = null, draw }) {
   const { store } = server;
@@ -35,7 +35,7 @@ export function createQuestion(server, name, title, { nothing = () => '', contro
       if (!differs(state, before, INPUTS)) return;
       const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
-      controls?.draw(state);
+      controls?.draw(state, before);
       body.replaceChildren(...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
       if (isOpened) scrollToTop(node);
     },

@@ -28,6 +28,7 @@ import { say } from '../locales/language.js';
 
 const READ = { norms: unpackKinds }; // how the answers of a request are read
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
+const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
 // Requests that follow from a change of the state.
 export function startEffects(server) {
@@ -354,6 +355,11 @@ export async function scoreTranslation(server, text) {
   const state = store.get();
   if (scored) store.change(changeView(state, state.home, { scored }));
   return Boolean(scored);
+}
+
+// Cancels what would still open another view.
+export function cancelViews({ requests }) {
+  for (const name of OPENING) if (requests.get(name)?.isOpen) requests.get(name).cancel();
 }
 
 function open(store, record, details) {

@@ -194,6 +194,13 @@ def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):
     page.close()
 
 
+def test_the_view_of_a_refused_sentence_is_not_that_of_the_example_in_its_place(visit: Visit, address: str):
+    page = visit(f"{address}#text=crash&kind=encoder&layer=3&head=2&mute=cross.1.1")
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
+    expect(page.locator(".hl-centre h2")).to_contain_text("Cross")
+    assert page.evaluate("Headlight.viewer.state().mutes") == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "hash_",

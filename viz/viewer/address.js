@@ -55,7 +55,8 @@ export function createAddress(server, translateAddress) {
     if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
     if (isPlayground(location.hash)) return undefined;
-    if (!home.record || location.hash === toAddress(store.get())) return undefined;
+    if (!home.record) return translateAddress?.();
+    if (location.hash === toAddress(store.get())) return undefined;
     if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
     return open(location.hash);
   });

@@ -86,9 +86,8 @@ export async function translate(...inputs) {
 // Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; { hint } where a
 // page opens without a sentence; or {} if another translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
-  const { linked, refused: notice, view: former } = ofPage();
-  // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
-  const view = linked ?? chapterAddress(store.get().translating && former);
+  const { linked, refused: notice } = ofPage();
+  const view = viewOf(text);
   change({ linked: null, refused: '', view });
   const sentence = takeTypedPrefix(text, model);
   // A page of a model without examples opens empty.
@@ -104,6 +103,15 @@ export async function showTranslation(text, model, beam, penalty) {
   else if (error !== undefined) await fillPanels(question);
   else return {};
   return error === undefined ? { notice } : { error };
+}
+
+// The address whose view a translation opens: that of a link, also while its sentence is tried again. A chapter of Learn stays
+// open when another sentence takes the place of the chapter's own. Null for no view.
+function viewOf(text) {
+  const { linked, opened, view: former } = ofPage();
+  const { translating, record } = store.get();
+  const isAgain = record === null && (taskOfAddress(opened).text ?? text) === text;
+  return linked ?? (isAgain ? opened : chapterAddress(translating && former));
 }
 
 // A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.

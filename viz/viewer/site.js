@@ -170,7 +170,8 @@ async function translate(widgets) {
   const { sentence, model, beam, penalty, message, exporter } = widgets;
   message.replaceChildren();
   const inputs = [sentence.value, model.value, Number(beam.value), Number(penalty.value)];
-  const { notice, error } = await showTranslation(...inputs);
+  const { notice, error, hint } = await showTranslation(...inputs);
+  if (hint !== undefined) return message.replaceChildren(element('span', { class: 'hl-soft' }, hint));
   if (error !== undefined) return showProblem(widgets, error);
   if (notice === undefined) return undefined; // replaced or cancelled
   message.replaceChildren(notice);

@@ -96,6 +96,7 @@ export const EMPTY = Object.freeze({
     refused: '', // what an address asked for in vain
     left: new Map(), // the sentence that was left, by the source language
     downloads: Object.freeze([]), // addresses of the exported files
+    exporting: null, // an object for each time that the menu Export was opened
   }),
   error: null, // one sentence
   theme: 'light',

@@ -1,6 +1,6 @@
 // An instrument as a line that opens: a question, and its answer while it is open.
 
-import { createButton, element } from '../../core/dom.js';
+import { createButton, element, replaceKeepingFocus } from '../../core/dom.js';
 import { askQuestion } from '../../core/effects.js';
 import { SUBJECTS, isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
 import { isRefused, whyNot } from '../../core/requests.js';
@@ -36,7 +36,7 @@ export function createQuestion(server, name, title, { nothing = () => '', contro
       const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
       controls?.draw(state, before);
-      body.replaceChildren(...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
+      replaceKeepingFocus(body, ...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
       if (isOpened) scrollToTop(node);
     },
   };

@@ -168,3 +168,8 @@ def test_the_matrix_can_be_read_as_a_table(show: Show):
     expect(rows.nth(2).locator("th")).to_have_text("KLEINE → hUND")
     choose(page, "Cross", 2, 3)
     expect(rows.nth(2).locator("td").first).to_have_text(f"{RECORD.cross[1, 2, 2, 0].item():.4f}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("region", name="Table of values").focus()
+    page.keyboard.press("ArrowRight")  # scrolls, and chooses no head
+    page.wait_for_function("document.querySelector('.hl-table-room').scrollLeft > 0")
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")

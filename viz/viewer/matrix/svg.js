@@ -3,7 +3,7 @@
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
-import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
+import { PALED, SHOWN, UNMATCHED, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
 import { fixed, modeName, titleOfMatrix } from '../core/labels.js';
 import { describe, plain } from './readout.js';
@@ -43,7 +43,7 @@ function pictureOf(state) {
   const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
     shape('title', {}, `${titleOfMatrix(state)}: ${readable(state.record.source_text)}`),
-    shape('defs', {}, hatch(inks)),
+    shape('defs', {}, hatch(inks), dots(inks)),
     shape('rect', { width, height, fill: inks.panel }),
     words(MARGIN, MARGIN + 14, titleOfMatrix(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
     ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
@@ -93,7 +93,7 @@ function cellsOf(grid, state) {
       const cell = row * grid.columns + column;
       const [status, value, step] = [grid.status[cell], grid.values[cell], stepOf(share)];
       const [x, y] = [column * CELL.width, row * CELL.height];
-      const fill = hasValue(status) ? css[step] : 'url(#hatch)';
+      const fill = hasValue(status) ? css[step] : status === UNMATCHED ? 'url(#dots)' : 'url(#hatch)';
       const opacity = status === PALED ? 0.22 : null;
       const exact = hasValue(status) ? shape('title', {}, fixed(value)) : null;
       drawn.push(
@@ -168,6 +168,15 @@ function hatch(inks) {
     'pattern',
     { id: 'hatch', width: 6, height: 6, ...place },
     shape('rect', { width: 1, height: 6, fill: inks.line }),
+  );
+}
+
+// A cell without a counterpart, as on screen.
+function dots(inks) {
+  return shape(
+    'pattern',
+    { id: 'dots', width: 6, height: 6, patternUnits: 'userSpaceOnUse' },
+    shape('rect', { x: 2, y: 2, width: 1.5, height: 1.5, fill: inks.line }),
   );
 }
 

@@ -149,6 +149,13 @@ def test_the_png_shows_the_matrix(show: Show, tmp_path: Path):
     assert colours[1] == "26,25,23"
 
 
+@pytest.mark.slow
+def test_a_png_of_a_large_matrix_fits_what_browsers_can_draw(show: Show, tmp_path: Path):
+    page = show(TRANSLATORS["de-en"].translate(" ".join(["Wort"] * 120)))
+    data = saved(page, "PNG picture", tmp_path).read_bytes()
+    assert int.from_bytes(data[16:20], "big") == 8192
+
+
 def test_the_matrix_can_be_read_as_a_table(show: Show):
     page = show(RESULT)
     choose(page, "Decoder", 2, 3)

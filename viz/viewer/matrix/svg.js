@@ -13,6 +13,7 @@ const CELL = { width: 40, height: 28 };
 const LEGEND = { width: 160, height: 28, steps: 32 };
 const LETTER = 7.4; // a generous width of a letter at 13 px, so that no text is cut off
 const MARGIN = 24;
+const LARGEST_SIDE = 8192; // pixels of a PNG; browsers give nothing for a canvas that is too large, Safari the first
 const INKS = {
   light: { panel: '#ffffff', ink: '#1c1b19', soft: '#6d6962', line: '#d5d0c6', accent: '#1d5fd1' },
   dark: { panel: '#1a1917', ink: '#f0ede6', soft: '#a09a8e', line: '#4a463f', accent: '#7fb0ff' },
@@ -184,14 +185,16 @@ export function svgText(svg) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 }
 
-// The same picture as a PNG with twice the resolution. An exported file may load data URLs only.
-export async function pngOf(svg, ratio = 2) {
+// The same picture as a PNG with twice the resolution, or less where it is too large. An exported file may load data URLs only.
+export async function pngOf(svg) {
+  const [width, height] = ['width', 'height'].map((side) => Number(svg.getAttribute(side)));
+  const ratio = Math.min(2, LARGEST_SIDE / width, LARGEST_SIDE / height);
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   await image.decode();
   const canvas = document.createElement('canvas');
-  canvas.width = Number(svg.getAttribute('width')) * ratio;
-  canvas.height = Number(svg.getAttribute('height')) * ratio;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
   canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
 }

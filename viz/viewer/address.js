@@ -45,7 +45,9 @@ export function createAddress(server, translateAddress) {
   store.subscribe((state, before) => {
     if (opening?.record && opening.record !== state.home.record) opening = null; // another translation took its place
     if (opening) noteChosen(opening, state, before);
-    const changed = hasChanged(state, before) || differs(state, before, ['reference', 'scored']);
+    const isOfPointer = state.hover !== null; // the step of the row under it
+    const names = ['reference', 'scored', ...(isOfPointer ? [] : ['step'])];
+    const changed = hasChanged(state, before) || differs(state, before, names);
     if (!opening && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
@@ -82,7 +84,7 @@ function write(state, isNew = false) {
 // What the person chooses while the view of a link is computed stays. A pin belongs to its kind.
 function noteChosen({ chosen }, state, before) {
   if (state.record !== before.record) return;
-  for (const name of Object.keys(CHOICES)) if (state[name] !== before[name]) chosen.add(name);
+  for (const name of [...Object.keys(CHOICES), 'step']) if (state[name] !== before[name]) chosen.add(name);
   if (chosen.has('kind')) chosen.add('pin');
 }
 

@@ -1,5 +1,5 @@
 // The one state of the viewer and the one function that changes it. The panels draw from the state and send changes
-// back; no panel keeps a copy of it.
+// back; no panel keeps a copy of it. A panel itself keeps only what is unfolded in it, which no link carries.
 // Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
 // words are merged or special tokens are hidden.
 

@@ -74,8 +74,8 @@ CHOOSE_MODEL = "(...inputs) => Headlight.chooseModel(...inputs)"
 CANCEL = "() => Headlight.cancel()"
 OPEN_ABOUT = "() => Headlight.openAbout()"
 TOGGLE_THEME = "() => Headlight.toggleTheme()"
-TOGGLE_OPTIONS = "() => Headlight.toggleDisclosure('hl-options-button', 'hl-options')"
-TOGGLE_EXPORT = "() => Headlight.toggleExport()"
+TOGGLE_OPTIONS = "() => Headlight.toggleOptions()"
+TOGGLE_EXPORT = "() => Headlight.toggleExportOfFiles()"
 EXPORT = "() => Headlight.exportRecord()"
 EXPORT_WITH_MODEL = "() => Headlight.exportWithModel()"
 TAKE_EXAMPLE = "(text) => text"
@@ -182,11 +182,11 @@ def build(
             triggers = [translate.click, sentence.submit, prefix.input]
             _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
             outputs = [message, *menu.files, menu.with_model]
-            menu.button.click(None, None, outputs, js=EXPORT, **PRIVATE)
+            opened_menu = menu.button.click(None, None, outputs, js=TOGGLE_EXPORT, **PRIVATE)
+            opened_menu.then(None, None, outputs, js=EXPORT, **PRIVATE)
             menu.with_model.click(None, None, message, js=EXPORT_WITH_MODEL, **PRIVATE)
         cancel.click(None, js=CANCEL, **PRIVATE)
         options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
-        menu.button.click(None, js=TOGGLE_EXPORT, **PRIVATE)
         for endpoint in Api(scheduler).endpoints:  # so that Gradio describes them; `Calls` answers them
             api(endpoint, api_name=endpoint.__name__)
     return page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from playwright.sync_api import Page, expect
 
 from model.results import Translation
@@ -76,3 +78,16 @@ def readout(page: Page) -> str:
 def drawn(page: Page) -> str:
     """Return the pixels of the matrix, to tell whether it changed."""
     return str(page.locator(".hl-field canvas").evaluate("canvas => canvas.toDataURL()"))
+
+
+def taken_away(page: Page, kind: str, folder: Path) -> Path:
+    """Download one kind of file from the Export menu."""
+    page.get_by_role("button", name="Export").click()
+    expect(page.get_by_role("button", name="Copy link")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"works offline ({kind})" if kind == "HTML" else f"({kind})").click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    page.keyboard.press("Escape")
+    expect(page.locator("#hl-export-menu")).to_be_hidden()
+    return path

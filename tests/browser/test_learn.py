@@ -154,6 +154,8 @@ def test_the_list_and_the_buttons_lead_to_every_chapter(page: Page):
         expect(learn(page).get_by_role("heading", level=2)).to_have_text(title)
         expect(learn(page)).to_contain_text(f"{number} of 6")
         assert f"learn={number}" in page.evaluate("location.hash")
+        if number < len(TITLES):
+            expect(learn(page).get_by_role("button", name="Next")).to_be_focused()
     expect(learn(page).get_by_role("button", name="Next")).to_be_disabled()
     learn(page).get_by_role("list", name="Chapters").get_by_role("button", name=TITLES[1]).click()
     expect(learn(page).get_by_role("heading", level=2)).to_have_text(TITLES[1])

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import app
-from tests.browser.conftest import TRANSLATORS, Show
-from tests.browser.inspector import open_panel, status
+from tests.browser.conftest import TRANSLATORS, Show, draw
+from tests.browser.inspector import HOLD, RELEASE, open_panel, status
 from tests.browser.screen import FIRST, choose, translate
 
 pytestmark = pytest.mark.browser
@@ -160,6 +160,34 @@ def test_a_link_holds_forced_tokens_and_what_is_muted_then(show: Show):
     again.get_by_role("button", name="Back to the model’s translation").click()
     expect(again.locator(".hl-translation")).to_have_text(RESULT.text)
     expect(again.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")
+
+
+def test_what_the_person_does_while_a_link_opens_stays(show: Show):
+    page = show(RESULT)
+    page.evaluate(HOLD)
+    go(page, kind="cross", layer=1, head=1, panel="head", words="merged", forced=perhaps(page))
+    page.wait_for_function("window.held.length === 1")
+    choose(page, "Cross", 2, 2)
+    page.get_by_role("tab", name="Step").click()
+    page.evaluate(RELEASE)
+    expect(status(page)).to_contain_text("forced “perhaps” at step 1")
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 2")
+    expect(page.get_by_role("tab", name="Step")).to_have_attribute("aria-selected", "true")
+    assert page.evaluate("viewer.state().words")
+    go(page, kind="cross", layer=1, head=1, panel="head", forced=perhaps(page), mute="cross.1.1")
+    page.wait_for_function("window.held.length === 1")
+    other = TRANSLATORS["de-en"].translate(OTHER)
+    draw(page, other)
+    choose(page, "Encoder", 3, 4)
+    page.evaluate(RELEASE)
+    expect(page.locator(".hl-translation")).to_have_text(other.text)
+    expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 3 · head 4")
+
+
+def perhaps(page: Page) -> int:
+    """The likeliest other first word."""
+    alternatives = page.evaluate("viewer.state().home.record.alternatives[0]")
+    return next(one["id"] for one in alternatives if one["text"].strip() == "perhaps")
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
@@ -20,8 +19,7 @@ import viz
 from model import __version__
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
-from tests.browser.inspector import open_panel, status
-from tests.browser.screen import FIRST, cell, choose, readout, submit, translate
+from tests.browser.screen import FIRST, cell, choose, readout, submit, taken_away, translate
 from viz.payload import decode
 from viz.server.backend import UNEXPECTED
 from viz.server.snippets import curl_call, python_call
@@ -111,59 +109,6 @@ def test_nothing_jumps_when_a_result_arrives(opened: Page):
     assert opened.locator(".hl-centre").bounding_box() == before
 
 
-def taken_away(page: Page, kind: str, folder: Path) -> Path:
-    """Download one kind of file from the Export menu."""
-    page.get_by_role("button", name="Export").click()
-    expect(page.get_by_role("button", name="Copy link")).to_be_visible()
-    with page.expect_download() as download:
-        page.get_by_role("button", name=f"works offline ({kind})" if kind == "HTML" else f"({kind})").click()
-    path = folder / download.value.suggested_filename
-    download.value.save_as(path)
-    page.keyboard.press("Escape")
-    expect(page.locator("#hl-export-menu")).to_be_hidden()
-    return path
-
-
-def test_the_record_can_be_taken_away_as_json_and_npz(opened: Page, tmp_path: Path):
-    expected = translate(opened, "Guten Tag!")
-    record = decode(json.loads(taken_away(opened, "JSON", tmp_path).read_text("utf-8")))
-    assert record.ids == expected.ids
-    with np.load(taken_away(opened, "NPZ", tmp_path)) as arrays:
-        np.testing.assert_array_equal(arrays["cross"], expected.attention.cross.numpy())
-
-
-def test_the_files_hold_the_translation_with_muted_heads_while_it_is_shown(
-    opened: Page, visit: Visit, tmp_path: Path
-):
-    choose(opened, "Cross", 1, 2)
-    opened.keyboard.press("m")
-    open_panel(opened, "What if").get_by_role("button", name="Show its attention").click()
-    expect(opened.locator(".hl-translation")).to_contain_text("silent")
-    shown = opened.locator(".hl-translation").inner_text()
-    payload = json.loads(taken_away(opened, "JSON", tmp_path).read_text("utf-8"))
-    assert payload["text"] == shown
-    assert payload["muted"]["heads"] == [["cross", 0, 1]]
-    path = taken_away(opened, "HTML", tmp_path)
-    assert path.stem.endswith("-muted")
-    file = visit(path.as_uri(), number=1)
-    expect(file.locator(".hl-translation")).to_have_text(shown)
-    expect(status(file)).to_contain_text("with 1 head muted")
-    expect(file.locator(".hl-thumbnail.hl-muted")).to_have_count(1)
-    expect(open_panel(file, "What if").get_by_role("button", name="Clear all")).to_be_disabled()
-
-
-def test_the_calls_in_the_menu_name_the_sentence_as_text(opened: Page):
-    text = "<b>'it\"s'</b> $(x)"
-    translate(opened, text)
-    opened.get_by_role("button", name="Export").click()
-    menu = opened.locator("#hl-export-menu")
-    expect(menu).to_contain_text(f"text={text!r}")
-    expect(menu).to_contain_text("/gradio_api/call/attention")
-    assert menu.locator("b").count() == 0
-    opened.locator("#hl-brand").click()
-    expect(menu).to_be_hidden()
-
-
 def test_a_link_opens_its_model_sentence_and_options(visit: Visit, address: str):
     words = urlencode({"model": "reverse", "text": "Guten Tag, <b>Welt</b>!", "beam": 3, "alpha": 0.5})
     page = visit(f"{address}#{words}&kind=decoder&layer=2&head=3")
@@ -194,6 +139,13 @@ def test_a_model_in_a_link_brings_its_examples(visit: Visit, address: str):
     expect(page.get_by_label("Sentence")).to_have_value(first)
     expect(page.get_by_role("button", name=second, exact=True)).to_be_visible()
     page.close()
+
+
+def test_the_view_of_a_refused_sentence_is_not_that_of_the_example_in_its_place(visit: Visit, address: str):
+    page = visit(f"{address}#text=crash&kind=encoder&layer=3&head=2&mute=cross.1.1")
+    expect(page.locator(".hl-translation")).to_have_text(TRANSLATORS["de-en"].translate(FIRST).text)
+    expect(page.locator(".hl-centre h2")).to_contain_text("Cross")
+    assert page.evaluate("Headlight.viewer.state().mutes") == []
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def pruned(step: int) -> int:
     return next(at for at, one in enumerate(TREE.beam_tree) if one.status == "pruned" and one.step == step)
 
 
-def test_the_likeliest_tokens_of_each_step(page: Page):
+def test_the_likeliest_tokens_of_each_step(page: Page, show: Show):
     panel = open_panel(page, "Step")
     for step in (1, 2):
         panel.get_by_role("button", name="step after").click()
@@ -45,6 +45,11 @@ def test_the_likeliest_tokens_of_each_step(page: Page):
     expect(page.locator(".hl-row-label.hl-lit")).to_have_attribute("data-row", "2")
     panel.get_by_role("button", name="step before").click()
     expect(panel).to_contain_text(f"step 2 of {len(RESULT.ids)}")
+    page.get_by_role("button", name="Encoder", exact=True).click()
+    panel.get_by_role("button", name="step after").click()
+    expect(panel).to_contain_text(f"step 3 of {len(RESULT.ids)}")
+    again = show(RESULT, model="tiny", address=page.evaluate("location.hash.slice(1)"))
+    expect(again.get_by_role("tabpanel")).to_contain_text(f"step 3 of {len(RESULT.ids)}")
 
 
 def test_forcing_a_token_continues_from_there_and_back_restores_everything(page: Page, asked: list):

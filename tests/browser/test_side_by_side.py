@@ -94,7 +94,7 @@ def test_nothing_is_there_until_it_is_asked_for(show: Show, asked: list) -> None
     assert "beside" not in page.evaluate("location.hash")
 
 
-def test_the_difference_is_that_of_the_weights(page: Page) -> None:
+def test_the_difference_is_that_of_the_weights(page: Page, tmp_path: Path) -> None:
     expect(first(page, "Matrix").locator("h2")).to_have_text("A − B · Cross · layer 2 · head 3")
     expect(second(page, "Matrix")).to_have_count(0)
     expect(first(page, "Matrix").locator(".hl-facts")).to_contain_text("each value: A minus B")
@@ -118,6 +118,10 @@ def test_the_difference_is_that_of_the_weights(page: Page) -> None:
     expect(readout).to_contain_text("has no counterpart in B")
     for chips, words in zip(differing, (["heute", "HEUTE"], []), strict=True):
         expect(chips).to_have_text(words)
+    picture(page, tmp_path / "dotted.svg")
+    fills = {node.get("fill") for node in ElementTree.parse(tmp_path / "dotted.svg").iter()}
+    assert "url(#dots)" in fills
+    assert "url(#hatch)" not in fills  # the mask forbids no cell of cross-attention
     page.get_by_role("button", name="Close").click()
     expect(differing[0]).to_have_count(0)
 

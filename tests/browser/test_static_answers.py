@@ -76,6 +76,15 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
     assert not visitor.trouble
 
 
+def test_a_page_without_a_sentence_says_so_and_follows_the_next_link(visitor, address, models):
+    page = visitor.visit(f"{address}#model=reverse&text=+")
+    expect(page.locator("#hl-message")).to_have_text("Type a sentence")
+    link = "model=reverse&text=lantern&kind=encoder&layer=2&head=3"
+    page.evaluate("hash => { location.hash = hash; }", link)
+    expect_translation(page, models["reverse"].translate("lantern").text)
+    expect(page.locator(".hl-centre h2")).to_have_text("Encoder · layer 2 · head 3")
+
+
 @pytest.mark.slow
 def test_the_worker_answers_as_the_server_does(visitor, address, models):
     # The exact answers of de-en take long.

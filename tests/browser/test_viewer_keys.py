@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TRANSLATORS, Show
+from tests.browser.inspector import open_panel
 from tests.browser.screen import FIRST, choose, readout
 
 pytestmark = pytest.mark.browser
@@ -62,6 +63,26 @@ def test_keys_act_at_once_and_wherever_the_focus_is_except_in_a_text_field(opene
     for key in ("ArrowLeft", "1", "a"):
         opened.keyboard.press(key)
     expect(title).to_have_text("Decoder · layer 2 · head 2")
+
+
+def test_the_focus_stays_on_a_control_that_is_drawn_again(show: Show):
+    page = show(RESULT)
+    choose(page, "Cross", 2, 3)
+    last = len(RECORD.predicted)
+    after = open_panel(page, "Step").get_by_role("button", name="step after")
+    after.focus()
+    for step in range(2, last + 1):
+        page.keyboard.press("Enter")
+        expect(page.get_by_text(f"step {step} of {last}", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("button", name="step before")
+    ).to_be_focused()  # the nearest: there is no step after
+    assert page.evaluate("viewer.state().pin.column") is None
+    layer = open_panel(page, "What if").get_by_role("button", name="All of layer 2")
+    layer.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".hl-outcome")).to_contain_text("changes by")
+    expect(layer).to_be_focused()
 
 
 def test_arrows_move_between_the_tokens(show: Show):

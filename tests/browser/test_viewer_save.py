@@ -149,6 +149,13 @@ def test_the_png_shows_the_matrix(show: Show, tmp_path: Path):
     assert colours[1] == "26,25,23"
 
 
+@pytest.mark.slow
+def test_a_png_of_a_large_matrix_fits_what_browsers_can_draw(show: Show, tmp_path: Path):
+    page = show(TRANSLATORS["de-en"].translate(" ".join(["Wort"] * 120)))
+    data = saved(page, "PNG picture", tmp_path).read_bytes()
+    assert int.from_bytes(data[16:20], "big") == 8192
+
+
 def test_the_matrix_can_be_read_as_a_table(show: Show):
     page = show(RESULT)
     choose(page, "Decoder", 2, 3)
@@ -168,3 +175,8 @@ def test_the_matrix_can_be_read_as_a_table(show: Show):
     expect(rows.nth(2).locator("th")).to_have_text("KLEINE → hUND")
     choose(page, "Cross", 2, 3)
     expect(rows.nth(2).locator("td").first).to_have_text(f"{RECORD.cross[1, 2, 2, 0].item():.4f}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("region", name="Table of values").focus()
+    page.keyboard.press("ArrowRight")  # scrolls, and chooses no head
+    page.wait_for_function("document.querySelector('.hl-table-room').scrollLeft > 0")
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 3")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Show
 from tests.browser.inspector import TEXT, number, status, tiny
+from tests.browser.screen import point
 from viz.instruments import link_values
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
@@ -78,6 +79,9 @@ def test_wrong_links_are_one_sentence_and_can_be_mended(page: Page):
     page.keyboard.press("Enter")
     expect(status(page)).to_contain_text("is not a valid link")
     page.get_by_label("Your own word links").fill("0-0")
+    step = page.evaluate("viewer.state().step")
+    point(page, 2, 0)  # another step, for which the panel is drawn again
+    assert page.evaluate("viewer.state().step") != step
     page.keyboard.press("Enter")
     expect(page.locator(".hl-ways .hl-number")).to_have_count(3)
 

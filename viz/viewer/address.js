@@ -2,8 +2,9 @@
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
 
-import { askImportance, askMuted, askTraining, compareWithReference, scoreTranslation } from './core/effects.js';
-import { forceTokens, showHypothesis, showMuted, showReference, showTrainingStep } from './core/effects.js';
+import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './core/effects.js';
+import { forceTokens, scoreTranslation, showHypothesis } from './core/effects.js';
+import { showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { keep } from './core/state/modes.js';
 import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
@@ -25,20 +26,29 @@ export function hasChanged(state, before) {
 // one translation.
 export function createAddress(server, translateAddress) {
   const { store } = server;
-  let opening = 0; // while an address is followed, the view on screen is not yet the one that it asks for
+  let opening = null; // the link that is followed: the view on screen is not yet the one that it asks for
   const open = async (address, show = () => {}) => {
-    opening += 1;
+    const link = { record: null, chosen: new Set(), isWanted: () => opening === link };
+    opening = link;
+    cancelViews(server); // those of a link before this one
     try {
       show();
-      await openAddress(server, address);
+      link.record = store.get().home.record;
+      await openAddress(server, address, link);
     } finally {
-      opening -= 1;
-      if (opening === 0) write(store.get());
+      if (link.isWanted()) {
+        opening = null;
+        write(store.get());
+      }
     }
   };
   store.subscribe((state, before) => {
-    const changed = hasChanged(state, before) || differs(state, before, ['reference', 'scored']);
-    if (opening === 0 && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
+    if (opening?.record && opening.record !== state.home.record) opening = null; // another translation took its place
+    if (opening) noteChosen(opening, state, before);
+    const isOfPointer = state.hover !== null; // the step of the row under it
+    const names = ['reference', 'scored', ...(isOfPointer ? [] : ['step'])];
+    const changed = hasChanged(state, before) || differs(state, before, names);
+    if (!opening && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
   });
   window.addEventListener('hashchange', ({ newURL }) => {
     const { hash } = new URL(newURL);
@@ -47,7 +57,8 @@ export function createAddress(server, translateAddress) {
     if (otherLanguageOf(location.hash)) return location.reload();
     const { home } = store.get();
     if (isPlayground(location.hash)) return undefined;
-    if (!home.record || location.hash === toAddress(store.get())) return undefined;
+    if (!home.record) return translateAddress?.();
+    if (location.hash === toAddress(store.get())) return undefined;
     if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
     return open(location.hash);
   });
@@ -70,23 +81,33 @@ function write(state, isNew = false) {
   history[isNew ? 'pushState' : 'replaceState'](history.state, '', toAddress(state));
 }
 
+// What the person chooses while the view of a link is computed stays. A pin belongs to its kind.
+function noteChosen({ chosen }, state, before) {
+  if (state.record !== before.record) return;
+  for (const name of [...Object.keys(CHOICES), 'step']) if (state[name] !== before[name]) chosen.add(name);
+  if (chosen.has('kind')) chosen.add('pin');
+}
+
 // The choices are applied twice: to the model's own translation, where closing a view leads back to, and to the view.
-async function openAddress(server, address) {
+async function openAddress(server, address, { chosen, isWanted }) {
   const { store } = server;
   const wanted = viewOfAddress(address);
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
   store.change({ ...goHome(store.get()), mode: 'weight', reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
   store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
+  chosen.clear(); // of this change
   if (!server.ask) return; // an exported file has one record
   if (wanted.reference !== null) await scoreTranslation(server, wanted.reference);
-  await openWanted(server, wanted);
-  store.change(choices());
+  if (isWanted()) await openWanted(server, wanted, isWanted);
+  if (!isWanted()) return;
+  store.change(Object.fromEntries(Object.entries(choices()).filter(([name]) => !chosen.has(name))));
   if (wanted.comparesReference) compareWithReference(server);
   if (wanted.compared) compareWithHeads(store, wanted);
   if (wanted.marksImportance || wanted.sortsByImportance) await askImportance(server);
-  if (wanted.sortsByImportance) store.change({ sort: 'importance' });
-  if (wanted.showsMuted) await showMutedOnes(server);
+  if (!isWanted()) return;
+  if (wanted.sortsByImportance && !chosen.has('sort')) store.change({ sort: 'importance' });
+  if (wanted.showsMuted) await showMutedOnes(server, isWanted);
 }
 
 // A plain link to a chapter of Learn opens the tab and the question with which the chapter begins.
@@ -97,11 +118,12 @@ function withChapter(address) {
   return `#${new URLSearchParams({ ...(panel && { panel }), ...(ask && { ask }), ...given })}`;
 }
 
-async function openWanted(server, { forced, hypothesis, training, showsReference }) {
+async function openWanted(server, { forced, hypothesis, training, showsReference }, isWanted) {
   if (forced) await forceTokens(server, forced);
   else if (hypothesis) await showHypothesis(server, hypothesis);
   else if (showsReference) showReference(server);
-  else if (training && (await askTraining(server))) await showTrainingStep(server, training.step, training.sentence);
+  else if (training && (await askTraining(server)) && isWanted())
+    await showTrainingStep(server, training.step, training.sentence);
 }
 
 function compareWithHeads(store, { compared, comparesOwn }) {
@@ -113,10 +135,10 @@ function compareWithHeads(store, { compared, comparesOwn }) {
   store.change({ reference, mode: 'difference' });
 }
 
-async function showMutedOnes(server) {
+async function showMutedOnes(server, isWanted) {
   const { store } = server;
   if (store.get().mutes.length === 0) return;
   await askMuted(server);
   const { muted } = store.get();
-  if (muted) showMuted(server, muted);
+  if (muted && isWanted()) showMuted(server, muted);
 }

@@ -15,6 +15,7 @@ const COVERS = 'dialog[open], #hl-export-menu.hl-open'; // what lies over the pa
 const SLIDER = 'input[type=range]';
 const TEXT_FIELDS = `input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]`;
 const BUTTONS = 'button, a, summary'; // where Enter presses the button
+const SCROLLED = ':is(div, pre)[tabindex="0"]:is(:not([role]), [role=region])'; // what has the focus to be scrolled
 
 const keyHints = () => [
   [['←', '→', '↑', '↓'], say('head, layer')],
@@ -69,7 +70,8 @@ const readingOf = () => [
   ),
 ];
 
-// Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, a button keeps Enter.
+// Every key acts wherever the focus is, except in a text field. A slider keeps the arrows, as does what they scroll; a button
+// keeps Enter.
 // `actions` are { openHelp, openExport }.
 export function listenToKeys(server, actions) {
   const { store } = server;
@@ -77,7 +79,7 @@ export function listenToKeys(server, actions) {
     const { target } = event;
     if (!store.get().record || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector(COVERS) || target.closest?.(TEXT_FIELDS)) return;
-    if (event.key in ARROWS && target.closest?.(SLIDER)) return;
+    if (event.key in ARROWS && (target.closest?.(SLIDER) || scrollsItself(event))) return;
     if (event.key === 'Enter' && target.closest?.(BUTTONS)) return;
     const action = actionOf(event, actions);
     const changes = action ? null : changesOf(event, store.get(), server);
@@ -86,6 +88,12 @@ export function listenToKeys(server, actions) {
     if (action) action();
     else store.change({ hover: null, ...changes });
   });
+}
+
+function scrollsItself({ target, key, shiftKey }) {
+  if (shiftKey || !target.matches?.(SCROLLED)) return false;
+  const [down] = ARROWS[key];
+  return down === 0 ? target.scrollWidth > target.clientWidth : target.scrollHeight > target.clientHeight;
 }
 
 function actionOf({ key }, { openHelp, openExport }) {

@@ -6,25 +6,17 @@ import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
 import { oppositeOf } from './core/instruments/comparison.js';
 import { interventionOf } from './core/instruments/questions.js';
-import { codesOf, prefixOfCodes, splitPrefix } from './core/state/source_prefix.js';
+import { fittingPrefix, splitPrefix } from './core/state/source_prefix.js';
 import { useStorage } from './core/storage.js';
-import { closeFromOutside } from './core/widgets.js';
+import { toggleDisclosure, togglePopover } from './core/widgets.js';
 import { send, whyNot } from './core/requests.js';
 import { sourceView, trainingStep } from './core/state/queries.js';
 import { forgetModel } from './core/state/actions.js';
 import { createStore } from './core/state/store.js';
-import { createCalls, save } from './matrix/save_menu.js';
+import { createCalls, fileOf, save } from './matrix/save_menu.js';
 import { drawPrefixLists } from './prefix/lists.js';
-import {
-  chooseLanguage,
-  offerLanguages,
-  say,
-  speak,
-  spokenLanguage,
-  takeTyped,
-  tellTitle,
-} from './locales/language.js';
-import { reopenIn, translatePage } from './locales/language.js';
+import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';
+import { reopenIn, takeTyped, tellTitle, translatePage } from './locales/language.js';
 
 const THEME = 'headlight.theme'; // in the browser's storage, as the next one
 const LANGUAGE = 'headlight.language';
@@ -66,6 +58,7 @@ export function provide(mounted) {
   document.addEventListener('keydown', translateOnEnter);
   translatePage(document.body);
   store.subscribe(showWaiting);
+  store.subscribe(closeExport);
   window.Headlight.viewer = mounted;
   provideViewer(mounted);
 }
@@ -88,9 +81,8 @@ export async function translate(...inputs) {
 // Shows a translation. Returns { notice }, what its link asked for in vain; { error }, one sentence; { hint } where a
 // page opens without a sentence; or {} if another translation or Cancel has replaced it.
 export async function showTranslation(text, model, beam, penalty) {
-  const { linked, refused: notice, view: former } = ofPage();
-  // A chapter of Learn stays open when another sentence takes the place of the chapter's own.
-  const view = linked ?? chapterAddress(store.get().translating && former);
+  const { linked, refused: notice } = ofPage();
+  const view = viewOf(text);
   change({ linked: null, refused: '', view });
   for (const button of document.querySelectorAll(UNSAID)) button.setAttribute('aria-expanded', false);
   const sentence = takeTypedPrefix(text, model);
@@ -107,6 +99,15 @@ export async function showTranslation(text, model, beam, penalty) {
   else if (error !== undefined) await fillPanels(question);
   else return {};
   return error === undefined ? { notice } : { error };
+}
+
+// The address whose view a translation opens: that of a link, also while its sentence is tried again. A chapter of Learn stays
+// open when another sentence takes the place of the chapter's own. Null for no view.
+function viewOf(text) {
+  const { linked, opened, view: former } = ofPage();
+  const { translating, record } = store.get();
+  const isAgain = record === null && (taskOfAddress(opened).text ?? text) === text;
+  return linked ?? (isAgain ? opened : chapterAddress(translating && former));
 }
 
 // A page that opens with a sentence that is refused shows the one of its link, or else the model's first example.
@@ -202,17 +203,7 @@ function choicesOf(model) {
 }
 
 function choosePrefix(wanted) {
-  change({ prefix: fittingPrefix(ofPage().model, wanted) });
-}
-
-// A prefix if a model can read it; else the same target language, or else what a new page begins with.
-function fittingPrefix(model, wanted) {
-  const { codes = [], prompts = [], source = '', usual = '' } = choicesOf(model);
-  const known = { codes: codes.map(([code]) => code), prompts, source };
-  if (wanted === null) return usual;
-  if (splitPrefix(wanted, known).prefix === wanted && (wanted !== '' || codes.length === 0)) return wanted;
-  const target = codesOf(wanted).at(-1);
-  return known.codes.includes(target) ? prefixOfCodes([target]) : usual;
+  change({ prefix: fittingPrefix(choicesOf(ofPage().model), wanted) });
 }
 
 // Codes or a prompt that a person has typed before the sentence become the choice, and leave the box. Returns the sentence.
@@ -252,13 +243,19 @@ function exampleButtons(model) {
 }
 
 // Shows the API calls, and returns updates of the message, the download buttons and the button for the page with its model.
-// After an error, there is nothing to download and no call.
+// After an error, there is nothing to download and no call. Nothing is asked when the menu closes, and nothing changes for an
+// answer that comes after the menu was opened anew.
 export async function exportRecord() {
   const { server, ask, state } = await viewer;
+  if (!isExportOpen()) return [];
+  const exporting = {};
+  change({ exporting });
+  const isLate = () => ofPage().exporting !== exporting;
   try {
     const refusal = whyNoExport(server);
     if (refusal) throw new Error(refusal);
     const { files, python, curl } = await ask({ do: 'export', ...onScreen(state()) });
+    if (isLate()) return [];
     ofPage().downloads.forEach((url) => URL.revokeObjectURL(url));
     const values = Object.entries(files).map(fileOf);
     change({ downloads: values.map(({ url }) => url) });
@@ -269,10 +266,15 @@ export async function exportRecord() {
       update({ value: portableTitle(state().home.record.model.name) }),
     ];
   } catch (error) {
-    showCalls([]);
-    const nothing = update({ value: null, interactive: false });
-    return [escaped(error.message), nothing, nothing, nothing, update({})];
+    return isLate() ? [] : offerNothing(escaped(error.message));
   }
+}
+
+// Takes the files and the calls out of the menu; returns the updates.
+function offerNothing(message) {
+  showCalls([]);
+  const nothing = update({ value: null, interactive: false });
+  return [message, nothing, nothing, nothing, update({})];
 }
 
 function showCalls(calls) {
@@ -315,16 +317,6 @@ export async function exportWithModel() {
   }
 }
 
-function fileOf([name, base64]) {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  return {
-    path: name,
-    orig_name: name,
-    url: URL.createObjectURL(new Blob([bytes])),
-    meta: { _type: 'gradio.FileData' },
-  };
-}
-
 function update(properties) {
   return { __type__: 'update', ...properties };
 }
@@ -347,7 +339,8 @@ export function otherModels({ model: own, source_prefix: prefix = null }) {
   const choices = (site.groups ?? []).flatMap(([, models]) => models).filter(([name]) => name !== own.name);
   const isSame = ([name]) => site.languages[name] === site.languages[own.name];
   const sorted = [...choices.filter(isSame), ...choices.filter((choice) => !isSame(choice))];
-  return sorted.map(([name, title]) => ({ name, title: tellTitle(title), to: fittingPrefix(name, prefix || null) }));
+  const fitting = (name) => fittingPrefix(choicesOf(name), prefix || null);
+  return sorted.map(([name, title]) => ({ name, title: tellTitle(title), to: fitting(name) }));
 }
 
 export function openAbout() {
@@ -375,6 +368,22 @@ export function toggleExport() {
   togglePopover('hl-export', 'hl-export-menu');
 }
 
+// The menu of a page that also has files and calls: it opens without those of the record before. Returns updates as
+// `exportRecord` does.
+export function toggleExportOfFiles() {
+  toggleExport();
+  return isExportOpen() ? offerNothing(update({})) : [];
+}
+
+function isExportOpen() {
+  return document.querySelector('#hl-export-menu.hl-open') !== null;
+}
+
+// The menu is about the record on screen.
+function closeExport({ record }, before) {
+  if (record !== before.record && isExportOpen()) toggleDisclosure('hl-export', 'hl-export-menu');
+}
+
 // Opens the menu Export with the focus on its first entry.
 export function openExport() {
   const menu = document.getElementById('hl-export-menu');
@@ -382,15 +391,6 @@ export function openExport() {
   requestAnimationFrame(() => menu.querySelector('button').focus());
 }
 
-export function toggleDisclosure(button, menu) {
-  const open = document.getElementById(menu).classList.toggle('hl-open');
-  document.getElementById(button).setAttribute('aria-expanded', open);
-}
-
-// A menu over the page.
-function togglePopover(button, menu) {
-  toggleDisclosure(button, menu);
-  const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
-  const isOpen = () => sheet.classList.contains('hl-open');
-  if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
+export function toggleOptions() {
+  toggleDisclosure('hl-options-button', 'hl-options');
 }

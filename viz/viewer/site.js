@@ -13,8 +13,8 @@ import {
   readAddress,
   restoreTheme,
   showTranslation,
-  toggleDisclosure,
   toggleExport,
+  toggleOptions,
   toggleTheme,
   speakAsWanted,
 } from './page.js';
@@ -142,7 +142,7 @@ function listen(widgets) {
   on('hl-about', 'click', openAbout);
   on('hl-export', 'click', toggleExport);
   on('hl-theme', 'click', toggleTheme);
-  on('hl-options-button', 'click', () => toggleDisclosure('hl-options-button', 'hl-options'));
+  on('hl-options-button', 'click', toggleOptions);
 }
 
 // Translates what the address asks for, or the first example of the first model.
@@ -171,7 +171,8 @@ async function translate(widgets) {
   const { sentence, model, beam, penalty, message, exporter } = widgets;
   message.replaceChildren();
   const inputs = [sentence.value, model.value, Number(beam.value), Number(penalty.value)];
-  const { notice, error } = await showTranslation(...inputs);
+  const { notice, error, hint } = await showTranslation(...inputs);
+  if (hint !== undefined) return message.replaceChildren(element('span', { class: 'hl-soft' }, hint));
   if (error !== undefined) return showProblem(widgets, error);
   if (notice === undefined) return undefined; // replaced or cancelled
   message.replaceChildren(notice);

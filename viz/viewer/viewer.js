@@ -72,13 +72,13 @@ export function mount(root, { ask = null, address = false, about: models = {}, p
     document.body.classList.toggle('hl-elsewhere', isElsewhere(state)); // the page's own widgets say something else
   });
   const bar = address ? createAddress(server, page?.translateAddress) : null;
-  const show = createLoader(root, store, problem, bar);
+  const show = createLoader(root, store, problem, { bar, isAlone: page === null });
   return { show, state: store.get, server, ask, entries, openAbout: about.open };
 }
 
 // Returns a function that shows a payload. If a newer payload arrives while one is decoded, the newer one is shown.
-// `view` is the address of the view to open; the first record opens that of the page.
-function createLoader(root, store, problem, bar) {
+// `view` is the address of the view to open; a viewer alone opens its first record with the address of the document.
+function createLoader(root, store, problem, { bar, isAlone }) {
   let latest = null;
   return async (payload, { view = null } = {}) => {
     latest = payload;
@@ -86,7 +86,7 @@ function createLoader(root, store, problem, bar) {
       const record = await decode(payload);
       if (latest !== payload) return;
       const isFirst = store.get().record === null;
-      const address = isFirst && location.hash !== '' ? location.hash : view;
+      const address = isAlone && isFirst && location.hash !== '' ? location.hash : view;
       const show = () => store.change(showRecord(store.get(), record));
       root.classList.remove('hl-empty');
       problem.hidden = true;

@@ -129,7 +129,7 @@ test('the address contains every choice and the task', () => {
   const store = opened();
   store.change(ADDRESSED);
   const address = toAddress(store.get());
-  assert.deepEqual(fromAddress(address, record), ADDRESSED);
+  assert.deepEqual(fromAddress(address, record), { ...ADDRESSED, step: 0 });
   assert.deepEqual(taskOfAddress(address), { model: 'de-en', text: record.source_text, beam: 1, alpha: null });
   const other = opened();
   other.change(fromAddress(address, record));
@@ -184,11 +184,24 @@ for (const pin of [
   });
 }
 
+test('the address contains the step that no pinned row implies', () => {
+  const store = opened();
+  const stepOfLink = () => fromAddress(toAddress(store.get()), record).step;
+  store.change({ kind: 'encoder', panel: 'step', step: 2, pin: { row: 1, column: null } });
+  assert.equal(stepOfLink(), 2);
+  store.change({ kind: 'cross', pin: null });
+  assert.equal(stepOfLink(), 2);
+  store.change({ pin: { row: 1, column: null } });
+  assert.equal(stepOfLink(), 0);
+  store.change({ kind: 'encoder', pin: null, panel: 'head' });
+  assert.equal(stepOfLink(), 0);
+});
+
 test('invalid parameters of an address are ignored', () => {
   assert.deepEqual(fromAddress('#kind=<script>', record), {});
   const nonsense =
     '#kind=cross&layer=-1&head=1e3&mode=eval&threshold=7&heads=1.x,a.b&mute=cross.0.1,<b>.1.1&row=99999&sort=constructor&panel=toString';
-  assert.deepEqual(fromAddress(nonsense, record), CHOICES);
+  assert.deepEqual(fromAddress(nonsense, record), { ...CHOICES, step: 0 });
   assert.deepEqual(taskOfAddress(`#model=${'x'.repeat(256)}&text=${'a'.repeat(5000)}&beam=1.5&alpha=NaN`), {
     model: null,
     text: null,

@@ -63,6 +63,22 @@ export function tokenText(token, className = '') {
   return element('bdi', { class: classes || null }, visible(token));
 }
 
+// Controls of a panel, where the browser can put the focus.
+const CONTROLS = 'button, input, select, textarea, summary, a, [tabindex]';
+
+// Replaces the children of a node. The focus stays on the control in the same place, or on the nearest one that can have it.
+export function replaceKeepingFocus(node, ...children) {
+  const controls = () => [...node.querySelectorAll(CONTROLS)];
+  const focused = controls().indexOf(document.activeElement);
+  node.replaceChildren(...children);
+  if (focused < 0) return;
+  const places = controls().map((control, place) => ({ control, distance: Math.abs(place - focused) }));
+  const [nearest] = places
+    .filter(({ control }) => !control.disabled)
+    .sort((one, other) => one.distance - other.distance);
+  nearest?.control.focus({ preventScroll: true });
+}
+
 // Sets the size of a canvas in CSS pixels, with the resolution of the screen; returns its context.
 export function sizeCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;

@@ -28,6 +28,7 @@ import { say } from '../locales/language.js';
 
 const READ = { norms: unpackKinds }; // how the answers of a request are read
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
+const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
 // Requests that follow from a change of the state.
 export function startEffects(server) {
@@ -60,17 +61,21 @@ function followMutes(server, state, before) {
   }
 }
 
+// The given tokens of a translation, for a request; nothing if there are none.
+function givenPrefix(record) {
+  const prefix = givenIds(record);
+  return prefix.length > 0 ? { prefix } : {};
+}
+
 // Tokens that were given stay given with heads muted, so that only the heads make a difference. If the request fails,
 // restores the muted heads of the last answer, so that the marks on the heads agree with it.
 export async function askMuted(server) {
   const { store } = server;
   const { mutes, instead, record } = store.get();
   const read = async (answer) => ({ ...answer, heads: mutes, instead, record: await decode(answer.payload) });
-  const prefix = givenIds(record);
-  const given = prefix.length > 0 ? { prefix } : {};
   const asked = muteQuestion(store.get());
   if (!asked) return;
-  const question = { ...asked, ids: targetIds(record), ...given, heads: mutes };
+  const question = { ...asked, ids: targetIds(record), ...givenPrefix(record), heads: mutes };
   const muted = await request(server, 'mute', question, read);
   const state = store.get();
   if (muted === undefined || differs(state, { mutes, instead, record }, ['mutes', 'instead', 'record'])) return;
@@ -98,9 +103,7 @@ async function followLeftOut(server, state, before) {
   const places = placesLeftOut(state);
   if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'leave_out')) return;
   if (sameQuestion(state.leftOut?.places, places)) return;
-  const prefix = givenIds(record);
-  const given = prefix.length > 0 ? { prefix } : {};
-  const answer = await request(server, 'leave_out', { do: 'leave_out', places, ...given });
+  const answer = await request(server, 'leave_out', { do: 'leave_out', places, ...givenPrefix(record) });
   const { store } = server;
   if (answer && store.get().record === record) store.change({ leftOut: { places, text: answer.text } });
 }
@@ -119,8 +122,7 @@ function followShort(server, state, before) {
 }
 
 function shortQuestion(record) {
-  const prefix = givenIds(record);
-  return { do: 'short', ids: targetIds(record), ...(prefix.length > 0 ? { prefix } : {}) };
+  return { do: 'short', ids: targetIds(record), ...givenPrefix(record) };
 }
 
 // The instruments that the sentences open get their answers too.
@@ -354,6 +356,11 @@ export async function scoreTranslation(server, text) {
   const state = store.get();
   if (scored) store.change(changeView(state, state.home, { scored }));
   return Boolean(scored);
+}
+
+// Cancels what would still open another view.
+export function cancelViews({ requests }) {
+  for (const name of OPENING) if (requests.get(name)?.isOpen) requests.get(name).cancel();
 }
 
 function open(store, record, details) {

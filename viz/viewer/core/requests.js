@@ -37,7 +37,7 @@ export function startWorker(code, name) {
   return new Worker(URL.createObjectURL(script));
 }
 
-// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; page.js has the one for the server.
+// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js has the one for the server.
 // An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
 // the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every
 // request names those in its property `refuses`. `isOwn` says of which models the engine in the page answers, also where

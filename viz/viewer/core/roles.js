@@ -25,7 +25,7 @@ export function alignedOffset(record, head) {
   return isAligned(record, head) && offsets ? offsets[layer][place] : 0;
 }
 
-export function isAligned(record, [kind, layer, head]) {
+function isAligned(record, [kind, layer, head]) {
   const role = record.roles[kind]?.[layer][head];
   return record.definitions.roles[role]?.measure === 'focus' || isTaught(record, kind, layer, head);
 }

@@ -128,6 +128,20 @@ export function closeFromOutside(opener, sheet, close) {
   document.addEventListener('keydown', escape, { signal: listening.signal });
 }
 
+// Opens or closes what a button shows; both are given by their ids.
+export function toggleDisclosure(button, menu) {
+  const open = document.getElementById(menu).classList.toggle('hl-open');
+  document.getElementById(button).setAttribute('aria-expanded', open);
+}
+
+// A menu over the page.
+export function togglePopover(button, menu) {
+  toggleDisclosure(button, menu);
+  const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
+  const isOpen = () => sheet.classList.contains('hl-open');
+  if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
+}
+
 // The glyph of a role.
 export function roleSymbol(record, role) {
   const path = shape('path', { d: record.definitions.roles[role].symbol });

@@ -12,7 +12,7 @@ import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingSte
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
 
-const [RIVALS, UNSURE] = [3, Math.log(0.5)]; // as in viz/instruments.py
+const [RIVALS, UNSURE] = [3, Math.log(0.5)]; // as in viz/short.py
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them

@@ -1,7 +1,7 @@
 // Pages of the overview: a model of many layers and heads has some layers on each page, so that its pictures are large enough
 // to read. A layer of many heads has several lines.
 
-import { createButton, element } from '../core/dom.js';
+import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
 import { sortedHeads } from '../core/measures.js';
 import { chosenHeads, differs } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
@@ -53,7 +53,6 @@ export function drawPager(pager, store, pages, shown) {
   const chosen = chosenHeads(state);
   const isChosen = (one) => chosen.some((each) => each[1] === one[0] && each[2] === one[1]);
   pager.hidden = pages.length < 2;
-  const focused = [...pager.children].indexOf(document.activeElement);
   const buttons = pages.map((heads, page) =>
     createButton(
       'hl-tab',
@@ -66,8 +65,7 @@ export function drawPager(pager, store, pages, shown) {
       shortName(pages, page, isSorted),
     ),
   );
-  pager.replaceChildren(...(pages.length < 2 ? [] : buttons));
-  buttons[focused]?.focus({ preventScroll: true });
+  replaceKeepingFocus(pager, ...(pages.length < 2 ? [] : buttons));
 }
 
 // The first and the last layer of a page, or the first and the last rank by a measure.

@@ -1,6 +1,6 @@
 // The hypotheses of a sentence, and the tree of all hypotheses that beam search considered.
 
-import { createButton, element, readable, shape, tokenText, visible } from '../core/dom.js';
+import { createButton, element, readable, replaceKeepingFocus, shape, tokenText, visible } from '../core/dom.js';
 import { askBeams, showHypothesis } from '../core/effects.js';
 import { fixed, forPointer, logP } from '../core/labels.js';
 import { strongest } from '../core/math.js';
@@ -41,7 +41,8 @@ function drawList(server, list, state) {
   const found = beams?.hypotheses ?? record.hypotheses;
   const shown = targetIds(state.record).join();
   const disabled = whyNot(server, 'target') !== null;
-  list.replaceChildren(
+  replaceKeepingFocus(
+    list,
     ...found.map(({ text, ids, score }) => {
       const show = () => showHypothesis(server, ids);
       const words = element('span', { dir: 'auto' }, text === '' ? say('(nothing)') : readable(text));
@@ -57,7 +58,8 @@ function drawTree(server, node, { beams }) {
   const reason = whyNot(server, 'beams');
   if (reason) node.replaceChildren(note(reason));
   else if (beams)
-    node.replaceChildren(
+    replaceKeepingFocus(
+      node,
       note(
         say('All hypotheses that a search with beam size {size} considered, with their scores.', {
           size: beams.beam_size,

@@ -1,6 +1,6 @@
 // The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
-import { element, readUnderPointer, tokenText } from '../core/dom.js';
+import { element, readUnderPointer, replaceKeepingFocus, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
 import { gridFocus, shownGrid } from '../core/grid.js';
 import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin, rowOffset } from '../core/state/queries.js';
@@ -29,13 +29,13 @@ const LISTED_KEYS = 8; // largest weights of the row that are listed; the others
 export function createCell(server) {
   const parts = { title: element('div'), rest: element('div') };
   const questions = [createScoreSplit, createWriting].map((create) => create(server));
-  const asked = element('div');
+  const asked = element('div', {}, ...questions.map(({ node }) => node));
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
       const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'mode'];
       if (differs(state, before, shown)) drawCell(server, parts, state);
-      asked.replaceChildren(...(pinnedCell(state) ? questions.map(({ node }) => node) : []));
+      asked.hidden = !pinnedCell(state);
       for (const question of questions) question.draw(state, before);
     },
   };
@@ -48,7 +48,7 @@ function drawCell(server, { title, rest }, state) {
   for (const node of [title, rest]) node.classList.toggle('hl-stale', !reason && !known);
   const readers = readersOfPin(server.store, state);
   if (!reason && !known && state.busy) return;
-  rest.replaceChildren(...(known && !reason ? explanation(state) : []), ...readers);
+  replaceKeepingFocus(rest, ...(known && !reason ? explanation(state) : []), ...readers);
   if (reason) title.replaceChildren(note(reason));
   else if (known) title.replaceChildren(...titleOfCell(state));
   else

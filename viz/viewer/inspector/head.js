@@ -1,6 +1,6 @@
 // The panel Head: the role and the measures of the chosen head.
 
-import { element } from '../core/dom.js';
+import { element, replaceKeepingFocus } from '../core/dom.js';
 import { fixed } from '../core/labels.js';
 import { measuresOf } from '../core/measures.js';
 import { isTaught, nearestRole, roleDefinition } from '../core/roles.js';
@@ -21,7 +21,7 @@ export function createHeadCard(server) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
       if (moved) drawCard(card, state);
       if (moved || differs(state, before, ['beside', 'opposite']))
-        differences.replaceChildren(...differingHeads(server.store, state));
+        replaceKeepingFocus(differences, ...differingHeads(server.store, state));
       removal.draw(state, before);
     },
   };

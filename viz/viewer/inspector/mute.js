@@ -1,7 +1,7 @@
 // The panel What if: which heads are muted or have another output, what that changes in the translation, and which of
 // all heads matter.
 
-import { element, readable } from '../core/dom.js';
+import { element, readable, replaceKeepingFocus } from '../core/dom.js';
 import { askImportance, showMuted } from '../core/effects.js';
 import { changedHeads, kindName, listOf, titleOf } from '../core/labels.js';
 import { sum } from '../core/math.js';
@@ -79,7 +79,8 @@ function drawChoices(server, node, state) {
   });
   const clearAll = () => store.change({ mutes: [], instead: withoutRow(store.get().instead) });
   const clear = actionButton(say('Clear all'), clearAll, { disabled: state.mutes.length === 0 || reason !== null });
-  node.replaceChildren(
+  replaceKeepingFocus(
+    node,
     element('h3', {}, say('Mute')),
     note(titleOf({ ...state, mode: 'weight' })),
     actions(...buttons),
@@ -121,7 +122,8 @@ function drawOutcome(server, node, state) {
     const title = element('h3', {}, say('With heads muted'));
     return node.replaceChildren(title, note(mutes.length === 0 ? nothing : reason));
   }
-  node.replaceChildren(
+  replaceKeepingFocus(
+    node,
     element('h3', {}, say('With {changed}', { changed: changedHeads(muted.heads, muted.instead) })),
     note(baselineOf(record, muted)),
     ...wordsOf(muted),
@@ -153,7 +155,8 @@ function drawImportance(server, node, state) {
   const { importance, record } = sourceView(state);
   const changes = importanceOf({ ...state, importance });
   if (changes)
-    return node.replaceChildren(
+    return replaceKeepingFocus(
+      node,
       note(changeText(importance)),
       ...headMap(server.store, state, changes),
       element('h4', {}, say('The most important heads for this translation')),
@@ -168,7 +171,8 @@ function drawImportance(server, node, state) {
     : say(
         'Let each head alone give what is chosen above, in all rows, to see how the log-probability of this translation changes.',
       );
-  node.replaceChildren(
+  replaceKeepingFocus(
+    node,
     note(reason ?? invitation),
     actions(
       actionButton(

@@ -1,6 +1,6 @@
 // The likeliest tokens of a step. The person can force each of them.
 
-import { createButton, element, tokenText, visible } from '../core/dom.js';
+import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../core/dom.js';
 import { differs, showsMuted, stepToRow } from '../core/state/queries.js';
 import { forceToken, showMuted } from '../core/effects.js';
 import { isOutcome } from '../core/instruments/questions.js';
@@ -35,7 +35,8 @@ function drawNextTokens(server, node, state) {
       disabled: place < 0 || place >= predicted.length,
     });
   const reason = whyNot(server, 'force');
-  node.replaceChildren(
+  replaceKeepingFocus(
+    node,
     element(
       'div',
       { class: 'hl-fact' },

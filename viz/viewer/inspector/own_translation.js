@@ -1,6 +1,6 @@
 // A translation by the person, scored by the model and compared with the model's own.
 
-import { element } from '../core/dom.js';
+import { element, replaceKeepingFocus } from '../core/dom.js';
 import { compareWithReference, scoreTranslation, showReference } from '../core/effects.js';
 import { fixed } from '../core/labels.js';
 import { sum } from '../core/math.js';
@@ -42,7 +42,8 @@ function drawResult(server, node, { record, scored }) {
   if (!scored) return node.replaceChildren();
   const words = new Set(wordsIn(record));
   const isDisjoint = !wordsIn(scored).some((word) => words.has(word));
-  node.replaceChildren(
+  replaceKeepingFocus(
+    node,
     ...sideOf(say('the model’s'), say('Log-probability of each token, the model’s'), record),
     ...sideOf(say('yours'), say('Log-probability of each token, yours'), scored),
     actions(

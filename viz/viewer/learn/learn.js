@@ -1,7 +1,7 @@
 // Learn: a course in chapters beside the live page. Its exercises are checked against the state of the viewer. The link
 // names the chapter, so that a teacher can send it.
 
-import { createButton, element } from '../core/dom.js';
+import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
 import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
 import { EMPTY } from '../core/state/store.js';
 import { useStorage } from '../core/storage.js';
@@ -118,7 +118,8 @@ function drawChapter(learn, { learn: number, record }) {
   const go = (label, to, attributes = {}) => actionButton(label, () => openChapter(learn, to), attributes);
   const numbers = openable(learn.store.get());
   const [back, next] = [numbers.findLast((one) => one < number), numbers.find((one) => one > number)];
-  panel.replaceChildren(
+  replaceKeepingFocus(
+    panel,
     element(
       'header',
       {},

@@ -89,6 +89,17 @@ function slug(text) {
   return words.slice(0, LONGEST_SLUG).replaceAll(/^-|-$/g, '') || 'sentence';
 }
 
+// A file of an answer, [name, base64], as a download of Gradio.
+export function fileOf([name, base64]) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  return {
+    path: name,
+    orig_name: name,
+    url: URL.createObjectURL(new Blob([bytes])),
+    meta: { _type: 'gradio.FileData' },
+  };
+}
+
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   element('a', { href: url, download: name }).click();

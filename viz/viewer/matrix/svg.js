@@ -3,7 +3,7 @@
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
 import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
-import { PALED, SHOWN, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
+import { PALED, SHOWN, UNMATCHED, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
 import { fixed, modeName, titleOfMatrix } from '../core/labels.js';
 import { describe, plain } from './readout.js';
@@ -13,6 +13,7 @@ const CELL = { width: 40, height: 28 };
 const LEGEND = { width: 160, height: 28, steps: 32 };
 const LETTER = 7.4; // a generous width of a letter at 13 px, so that no text is cut off
 const MARGIN = 24;
+const LARGEST_SIDE = 8192; // pixels of a PNG; browsers give nothing for a canvas that is too large, Safari the first
 const INKS = {
   light: { panel: '#ffffff', ink: '#1c1b19', soft: '#6d6962', line: '#d5d0c6', accent: '#1d5fd1' },
   dark: { panel: '#1a1917', ink: '#f0ede6', soft: '#a09a8e', line: '#4a463f', accent: '#7fb0ff' },
@@ -43,7 +44,7 @@ function pictureOf(state) {
   const svg = shape('svg', { ...size, 'font-family': 'system-ui, sans-serif', 'font-size': 13 });
   svg.append(
     shape('title', {}, `${titleOfMatrix(state)}: ${readable(state.record.source_text)}`),
-    shape('defs', {}, hatch(inks)),
+    shape('defs', {}, hatch(inks), dots(inks)),
     shape('rect', { width, height, fill: inks.panel }),
     words(MARGIN, MARGIN + 14, titleOfMatrix(state), { 'font-size': 16, 'font-weight': 600, fill: inks.ink }),
     ...names.columns.map((name, column) => columnLabel(name, left + (column + 0.5) * CELL.width, top - 8, inks)),
@@ -93,7 +94,7 @@ function cellsOf(grid, state) {
       const cell = row * grid.columns + column;
       const [status, value, step] = [grid.status[cell], grid.values[cell], stepOf(share)];
       const [x, y] = [column * CELL.width, row * CELL.height];
-      const fill = hasValue(status) ? css[step] : 'url(#hatch)';
+      const fill = hasValue(status) ? css[step] : status === UNMATCHED ? 'url(#dots)' : 'url(#hatch)';
       const opacity = status === PALED ? 0.22 : null;
       const exact = hasValue(status) ? shape('title', {}, fixed(value)) : null;
       drawn.push(
@@ -171,18 +172,29 @@ function hatch(inks) {
   );
 }
 
+// A cell without a counterpart, as on screen.
+function dots(inks) {
+  return shape(
+    'pattern',
+    { id: 'dots', width: 6, height: 6, patternUnits: 'userSpaceOnUse' },
+    shape('rect', { x: 2, y: 2, width: 1.5, height: 1.5, fill: inks.line }),
+  );
+}
+
 export function svgText(svg) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 }
 
-// The same picture as a PNG with twice the resolution. An exported file may load data URLs only.
-export async function pngOf(svg, ratio = 2) {
+// The same picture as a PNG with twice the resolution, or less where it is too large. An exported file may load data URLs only.
+export async function pngOf(svg) {
+  const [width, height] = ['width', 'height'].map((side) => Number(svg.getAttribute(side)));
+  const ratio = Math.min(2, LARGEST_SIDE / width, LARGEST_SIDE / height);
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   await image.decode();
   const canvas = document.createElement('canvas');
-  canvas.width = Number(svg.getAttribute('width')) * ratio;
-  canvas.height = Number(svg.getAttribute('height')) * ratio;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
   canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
 }

@@ -18,7 +18,7 @@ const from = (first, count, random) => first + Math.floor(count * random());
 const pick = (list, random) => list[from(0, list.length, random)];
 
 // A number from 1 to 999 in German words.
-export function germanNumber(number) {
+function germanNumber(number) {
   const [hundreds, rest] = [Math.floor(number / 100), number % 100];
   const [tens, ones] = [Math.floor(rest / 10), rest % 10];
   const small = rest < 20 ? ONES[rest] : `${ones ? `${ONES[ones]}und` : ''}${TENS[tens]}`;
@@ -94,7 +94,7 @@ export function tokenizerSettings({ characters }) {
 
 // Whether no training sees this source: the examples, and every eighth other one by a checksum of its letters (FNV-1a),
 // unless it must be learned by heart.
-export function isHeldOut({ examples, byHeart = [] }, source) {
+function isHeldOut({ examples, byHeart = [] }, source) {
   let sum = 0x811c9dc5;
   for (const letter of source) sum = Math.imul(sum ^ letter.codePointAt(0), 0x01000193);
   return examples.includes(source) || ((sum >>> 16) % HELD_OUT === 0 && !byHeart.includes(source));

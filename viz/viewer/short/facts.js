@@ -12,7 +12,7 @@ export const THRESHOLDS = {
   linked: 1, // nats that a word loses without the source word that it comes from
   passed: 2, // other words that a word passed, and places that it moved
   ordered: 3, // words that come from one source word each, of which none passed another
-  needed: Math.log(1.5), // nats that the translation loses without a head, as viz/instruments.py: LEAST_NEED
+  needed: Math.log(1.5), // nats that the translation loses without a head, as viz/short.py: LEAST_NEED
   spelled: 3, // pieces of a word that the model knows only in parts ...
   piece: 3, // ... of fewer letters than this on average
 };
@@ -227,8 +227,9 @@ function neededHeads(importance, known) {
   return { name: 'heads', count: all.length, heads };
 }
 
-// The words that were decided in the latest layer, with the words that led before, if those can be written at all; null if all were decided in the first
-// layer, if too many were decided last to name them, or if one never led: it was chosen for the whole sentence.
+// The words that became the likeliest only in the last deciding layer, each with the word that was the likeliest before, if
+// that can be written. null if all were decided in the first layer, if more than three were decided last, or if a word never
+// became the likeliest: the search took it for the whole sentence.
 function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
   const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
   const layer = Math.max(...steps.map((step) => leads[step]));

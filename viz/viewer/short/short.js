@@ -1,6 +1,6 @@
 // The panel In short: what happened in this translation, in plain sentences; each opens the view that shows it.
 
-import { createButton, element, readable, visible } from '../core/dom.js';
+import { createButton, element, readable, replaceKeepingFocus, visible } from '../core/dom.js';
 import { askImportance, askShort, forceToken } from '../core/effects.js';
 import { isAnswered, questionOf } from '../core/instruments/questions.js';
 import { fixed, headName, kindName, percent } from '../core/labels.js';
@@ -39,7 +39,8 @@ function drawShort(server, node, state) {
     const write = SENTENCES[fact.name];
     return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));
   });
-  node.replaceChildren(
+  replaceKeepingFocus(
+    node,
     element('h3', {}, say('What happened here')),
     element('ul', { class: 'hl-short' }, ...warnings, ...sentences),
     ...(sentences.some((one) => one.querySelector(`.${PIECE}`)) ? [aboutPieces()] : []),

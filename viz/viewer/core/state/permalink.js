@@ -49,7 +49,7 @@ export function toAddress(state) {
   if (state.flow !== CHOICES.flow) parameters.flow = state.flow;
   if (state.learn !== null) parameters.learn = state.learn;
   if (chosenLanguage()) parameters.lang = chosenLanguage();
-  return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin) })}`;
+  return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin), ...stepParameters(state) })}`;
 }
 
 // The address of the translation of a record, with further parameters.
@@ -144,6 +144,13 @@ function pinParameters(pin) {
   return parameters;
 }
 
+// The step on screen in the tab Step, if no pinned row implies it: the rows of the encoder are no steps, and the last step may
+// have no row.
+function stepParameters({ panel, step, kind, pin }) {
+  const isImplied = kind !== 'encoder' && Number.isInteger(pin?.row);
+  return panel === 'step' && step > 0 && !isImplied ? { step: step + 1 } : {};
+}
+
 // The chapter of Learn that an address opens, as an address for any sentence; null if it opens none.
 export function chapterAddress(address) {
   const parameters = parse(address ?? '');
@@ -169,6 +176,7 @@ export function fromAddress(address, record) {
     mutes: headsOf((parameters.get('mute') ?? '').split(',')),
     instead: insteadOf(parameters),
     pin: pinOf(parameters),
+    step: index(parameters, 'step') ?? 0,
     hideSpecials: parameters.get('specials') === 'hidden',
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',

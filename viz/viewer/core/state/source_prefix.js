@@ -29,6 +29,16 @@ export function splitPrefix(text, { codes = [], prompts = [], source = '' }) {
   return { prefix: prefixOfCodes(found), sentence };
 }
 
+// A prefix if a model can read it; else the same target language, or else what a new page begins with. `choices` are those of
+// the model, as viz/about.py: prefix_choices gives them.
+export function fittingPrefix({ codes = [], prompts = [], source = '', usual = '' }, wanted) {
+  const known = { codes: codes.map(([code]) => code), prompts, source };
+  if (wanted === null) return usual;
+  if (splitPrefix(wanted, known).prefix === wanted && (wanted !== '' || codes.length === 0)) return wanted;
+  const target = codesOf(wanted).at(-1);
+  return known.codes.includes(target) ? prefixOfCodes([target]) : usual;
+}
+
 // A prefix as an address writes it: deu,fra in place of codes.
 export function shortPrefix(prefix) {
   const codes = codesOf(prefix);

@@ -1,5 +1,5 @@
 // The one state of the viewer and the one function that changes it. The panels draw from the state and send changes
-// back; no panel keeps a copy of it.
+// back; no panel keeps a copy of it. A panel itself keeps only what is unfolded in it, which no link carries.
 // Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
 // words are merged or special tokens are hidden.
 
@@ -96,6 +96,7 @@ export const EMPTY = Object.freeze({
     refused: '', // what an address asked for in vain
     left: new Map(), // the sentence that was left, by the source language
     downloads: Object.freeze([]), // addresses of the exported files
+    exporting: null, // an object for each time that the menu Export was opened
   }),
   error: null, // one sentence
   theme: 'light',

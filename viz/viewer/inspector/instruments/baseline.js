@@ -1,6 +1,6 @@
 // What replaces the output of a muted head: zero, its mean, or its output for another sentence.
 
-import { element, readable, visible } from '../../core/dom.js';
+import { element, readable, replaceKeepingFocus, visible } from '../../core/dom.js';
 import { whyNot } from '../../core/requests.js';
 import { aboutModel, differs } from '../../core/state/queries.js';
 import { actionButton, actions } from '../../core/widgets.js';
@@ -27,7 +27,7 @@ export function createBaseline(server) {
       choice.value = baseline;
       box.hidden = baseline !== 'sentence';
       if (state.instead !== before.instead) box.value = sentence;
-      only.replaceChildren(actions(rowButton(server, state, change)));
+      replaceKeepingFocus(only, actions(rowButton(server, state, change)));
     },
   };
 }

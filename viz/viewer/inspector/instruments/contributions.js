@@ -1,6 +1,6 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
 
-import { element, visible } from '../../core/dom.js';
+import { element, replaceKeepingFocus, visible } from '../../core/dom.js';
 import { fixed, kindName, signed } from '../../core/labels.js';
 import { largest, sum } from '../../core/math.js';
 import { otherWord } from '../../core/instruments/questions.js';
@@ -35,7 +35,7 @@ export function createContributions(server) {
       const map = element('div');
       const draw = (path) => {
         shown.path = path;
-        map.replaceChildren(...mapOf(store, state, answer, path, draw));
+        replaceKeepingFocus(map, ...mapOf(store, state, answer, path, draw));
       };
       draw(shown.path);
       return [chooserOf(store, state), ...partsOf(state, answer, question), map];

@@ -1,6 +1,6 @@
 // The panel Examples: what the head on screen does over many sentences, and where it does it most clearly.
 
-import { createButton, element, nameInvisible } from '../../core/dom.js';
+import { createButton, element, nameInvisible, replaceKeepingFocus } from '../../core/dom.js';
 import { askExamples } from '../../core/effects.js';
 import { fixed, headName, titleOf } from '../../core/labels.js';
 import { LIMITS } from '../../core/limits.js';
@@ -49,7 +49,7 @@ export function createExamples(server) {
         'Or {count} sentences of the project',
       );
       progress.textContent = reason ?? progressOf(state);
-      result.replaceChildren(...(reason ? [] : foundOf(store, state)));
+      replaceKeepingFocus(result, ...(reason ? [] : foundOf(store, state)));
     },
   };
 }

@@ -1,6 +1,6 @@
 // What the model would say after each decoder layer: a line for each step, a column for each layer.
 
-import { createButton, element, tokenText, visible } from '../../core/dom.js';
+import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../../core/dom.js';
 import { fixed } from '../../core/labels.js';
 import { note, numberText, shareBar } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
@@ -14,7 +14,7 @@ export function createLayers(server) {
       table.style.setProperty('--hl-layers', answer.words.length);
       const open = (place) => {
         opened.place = opened.place === place ? null : place;
-        table.replaceChildren(...rowsOf(state, answer, opened.place, open));
+        replaceKeepingFocus(table, ...rowsOf(state, answer, opened.place, open));
       };
       table.replaceChildren(...rowsOf(state, answer, opened.place, open));
       return [

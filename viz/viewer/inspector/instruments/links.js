@@ -27,8 +27,8 @@ export function createLinks(server) {
   return createQuestion(server, 'links', say('Which words belong together?'), {
     controls: {
       node: element('div', {}, box, actions(draw), hint),
-      draw(state) {
-        box.value = state.gold;
+      draw(state, before) {
+        if (state.gold !== before.gold) box.value = state.gold; // otherwise the person may be typing
         draw.disabled = whyNot(server, 'links') !== null;
         draw.setAttribute('aria-pressed', isDrawing(state));
         hint.textContent = isDrawing(state) ? hintOf(state) : '';

@@ -1,6 +1,6 @@
 // An instrument as a line that opens: a question, and its answer while it is open.
 
-import { createButton, element } from '../../core/dom.js';
+import { createButton, element, replaceKeepingFocus } from '../../core/dom.js';
 import { askQuestion } from '../../core/effects.js';
 import { SUBJECTS, isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
 import { isRefused, whyNot } from '../../core/requests.js';
@@ -11,7 +11,7 @@ import { say } from '../../locales/language.js';
 const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];
 
 // `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
-// elements of an answer. `controls`, { node, draw(state) }, are what the person can
+// elements of an answer. `controls`, { node, draw(state, before) }, are what the person can
 // enter. The last answer stays, in pale colours, until the next one arrives.
 export function createQuestion(server, name, title, { nothing = () => '', controls = null, draw }) {
   const { store } = server;
@@ -35,8 +35,8 @@ export function createQuestion(server, name, title, { nothing = () => '', contro
       if (!differs(state, before, INPUTS)) return;
       const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
-      controls?.draw(state);
-      body.replaceChildren(...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
+      controls?.draw(state, before);
+      replaceKeepingFocus(body, ...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
       if (isOpened) scrollToTop(node);
     },
   };

@@ -118,6 +118,7 @@ def test_the_difference_is_that_of_the_weights(page: Page, tmp_path: Path) -> No
     expect(readout).to_contain_text("has no counterpart in B")
     for chips, words in zip(differing, (["heute", "HEUTE"], []), strict=True):
         expect(chips).to_have_text(words)
+    first(page, "Matrix").locator(".hl-matrix").focus()  # the box of the sentence takes letters
     picture(page, tmp_path / "dotted.svg")
     fills = {node.get("fill") for node in ElementTree.parse(tmp_path / "dotted.svg").iter()}
     assert "url(#dots)" in fills

@@ -29,13 +29,15 @@ const LISTED_KEYS = 8; // largest weights of the row that are listed; the others
 export function createCell(server) {
   const parts = { title: element('div'), rest: element('div') };
   const questions = [createScoreSplit, createWriting].map((create) => create(server));
-  const asked = element('div', {}, ...questions.map(({ node }) => node));
+  const asked = element('div');
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
     draw(state, before) {
       const shown = [...PINNED, 'cell', 'busy', 'hideSpecials', 'mode'];
       if (differs(state, before, shown)) drawCell(server, parts, state);
-      asked.hidden = !pinnedCell(state);
+      const isAsked = pinnedCell(state) !== null;
+      if (isAsked !== asked.hasChildNodes())
+        asked.replaceChildren(...(isAsked ? questions.map(({ node }) => node) : []));
       for (const question of questions) question.draw(state, before);
     },
   };

@@ -235,7 +235,6 @@ READERS = {
     "model/exporting.py": "what it has just written",
     "model/files.py": "the checks",
     "model/importing/files/pickles.py": "a file that was checked",
-    "training/__main__.py": "assets",
     "training/corpus/links.py": "a corpus",
     "training/corpus/sources.py": "a corpus",
     "training/evaluation/evaluate.py": "a test set",

@@ -246,7 +246,7 @@ def test_a_head_gives_its_mean_instead(with_sample: Page, asked: list):
     panel.get_by_label("What muted heads give").select_option("zero")
     zero = sum(tiny().mute(TEXT, [Head("cross", 0, 1)]).differences)
     expect(outcome.locator("strong")).to_have_text(signed(zero))
-    expect(outcome).to_contain_text("The heads give nothing, in all rows.")
+    expect(outcome).to_contain_text("The output of these heads is zero, in all rows.")
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ def test_the_curves_of_removed_cells(page: Page, kind: str):
     found = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 2, 1, step)["curves"]
     key = chart.locator(".hl-chart-key .hl-number")
     expect(chart.locator(".hl-verdict")).to_contain_text(verdict(found))
-    expect(chart.locator("figcaption")).to_contain_text("1 removed")
+    expect(chart.locator("figcaption")).to_contain_text("1 cell removed")
     expect(key).to_have_text([number(curve["probabilities"][1]) for curve in found])
     box = chart.locator(".hl-chart").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 40)

@@ -139,8 +139,8 @@ def verdict(curves: list[dict]) -> str:
     weight, random = (mean(values[name][1:]) for name in ("weight", "random"))
     tells = "tell the truth" if random - weight >= start / 20 else "say little"
     return (
-        f"The weights {tells} here: without the strongest cells by weight the word has {number(weight)} "
-        f"on average, without as many cells at random {number(random)}."
+        f"The weights {tells} here: without the cells of the largest weights the word's average probability "
+        f"is {number(weight)}; without as many random cells it is {number(random)}."
     )
 
 

@@ -372,6 +372,8 @@ def test_two_models_of_different_sizes(whole: Page) -> None:
     expect(first(whole, "Matrix").locator(".hl-readout .hl-value")).to_contain_text(number(difference))
     for panel in ("Tokens", "Heads", "Matrix"):
         assert ends_above(first(whole, panel), 900)
+    pages = whole.get_by_label("Heads of B", exact=True).get_by_role("group", name="Pages of the heads")
+    pages.get_by_role("button").nth(4).click()  # two layers a page
     choose_head(whole, 9, 12, "Heads of B")
     expect(second(whole, "Matrix").locator("h2")).to_have_text("B · Cross · layer 9 · head 12")
     expect(first(whole, "Matrix").locator("h2")).to_have_text("A · Cross · layer 2 · head 3")

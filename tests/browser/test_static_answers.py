@@ -130,7 +130,7 @@ def picture(page: Page, url: str) -> np.ndarray:
     page.goto(f"{url}#{urlencode(LINK | MUTED)}")
     expect(page.locator(".hl-outcome")).to_contain_text("changes by")
     page.locator(".hl-result-facts").evaluate("facts => { facts.textContent = ''; }")
-    for name in ("Only in row", "Word links"):
+    for name in ("Only in row", "Word links", "Examples"):
         page.locator("button", has_text=name).evaluate_all("all => all.forEach((button) => button.remove())")
     shot = page.locator("#hl-viewer .headlight").screenshot(animations="disabled")
     return np.asarray(Image.open(BytesIO(shot)).convert("RGB")).astype(int)

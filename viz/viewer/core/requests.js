@@ -11,7 +11,7 @@ import { say, tell } from '../locales/language.js';
 // What the status line says meanwhile; questions.js has the instruments.
 const DOING = {
   beams: () => say('Searching with a beam'),
-  beside: () => say('Reading the second view'),
+  beside: () => say('Computing the second view'),
   cell: () => say('Explaining the cell'),
   examples: () => say('Reading sentences'),
   force: () => say('Translating from the forced word'),

@@ -19,7 +19,6 @@ from tqdm import tqdm
 from model.errors import UserError
 from model.files import write_json
 from model.network.transformer import Transformer
-from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.storage.run import LATEST
 from model.tokenizer import Tokenizer
@@ -54,7 +53,7 @@ from training.run.directory import (
 from training.run.probes import ProbeRecorder, readable_sentences
 from training.run.record import continue_record
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
-from training.run.warm_start import copy_weights
+from training.run.warm_start import copy_weights, tokenizers_of
 from training.schedule import learning_rate
 
 LOG_EVERY = 50  # steps
@@ -158,23 +157,12 @@ class Trainer:
         self._describe_data(corpus, mixture)
 
     def _new_tokenizers(self, train: Dataset) -> tuple[Tokenizer, Tokenizer]:
-        """Those of the model that the run starts from, if it has the same languages, or new ones.
-
-        Raises UserError if that model has other languages and was imported: its tokenizers cut whole texts
-        and cannot spell a piece of another vocabulary.
-        """
+        """Those of the model that the run starts from, if it has the same languages, or new ones."""
         config = self.config
-        if self.start is not None:
-            former = load(self.start)
-            languages = former.info.source_language, former.info.target_language
-            if languages == (config.source_language, config.target_language):
-                self._print(f"The vocabulary is that of {self.start}; the run learns none")
-                return former.source_tokenizer, former.target_tokenizer
-            if isinstance(former.source_tokenizer, SentencePieceTokenizer):
-                raise UserError(
-                    f"{self.start} has the vocabulary of an imported model, which no other can replace; "
-                    "start from a model that was trained here, or give the recipe the languages of this one."
-                )
+        languages = config.source_language, config.target_language
+        if self.start is not None and (former := tokenizers_of(self.start, languages)):
+            self._print(f"The vocabulary is that of {self.start}; the run learns none")
+            return former
         return train_tokenizers(config, train)
 
     def _describe_data(self, corpus: Corpus, mixture: Mixture) -> None:

@@ -9,8 +9,10 @@ import torch
 
 from model.errors import UserError
 from model.network.transformer import Transformer
+from model.pieces.multilingual import MultilingualTokenizer
+from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import load
-from model.tokenizer import UNK, UNK_ID, Tokenizer
+from model.tokenizer import EOS_ID, UNK, UNK_ID, Tokenizer
 
 MAY_DIFFER = {"source_vocabulary", "target_vocabulary", "dropout", "taught_head"}
 # The parameters with a row for each piece, and which tokenizer has the pieces.
@@ -50,6 +52,30 @@ def copy_weights(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], di
             if len(spelling) == 1:
                 known.add((tokenizers[side], row))
     return len(known)
+
+
+def tokenizers_of(directory: Path, languages: tuple[str, str]) -> tuple[Tokenizer, Tokenizer] | None:
+    """Those of the model in `directory`, which a run for the same languages keeps; None for other languages.
+
+    Raises UserError for an imported model that a run cannot start from: one of other languages, whose
+    tokenizers cut whole texts and cannot spell a piece of another vocabulary, or one that reads more around
+    a sentence than <s> and </s>, which a run does not write.
+    """
+    former = load(directory)
+    tokenizer = former.source_tokenizer
+    same = (former.info.source_language, former.info.target_language) == languages
+    if not same and isinstance(tokenizer, SentencePieceTokenizer):
+        raise UserError(
+            f"{directory} has the vocabulary of an imported model, which no other can replace; start from a "
+            "model that was trained here, or give the recipe the languages of this one."
+        )
+    is_framed = tokenizer.first_ids("") or tokenizer.ending != (EOS_ID,)
+    if is_framed or isinstance(tokenizer, MultilingualTokenizer):
+        raise UserError(
+            f"{directory} reads codes of languages or a second mark around each sentence, which a run does "
+            "not write; start from another model."
+        )
+    return (tokenizer, former.target_tokenizer) if same else None
 
 
 def spellings(new: Tokenizer, old: Tokenizer) -> dict[int, list[int]]:

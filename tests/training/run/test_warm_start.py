@@ -10,10 +10,11 @@ import torch
 from model.errors import UserError
 from model.network.transformer import Transformer
 from model.pieces.charsmap import Charsmap
-from model.pieces.sentencepiece import SentencePiece, SentencePieceTokenizer
-from model.storage.checkpoint import Checkpoint, load, save
+from model.pieces.multilingual import MultilingualTokenizer
+from model.pieces.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
+from model.storage.checkpoint import Checkpoint, ModelInfo, load, save
 from model.tokenizer import SPECIALS, Tokenizer
-from tests.model.helpers import INFO, SENTENCES, assert_sentence, random_model, tiny_checkpoint
+from tests.model.helpers import SENTENCES, assert_sentence, random_model, tiny_checkpoint
 from tests.training.tiny import PARALLEL, parallel_files, prepared, sentences
 from training.run.directory import BEST, read_run
 from training.run.warm_start import copy_weights
@@ -71,12 +72,23 @@ def test_another_shape_is_refused_with_the_option(tmp_path):
         copy_weights(other.model, (other.source_tokenizer,) * 2, tmp_path)
 
 
-def test_an_imported_model_of_other_languages_is_refused(tmp_path):
-    segmenter = SentencePiece("unigram", {"▁eins": -1.0}, Charsmap(b""))
-    tokenizer = SentencePieceTokenizer(segmenter, [*SPECIALS, "▁eins"])
-    model = random_model(source_vocabulary=5, target_vocabulary=5)
-    save(Checkpoint(model, tokenizer, tokenizer, INFO), tmp_path / "model")
-    with pytest.raises(UserError, match="has the vocabulary of an imported model") as caught:
+SEGMENTER = SentencePiece("unigram", {"▁eins": -1.0}, Charsmap(b""))
+PIECES = [*SPECIALS, "▁eins", ">>de<<"]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "languages", "problem"),
+    [
+        (SentencePieceTokenizer(SEGMENTER, PIECES), ("fi", "en"), "has the vocabulary of an imported model"),
+        (SentencePieceTokenizer(SEGMENTER, PIECES, Frame(first="▁eins")), ("de", "en"), "codes of languages"),
+        (SentencePieceTokenizer(SEGMENTER, PIECES, Frame(after="▁eins")), ("de", "en"), "codes of languages"),
+        (MultilingualTokenizer(SEGMENTER, PIECES, ">>de<<"), ("de", "en"), "codes of languages"),
+    ],
+)
+def test_an_imported_model_that_cannot_be_trained_is_refused(tmp_path, tokenizer, languages, problem):
+    model = random_model(source_vocabulary=len(PIECES), target_vocabulary=len(PIECES))
+    save(Checkpoint(model, tokenizer, tokenizer, ModelInfo(*languages, "Tiny")), tmp_path / "model")
+    with pytest.raises(UserError, match=problem) as caught:
         prepared(PARALLEL, parallel_files(tmp_path / "data"), tmp_path / "run", start=tmp_path / "model")
     assert_sentence(caught.value)
 

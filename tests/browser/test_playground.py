@@ -275,6 +275,17 @@ def test_the_first_picture_does_not_wait_for_the_playground(visitor, static):
     assert [url for url in asked if "playground" in url]
 
 
+def test_a_link_shows_the_playground_before_the_first_translation(visit: Visit, address: str):
+    page = visit(f"{address}healthz", 1440, 900, waits=False)
+    page.route("**/component_server**", lambda _: None)
+    with page.expect_request("**/component_server**"):
+        page.goto(f"{address}{SMALL}")
+    expect(playground(page).locator("canvas").first).to_be_visible()
+    expect(page.locator(".headlight.hl-empty")).to_be_attached()
+    page.unroute("**/component_server**")  # the request that waits is sent
+    expect(page.locator(".headlight.hl-empty")).to_have_count(0)
+
+
 # Its latest Worker, which a page does not give away otherwise.
 NAME_WORKER = """window.Worker = class extends Worker {
   constructor(...inputs) {

@@ -27,6 +27,7 @@ export function hasChanged(state, before) {
 export function createAddress(server, translateAddress) {
   const { store } = server;
   let opening = null; // the link that is followed: the view on screen is not yet the one that it asks for
+  let isTranslating = false; // the sentence of a link that was followed
   const open = async (address, show = () => {}) => {
     const link = { record: null, chosen: new Set(), isWanted: () => opening === link };
     opening = link;
@@ -47,6 +48,7 @@ export function createAddress(server, translateAddress) {
     if (opening) noteChosen(opening, state, before);
     const isOfPointer = state.hover !== null; // the step of the row under it
     const names = ['reference', 'scored', ...(isOfPointer ? [] : ['step'])];
+    if (before.translating && !state.translating) isTranslating = false;
     const changed = hasChanged(state, before) || differs(state, before, names);
     if (!opening && changed) write(state, isNewTask(state, before) || isOtherBeside(state, before));
   });
@@ -58,9 +60,10 @@ export function createAddress(server, translateAddress) {
     const { home } = store.get();
     if (isPlayground(location.hash)) return undefined;
     if (!home.record) return translateAddress?.();
-    if (location.hash === toAddress(store.get())) return undefined;
-    if (translateAddress && !asksFor(location.hash, home.record)) return translateAddress();
-    return open(location.hash);
+    if (!isTranslating && location.hash === toAddress(store.get())) return undefined;
+    // Back to the sentence on screen, too, takes the place of a translation that is not there yet.
+    isTranslating = Boolean(translateAddress) && (isTranslating || !asksFor(location.hash, home.record));
+    return isTranslating ? translateAddress() : open(location.hash);
   });
   return { open };
 }

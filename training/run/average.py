@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ def _vocabularies(checkpoint: Checkpoint) -> tuple[str, str]:
 def average(directories: Sequence[Path]) -> Checkpoint:
     """The model whose weights are the means, in float32, of those in the directories.
 
-    Raises UserError when they differ in vocabulary or network.
+    The runs may have had different dropout. Raises UserError when they differ in vocabulary or network.
     """
     checkpoints = [load(directory) for directory in directories]
     first, *others = checkpoints
@@ -51,7 +52,8 @@ def average(directories: Sequence[Path]) -> Checkpoint:
             "The models have different vocabularies; train them on the same pairs with the same "
             "--config.vocabulary and --config.tokenizer."
         )
-    if any(each.model.config != first.model.config for each in others):
+    dropout = first.model.config.dropout
+    if any(replace(each.model.config, dropout=dropout) != first.model.config for each in others):
         raise UserError(
             "The models have different networks; give models with the same --config.model, all with "
             "--alignments or all without."

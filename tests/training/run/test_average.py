@@ -54,7 +54,8 @@ def test_the_mean_of_one_snapshot_is_that_snapshot(finished, tmp_path):
 
 
 def test_the_mean_of_two_runs_is_that_of_their_snapshots(finished, reference, tmp_path):
-    other = reference(replace(REVERSE, peak_learning_rate=2e-2))
+    dropout = replace(REVERSE.model, dropout=0.3)
+    other = reference(replace(REVERSE, peak_learning_rate=2e-2, model=dropout))
     found = average_models([finished, other], 1, 0, tmp_path / "mean")
     models = [load(each.directory).model for each in found]
     for name, parameter in load(tmp_path / "mean").model.named_parameters():

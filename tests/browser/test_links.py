@@ -128,6 +128,7 @@ def test_back_and_forward_go_through_the_translations(page: Page):
 
 def test_back_takes_the_place_of_a_translation_that_a_link_asks_for(page: Page):
     go(page, model="de-en", text=FIRST, kind="cross", layer=1, head=1)
+    expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", FIRST))
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 1")
     page.route("**/component_server**", lambda _: None)
     with page.expect_request(lambda request: "Welt" in str(request.post_data)):

@@ -243,7 +243,7 @@ def test_the_page_with_a_server_has_the_playground(visit: Visit, address: str, t
     expect_refusals(page)
     model = page.locator("#hl-model select")
     page.evaluate("location.hash = 'model=reverse&text=Hund'")
-    page.wait_for_function("Headlight.viewer.state().record.model.name === 'reverse'")
+    page.wait_for_function("() => Headlight.viewer.state().record.model.name === 'reverse'")
     expect(model).to_have_value("reverse")
     page.go_back()
     expect(model).to_have_value("playground-copy")
@@ -312,7 +312,7 @@ def test_a_playground_that_fails_says_so_and_starts_again(visitor, static):
     expect(playground(page).get_by_role("button", name="Start", exact=True)).to_be_visible()
     page.evaluate("window.former = latestWorker")
     press(page, "Start again")
-    page.wait_for_function("latestWorker !== former")
+    page.wait_for_function("() => latestWorker !== former")
     expect(problem).to_be_hidden()
     train(page, 1)
 
@@ -337,7 +337,7 @@ def test_learn_stays_closed_in_the_playground(visitor, static):
     assert "learn" not in page.url
     page.reload()
     expect_step(page, 0)
-    page.wait_for_function("Headlight.viewer.state().record")
+    page.wait_for_function("() => Headlight.viewer.state().record")
     expect(learn).to_be_hidden()
 
 

@@ -27,7 +27,7 @@ export function hasChanged(state, before) {
 export function createAddress(server, translateAddress) {
   const { store } = server;
   let opening = null; // the link that is followed: the view on screen is not yet the one that it asks for
-  let isTranslating = false; // the sentence of a link that was followed
+  let isTranslating = false; // whether the sentence of a link that was followed is being translated
   const open = async (address, show = () => {}) => {
     const link = { record: null, chosen: new Set(), isWanted: () => opening === link };
     opening = link;

@@ -119,7 +119,7 @@ static: $(APP_INSTALLED) ## write dist/, the page without a server; MODELS="de-e
 	$(PYTHON) -m viz static $(MODELS) $(if $(SINGLE),--single) $(ARGS)
 
 # What a Space gets: what app.py needs, and what README.md and docs/ show or link to, in the state that git holds.
-SPACE_FILES = git ls-files -z -- ':!assets/phrases/t*' app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md SECURITY.md
+SPACE_FILES = git ls-files -z -- app.py model viz assets docs requirements.txt README.md LICENSE CONTRIBUTING.md CHANGELOG.md SECURITY.md
 
 # KIND=static sends the page without a server instead.
 FILL_SPACE = $(if $(filter static,$(KIND)),\

@@ -1,4 +1,4 @@
-"""The phrasebook, `assets/phrases`: one text in four languages, without what the page and the cards show."""
+"""The phrasebook, `training/phrases`: one text in four languages, without what the page and the cards show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_house import ROOT
 
-PHRASES = ROOT / "assets" / "phrases"
+PHRASES = ROOT / "training" / "phrases"
 LANGUAGES = ("en", "de", "fr", "it")
 
 
@@ -32,7 +32,7 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(each)
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
+@pytest.mark.parametrize("part", ["train", "dev"])
 def test_line_n_of_each_language_is_a_sentence(part: str) -> None:
     counts = {len(lines(f"{part}.{language}")) for language in LANGUAGES}
     assert len(counts) == 1
@@ -42,7 +42,7 @@ def test_line_n_of_each_language_is_a_sentence(part: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_sentence_comes_twice_or_in_both_parts(language: str) -> None:
-    sentences = [words(line) for part in ("train", "test") for line in lines(f"{part}.{language}")]
+    sentences = [words(line) for part in ("train", "dev") for line in lines(f"{part}.{language}")]
     assert len(set(sentences)) == len(sentences)
 
 
@@ -53,5 +53,5 @@ def test_no_sentence_is_one_that_the_page_or_a_card_shows(language: str) -> None
         for name in ("examples.json", "everyday.json")
         for text in strings(json.loads((ROOT / "assets" / name).read_text(encoding="utf-8")))
     }
-    phrases = {words(line) for part in ("train", "test") for line in lines(f"{part}.{language}")}
+    phrases = {words(line) for part in ("train", "dev") for line in lines(f"{part}.{language}")}
     assert not phrases & shown

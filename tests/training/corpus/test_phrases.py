@@ -1,4 +1,4 @@
-"""The phrasebook, `training/phrases`: one text in four languages, without what the page and the cards show."""
+"""The phrasebook, `training/phrases`: one text in four languages; the page and the cards show none of it."""
 
 from __future__ import annotations
 

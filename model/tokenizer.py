@@ -10,10 +10,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import tokenizers
 import torch
 from jaxtyping import Int
@@ -250,5 +251,8 @@ def _is_mark(character: str) -> bool:
 
 def pad(rows: Sequence[Sequence[int]], multiple: int = 1) -> Int[Tensor, "B S"]:
     """Rows of ids as one tensor, padded on the right to a multiple of `multiple` columns."""
-    width = -(-max(map(len, rows)) // multiple) * multiple
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
+    lengths = np.array(list(map(len, rows)))
+    width = -(-lengths.max() // multiple) * multiple
+    padded = np.full((len(rows), width), PAD_ID)
+    padded[np.arange(width) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
+    return torch.from_numpy(padded)

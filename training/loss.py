@@ -15,7 +15,7 @@ from model.network.transformer import Transformer
 from model.tokenizer import PAD_ID
 from training.corpus.batching import Batch
 
-CHUNK = 512  # tokens whose logits are in memory at the same time
+CHUNK, GPU_CHUNK = 512, 8192  # tokens whose logits are in memory at the same time; a GPU needs long products
 
 
 @functools.cache
@@ -72,9 +72,10 @@ class LinearCrossEntropy(torch.autograd.Function):
         total = torch.zeros((), device=hidden.device)
         kernels = compiled_kernels(hidden.device) if dtype in (torch.bfloat16, torch.float32) else None
         # All chunks use the same memory: new pages cost more than the arithmetic on them.
-        memory = torch.empty(min(CHUNK, len(hidden)), len(weight), device=hidden.device, dtype=dtype)
-        for start in range(0, len(hidden), CHUNK):
-            rows = slice(start, start + CHUNK)
+        chunk = CHUNK if hidden.device.type == "cpu" else GPU_CHUNK
+        memory = torch.empty(min(chunk, len(hidden)), len(weight), device=hidden.device, dtype=dtype)
+        for start in range(0, len(hidden), chunk):
+            rows = slice(start, start + chunk)
             x, gold = hidden[rows].to(dtype), labels[rows]
             logits = torch.mm(x, narrow.T, out=memory[: len(x)])
             if kernels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -114,8 +115,8 @@ def collate(
 
 def _link_weights(links: Sequence[list[int]], shape: tuple[int, int, int]) -> Float[Tensor, "B T S"]:
     """The shares of the linked source tokens; target token t is read in row t + 1, after <s>."""
+    pairs = np.repeat(np.arange(len(links)), [len(flat) // 2 for flat in links])
+    targets, sources = np.fromiter(chain.from_iterable(links), np.int64).reshape(-1, 2).T
     weights = torch.zeros(shape)
-    for row, flat in zip(weights, links, strict=True):
-        targets, sources = torch.tensor(flat, dtype=torch.long).view(-1, 2).unbind(1)
-        row[targets + 1, sources] = 1
+    weights[pairs, targets + 1, sources] = 1
     return weights / weights.sum(-1, keepdim=True).clamp(min=1)

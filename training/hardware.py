@@ -82,6 +82,8 @@ def start_accelerator(precision: str | None) -> Accelerator:
     when the launcher was asked for several processes and started only one.
     """
     cpu = not torch.accelerator.is_available()
+    # cuDNN's attention prepares itself anew for every shape of a batch: 250 ms, where the step takes 35.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     # The processes connect here, so the limit is set here and not in Accelerator.
     state = PartialState(cpu=cpu, timeout=LONGEST_WAIT)
     # Without GPUs accelerate's launcher sets the address for several processes but starts one.

@@ -199,10 +199,12 @@ def open_in_viewer(page: Page, folder: Path) -> None:
     train(page, step_of(page) + 20)
     translator = saved(page, folder)
     word = playground(page).locator("tbody th").first.inner_text()
+    title = page.locator("#hl-model select option:checked")
+    former = title.text_content() or ""
     press(page, "Open in the viewer")
     expect(playground(page)).to_be_hidden()
-    title = page.locator("#hl-model select option:checked")
     expect(title).to_contain_text("Playground")
+    expect(title).not_to_have_text(former)
     steps = int(re.findall(r"\d+", title.inner_text())[-1])
     # The playground writes greedily, a new page with a beam.
     written = translator.translate(word, PAGE_BEAM).text

@@ -4,8 +4,8 @@ Trains the fastest settings so far, from preparing the corpus on, until a valida
 cased, 13a) or the steps end, and prints the time, the steps and the target tokens that this took. The options
 of `python -m training train` try other settings. `--config.optimizer adamw --config.schedule cosine
 --config.peak-learning-rate 1.5e-3 --config.max-steps 20000 --config.warmup-steps 1500
---config.concatenate 0.04 --config.model.dropout 0.1` is the recipe everyday-de-en, the first entry of the
-record in docs/benchmarks.md. Development sets of folders other than the last one are not used.
+--config.concatenate 0.04 --config.model.dropout 0.1` is the recipe everyday-de-en of release 0.2, the first
+entry of the record in docs/benchmarks.md. Development sets of folders other than the last one are not used.
 """
 
 from __future__ import annotations
@@ -28,10 +28,6 @@ from training.trainer import Trainer
 
 RECIPE = replace(
     RECIPES["everyday-de-en"],
-    optimizer="muon",
-    schedule="trapezoid",
-    peak_learning_rate=3e-3,
-    decay_share=0.8,
     warmup_steps=150,
     max_steps=2700,
     concatenate=0.0,

@@ -15,6 +15,7 @@ from training.run.directory import BEST, STATE
 from training.run.resume import Progress, read_state
 
 COUNTED = ("step", "minutes", "tokens")  # from the first run on
+APART = 0.01  # of the step: the distance of probes in the record of earlier runs
 
 
 def continue_record(
@@ -46,10 +47,26 @@ def continue_record(
     if probes is not None and probed:
         if not probes.can_go_on:
             return Progress()
+        thin(probes)
         probes.save(output)
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     write_atomically(output / METRICS, lambda part: part.write_text(lines, encoding="utf-8"))
     return Progress(earlier_steps=steps, seconds=60 * most["minutes"], tokens=int(most["tokens"]))
+
+
+def thin(probes: Probes) -> None:
+    """Drop probes that follow another one closely, so that a chain of runs keeps a small file.
+
+    Heads change little within a hundredth of the steps so far. Each part keeps its first probe.
+    """
+    kept = set()
+    for part in probes.parts:
+        last = 0.0
+        for step in part.steps:
+            if step >= last * (1 + APART):
+                kept.add(step)
+                last = step
+    probes.keep(kept.__contains__)
 
 
 def record_of(model: Path) -> tuple[Path, float]:

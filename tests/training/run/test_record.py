@@ -19,7 +19,7 @@ from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
 from training.run.average import average_models
 from training.run.directory import BEST
 from training.run.probes import SENTENCES, ProbeRecorder
-from training.run.record import vocabularies
+from training.run.record import thin, vocabularies
 
 SHIPPED = Path(__file__).parents[3] / "assets" / "models" / "en-fr"
 SIX = replace(REVERSE, max_steps=6, validate_every=3, keep_last=2)
@@ -70,6 +70,17 @@ def test_a_third_run_and_a_mean_have_the_whole_record(joined, tmp_path):
     for directory in (tmp_path / "run", tmp_path / "run" / BEST, tmp_path / "mean"):
         assert [line["step"] for line in metrics(directory)] == [3, 6, 9, 12, 15, 18]
         assert Probes.load(directory).steps == (0, 1, 2, 3, 4, 6, 12, 18)
+
+
+def test_a_record_that_goes_on_keeps_probes_that_are_a_hundredth_of_the_steps_apart(joined):
+    probes = Probes.load(joined[0])
+    early, late = (replace(probes.current, measured={}) for _ in range(2))
+    (measured, *_) = probes.current.measured.values()
+    early.measured = dict.fromkeys((0, 1, 2, 3, 1000, 1009, 1010, 1019, 1030), measured)
+    late.measured = dict.fromkeys((1032, 1040, 1043), measured)
+    probes.parts = (early, late)
+    thin(probes)
+    assert probes.steps == (0, 1, 2, 3, 1000, 1010, 1030, 1032, 1043)
 
 
 def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):

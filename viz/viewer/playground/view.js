@@ -82,6 +82,7 @@ function take(play, frames) {
   if (play.frames.length > MOST_FRAMES)
     play.frames = play.frames.filter((_, place) => place % 2 === 0 || place === MOST_FRAMES);
   play.report(frames.map(({ steps, share }, side) => ({ settings: play.settings[side], steps, share })));
+  play.slider.max = play.frames.length - 1; // End reaches a frame that came while an earlier one is shown
   const isSlow = matchMedia('(prefers-reduced-motion: reduce)').matches && play.pace > 0;
   if (play.shown === null && !(isSlow && performance.now() - play.drawnAt < SECOND)) draw(play);
 }

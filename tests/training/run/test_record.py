@@ -9,6 +9,7 @@ from shutil import copytree
 import pytest
 
 import model.storage.probes
+import training.run.record
 from model.storage.checkpoint import load
 from model.storage.probes import PROBES, Probes
 from model.storage.run import LATEST
@@ -81,6 +82,13 @@ def test_a_record_that_goes_on_keeps_probes_that_are_a_hundredth_of_the_steps_ap
     probes.parts = (early, late)
     thin(probes)
     assert probes.steps == (0, 1, 2, 3, 1000, 1010, 1030, 1032, 1043)
+
+
+def test_a_run_goes_on_with_a_thinned_record(joined, tmp_path, monkeypatch):
+    monkeypatch.setattr(training.run.record, "APART", 1.0)  # each step at least twice the one before
+    prepared(SIX, joined[0].parent / "data", tmp_path / "run", start=joined[0] / LATEST)
+    assert Probes.load(joined[0]).steps == (0, 1, 2, 3, 4, 6)
+    assert Probes.load(tmp_path / "run").steps == (0, 1, 2, 4)
 
 
 def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):

@@ -141,6 +141,23 @@ def test_back_takes_the_place_of_a_translation_that_a_link_asks_for(page: Page):
     expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 1")
 
 
+def test_back_takes_the_place_of_a_typed_translation(page: Page):
+    go(page, model="de-en", text=FIRST, kind="cross", layer=1, head=1)
+    expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", FIRST))
+    go(page, model="de-en", text=FIRST, kind="cross", layer=2, head=2)
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 2 · head 2")
+    page.route("**/component_server**", lambda _: None)
+    page.get_by_label("Sentence").fill(OTHER)
+    with page.expect_request(lambda request: "Welt" in str(request.post_data)):
+        page.get_by_role("button", name="Translate").click()
+    page.go_back()
+    expect(page.get_by_label("Sentence")).to_have_value(FIRST)
+    page.unroute("**/component_server**")  # lets what was held go on
+    page.wait_for_function("Headlight.viewer.state().translating === null")
+    expect(page.locator(".hl-translation")).to_have_text(text_of("de-en", FIRST))
+    expect(page.locator(".hl-centre h2")).to_have_text("Cross · layer 1 · head 1")
+
+
 def reopened(page: Page, show: Show) -> Page:
     """Open the address of a page in another one, and check that it stays as it is."""
     hash_ = page.evaluate("location.hash")

@@ -60,9 +60,10 @@ export function createAddress(server, translateAddress) {
     const { home } = store.get();
     if (isPlayground(location.hash)) return undefined;
     if (!home.record) return translateAddress?.();
-    if (!isTranslating && location.hash === toAddress(store.get())) return undefined;
+    const isWaiting = isTranslating || store.get().translating !== null;
+    if (!isWaiting && location.hash === toAddress(store.get())) return undefined;
     // Back to the sentence on screen, too, takes the place of a translation that is not there yet.
-    isTranslating = Boolean(translateAddress) && (isTranslating || !asksFor(location.hash, home.record));
+    isTranslating = Boolean(translateAddress) && (isWaiting || !asksFor(location.hash, home.record));
     return isTranslating ? translateAddress() : open(location.hash);
   });
   return { open };

@@ -251,6 +251,30 @@ def test_the_page_with_a_server_has_the_playground(visit: Visit, address: str, t
     expect(model).to_have_value("playground-copy")
 
 
+# A busy browser tells of a new address only after the page has gone on.
+HOLD_BACK = """() => {
+  window.late = [];
+  window.addEventListener('hashchange', (event) => {
+    if (!event.isTrusted) return;
+    event.stopImmediatePropagation();
+    window.late.push(new HashChangeEvent('hashchange', event));
+  }, true);
+}"""
+
+
+def test_an_opened_model_stays_in_a_busy_browser(visit: Visit, address: str):
+    page = visit(address)
+    page.get_by_role("button", name="Playground", exact=True).click()
+    expect_step(page, 0)
+    page.evaluate(HOLD_BACK)
+    press(page, "Open in the viewer")
+    opened = re.compile("model=playground-")
+    expect(page).to_have_url(opened)
+    page.evaluate("late.forEach((event) => window.dispatchEvent(event))")
+    expect(page).to_have_url(opened)
+    expect(page.locator("#hl-model select option:checked")).to_contain_text("Playground")
+
+
 @pytest.mark.slow
 def test_closing_leads_back_to_the_view(visitor, static):
     page = visitor.visit(static)

@@ -23,10 +23,16 @@ function withChapter(address, learn) {
 export function createEntry(store, root, page) {
   let opening = null;
   let last = '#playground=reverse'; // the address of the training that is there
-  const leave = () => (location.hash = store.get().record ? toAddress(store.get()) : '');
+  const addressOfView = () => (store.get().record ? toAddress(store.get()) : '#');
+  const leave = () => (location.hash = addressOfView());
+  // Leaves for a model that opens in the viewer. No event tells of this address: it would ask for the translation on screen.
+  const giveWay = () => {
+    history.pushState(history.state, '', addressOfView());
+    return follow();
+  };
   const create = async () => {
     const createPlayground = await page.playground();
-    const playground = createPlayground(page, (played) => store.change({ played }), leave);
+    const playground = createPlayground(page, (played) => store.change({ played }), leave, giveWay);
     root.append(playground.node);
     return playground;
   };

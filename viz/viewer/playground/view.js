@@ -18,10 +18,11 @@ const PACES = [Infinity, 20, 2]; // steps a second
 const SECOND = 1000;
 
 // Returns { node, open, close }. `page` has `engine()`, the script of the Worker, and `openModel(identity, files)`, which
-// puts a model into the page. `report` gets the settings, step and share of each training, `leave` closes the playground.
-export function createPlayground(page, report, leave) {
+// puts a model into the page. `report` gets the settings, step and share of each training. `leave` closes the playground, and
+// `giveWay` closes it for a model that is opened.
+export function createPlayground(page, report, leave, giveWay) {
   const node = element('dialog', { class: 'hl-playground hl-scroll', 'aria-label': say('Playground') });
-  const play = { page, report, leave, node, number: 0, example: 0, drawnAt: 0, frames: [], sides: [] };
+  const play = { page, report, leave, giveWay, node, number: 0, example: 0, drawnAt: 0, frames: [], sides: [] };
   watchTheme(() => draw(play));
   return {
     node,
@@ -89,7 +90,7 @@ function take(play, frames) {
 
 function keep(play, { identity, files }, opens) {
   if (!opens) return save(new Blob(zip(identity.name, files), { type: 'application/zip' }), `${identity.name}.zip`);
-  play.leave();
+  play.giveWay();
   const named = { task: tell(TASKS[identity.target].title), steps: identity.steps };
   return play.page.openModel({ ...identity, title: say('Playground: {task}, {steps} steps', named) }, files);
 }

@@ -28,7 +28,7 @@ export function createEntry(store, root, page) {
   // Leaves for a model that opens in the viewer. No event tells of this address: it would ask for the translation on screen.
   const giveWay = () => {
     history.pushState(history.state, '', addressOfView());
-    return follow();
+    follow();
   };
   const create = async () => {
     const createPlayground = await page.playground();

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from model.errors import Sentence
 from model.inputs import language
-from model.pieces.multilingual import MultilingualTokenizer
 from model.results import Hypothesis, Token
 from model.storage.checkpoint import Checkpoint
-from model.tokenizer import EOS_ID
+from model.text.multilingual import MultilingualTokenizer
+from model.text.tokenizer import EOS_ID
 
 # Mean log-probability per token below which a translation gets a notice. Of 200 development sentences
 # each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 % in English and 97 %

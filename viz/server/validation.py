@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from model.analysis.measures import Kind
-from model.config import LARGEST
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import Sentence, UserError
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, too_many_characters
 from model.instruments import MAX_SAMPLE
-from model.languages import join_prefix
+from model.network.config import LARGEST
 from model.results import KINDS, Head
 from model.storage.checkpoint import MAX_LABEL
+from model.text.languages import join_prefix
 from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
 
 MAX_CHARACTERS = CHARACTERS_PER_TOKEN * MAX_TOKENS  # no model reads more

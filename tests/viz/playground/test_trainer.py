@@ -22,9 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.tokenizer import BOS_ID, EOS_ID
+from model.text.tokenizer import BOS_ID, EOS_ID
 from tests.viz.test_viewer import node
 from viz.viewer import HERE as VIEWER
 

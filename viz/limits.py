@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.inputs import MAX_TARGET_TOKENS
 
 # The body of a request.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from model.analysis.measures import Kind
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import Sentence, UserError
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, too_many_characters
 from model.instruments import MAX_SAMPLE

@@ -129,8 +129,7 @@ class Translator(OnHub):
         has the beam tree. Raises UserError as `source` does, and if a forced token or a place is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
-        source = self.source(text)
-        start = self._given(source, forced)
+        source, start = self._given(text, target_ids(self.checkpoint, forced))
         beam_tree = BeamTree(self._token) if tree else None
         _check_places(hidden, len(source.tokens))
         encoded = self.inference.encode(self._batch(source), gates, hidden)
@@ -146,8 +145,7 @@ class Translator(OnHub):
         `target` is text, to which </s> is added, or token ids, taken as they are. Raises UserError if
         either side is empty or too long.
         """
-        source = self.source(text)
-        ids = self._scored(source, target)
+        source, ids = self._scored(text, target)
         encoded = self.inference.encode(self._batch(source), gates)
         started = time.perf_counter()
         steps = self.inference.read(encoded, ids, gates)
@@ -199,8 +197,7 @@ class Translator(OnHub):
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
         options = SearchOptions(beam_size, length_penalty)
-        source = original.source
-        start = self._given(source, forced)
+        source, start = self._given(original.source, target_ids(self.checkpoint, forced))
         n_forced = len(start)
         encoded = self.inference.encode(self._batch(source), gates)
         steps = self.inference.read(encoded, original.ids, gates)
@@ -225,9 +222,10 @@ class Translator(OnHub):
         The target is `target`, as `score` takes it, or else the model's own greedy translation. An ablated
         head gives nothing, or the baseline's outputs.
         """
-        source = self.source(text)
-        ids = self.translate(source).ids if target is None else self._scored(source, target)
-        read = torch.tensor([list(ids)], device=self.device)
+        if target is None:
+            target = self.translate(text := self.source(text)).ids
+        source, ids = self._scored(text, target)
+        read = torch.tensor([ids], device=self.device)
         return importance(self.inference.model, self._batch(source), read, baseline)
 
     def norm_weights(self, text: str | Source, target: Sequence[int]) -> NormWeights:
@@ -290,17 +288,18 @@ class Translator(OnHub):
                 for place, found in zip(places, batch, strict=True):
                     yield place, tuple(map(self._hypothesis, found))
 
-    def _given(self, source: Source, target: str | Sequence[int]) -> list[int]:
-        """A given target, or its beginning, after the tokens with which every translation begins."""
-        ids, first = target_ids(self.checkpoint, target), list(source.first_ids)
-        return ids if ids[: len(first)] == first else [*first, *ids]
+    def _given(self, text: str | Source, ids: list[int]) -> tuple[Source, list[int]]:
+        """The source, and a given target after the tokens with which every translation begins."""
+        source = self.source(text)
+        first = list(source.first_ids)
+        return source, ids if ids[: len(first)] == first else [*first, *ids]
 
-    def _scored(self, source: Source, target: str | Sequence[int]) -> list[int]:
-        """The ids of a whole translation, as `score` takes it. Raises UserError if there are none."""
-        ids = self._given(source, target) if target else []
-        if not ids:
+    def _scored(self, text: str | Source, target: str | Sequence[int]) -> tuple[Source, list[int]]:
+        """The source and the ids of a whole translation, as `score` takes it. Raises UserError."""
+        if not (ids := target_ids(self.checkpoint, target)):
             raise UserError(Sentence("There is no translation to score; give one."))
-        return [*ids, EOS_ID] if isinstance(target, str) else ids
+        source, ids = self._given(text, ids)
+        return source, [*ids, EOS_ID] if isinstance(target, str) else ids
 
     def _batch(self, source: Source) -> Int[Tensor, "1 S"]:
         return torch.tensor([source.ids], device=self.device)

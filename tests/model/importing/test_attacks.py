@@ -266,7 +266,7 @@ def test_names_of_folders_and_languages_are_text_in_the_card() -> None:
     origin = '<img src=x onerror="alert(1)">`|[a](javascript:b)'
     config = ModelConfig(10, 10)
     info = model_info(origin, {}, (">>fra<<",))
-    text = card_text(info, "marian", "", config, ["<script> is 3, which Headlight does not do."])
+    text = card_text(info, "marian", "MarianMT", "", config, ["<script> is 3, which Headlight does not do."])
     for hostile in ("<img", "<script", "](javascript", "`"):
         assert hostile not in text
     assert "&#62;&#62;fra" in text

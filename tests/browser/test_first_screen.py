@@ -75,8 +75,8 @@ def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
     words = [token.text for token in result.attention.predicted]
     place = words.index("table")
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
-    expect(page.locator(".hl-readout")).to_contain_text("table reads most from Tisch")
-    expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")
+    expect(page.locator(".hl-readout")).to_contain_text("table → today reads most from Tisch")
+    expect(page.locator(".hl-row-label.hl-lit")).to_have_text("table→today")
     page.get_by_role("gridcell", name="layer 4, head 7", exact=True).click()
     expect(page.locator(".hl-strip-ends")).to_have_text("Each word is joined with what is read to write it.")
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()

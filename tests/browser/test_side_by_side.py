@@ -176,7 +176,7 @@ def test_colours_mean_the_same_on_both_sides(page: Page) -> None:
     open_panel(page, "In short")
     for side in (first(page, "Heads"), second(page, "Heads")):
         expect(side.get_by_text("Colour of a mark")).to_be_visible()
-    page.locator("[data-mode=norm]").click()
+    page.locator("[data-value=transformed_norm]").click()
     sides = (first(page, "Matrix"), second(page, "Matrix"))
     ends = [side.locator(".hl-colours .hl-legend-row") for side in sides]
     expect(ends[0]).not_to_have_text("01")

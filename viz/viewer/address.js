@@ -5,7 +5,8 @@
 import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './core/effects.js';
 import { forceTokens, scoreTranslation, showHypothesis } from './core/effects.js';
 import { showMuted, showReference, showTrainingStep } from './core/effects.js';
-import { keep } from './core/state/modes.js';
+import { compareWith } from './values/difference.js';
+import { keep } from './core/state/choose_value.js';
 import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
 import { sameQuestion } from './core/instruments/questions.js';
 import { goHome } from './core/state/actions.js';
@@ -97,7 +98,7 @@ async function openAddress(server, address, { chosen, isWanted }) {
   const { store } = server;
   const wanted = viewOfAddress(address);
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
-  store.change({ ...goHome(store.get()), mode: 'weight', reference: null });
+  store.change({ ...goHome(store.get()), mode: CHOICES.mode, reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
   store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
   chosen.clear(); // of this change
@@ -136,7 +137,7 @@ function compareWithHeads(store, { compared, comparesOwn }) {
   const heads = compared.length > 1 ? { selection: compared } : { selection: [] };
   const { record } = comparesOwn ? state.home : state;
   const reference = keep({ ...state, kind, layer, head, ...heads, record });
-  store.change({ reference, mode: 'difference' });
+  store.change(compareWith(reference));
 }
 
 async function showMutedOnes(server, isWanted) {

@@ -1,7 +1,7 @@
 // The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
 
 import { createButton, element } from './core/dom.js';
-import { fixed } from './core/labels.js';
+import { fixed } from './core/numbers.js';
 import { SERVER_ONLY } from './core/instruments/questions.js';
 import { startWorker, workerAsker } from './core/requests.js';
 import {

@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import {
-  FORBIDDEN,
-  PALED,
-  SHOWN,
-  UNMATCHED,
-  gridFocus,
-  movePin,
-  shares,
-  shownGrid,
-  spotAt,
-} from '../viewer/core/grid.js';
+import { FORBIDDEN, PALED, SHOWN, UNMATCHED } from '../viewer/core/fold.js';
+import { gridFocus, movePin, shares, shownGrid, spotAt } from '../viewer/core/grid.js';
 import { NOTHING_BESIDE, whyApart } from '../viewer/core/instruments/comparison.js';
 import { matchInOrder, matchWithReplaced } from '../viewer/core/math.js';
 import { chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
+import { difference } from '../viewer/values/difference.js';
+import { weight } from '../viewer/values/weight.js';
 import { opened, recordOf, token } from './record.mjs';
 
 const END = token('</s>', null);
@@ -120,8 +113,8 @@ test('the average and the largest of heads', () => {
 
 test('norms have their own arrays; without them, weights are shown', () => {
   const array = { layers: 1, heads: 1, rows: 3, columns: 4, codes: new Uint16Array(12).fill(65535), scale: 2.5 };
-  assert.equal(grid({ mode: 'norm' }).mode, 'weight');
-  const norm = grid({ mode: 'norm', values: { norm: { cross: array }, without: null }, hideSpecials: true });
+  assert.equal(grid({ mode: 'transformed_norm' }).value, weight);
+  const norm = grid({ mode: 'transformed_norm', values: { norms: { cross: array } }, hideSpecials: true });
   near(norm.values.subarray(0, 3), [2.5, 2.5, 2.5]);
   near(norm.hidden, [0.25, 0.25]);
   assert.equal(norm.high, 2.5);
@@ -146,9 +139,9 @@ test('a reference with its own heads is compared with those', () => {
 test('positions in the colour map: shared, by row, and around the middle', () => {
   near(shares(grid({}), 1, 'shared'), [0.5, 0, 0.25, 0.25]);
   near(shares(grid({}), 1, 'row'), [1, 0, 0.5, 0.5]);
-  const difference = { mode: 'difference', rows: 1, columns: 2, values: Float64Array.of(-0.5, 0.25), high: 1 };
-  near(shares(difference, 0, 'shared'), [0.25, 0.625]);
-  near(shares(difference, 0, 'row'), [0, 0.75]);
+  const found = { value: difference, rows: 1, columns: 2, values: Float64Array.of(-0.5, 0.25), high: 1 };
+  near(shares(found, 0, 'shared'), [0.25, 0.625]);
+  near(shares(found, 0, 'row'), [0, 0.75]);
 });
 
 test('the longest common subsequence of names is matched', () => {
@@ -196,8 +189,8 @@ test('what stands beside is subtracted, cell by cell, where it has both tokens',
   const question = { do: 'translate' };
   const beside = { ...NOTHING_BESIDE, by: 'sentence', with: 'x' };
   const changes = { beside, opposite: { question, record: other } };
-  const { mode, values, status } = grid(changes);
-  assert.equal(mode, 'difference');
+  const { value, values, status } = grid(changes);
+  assert.equal(value, difference);
   near(values, [-0.25, 0, 0, 0, -0.5, 0, 0.25, 0.25, 0, 0, -1, 1]);
   assert.deepEqual([...status].slice(0, 4), [SHOWN, UNMATCHED, SHOWN, SHOWN]);
   near(grid({ ...changes, beside: { ...beside, apart: true } }).values, FIRST.flat());
@@ -209,7 +202,7 @@ test('without enough tokens in common the matrices stand next to each other', ()
   const even = (size) => [Array.from({ length: 3 }, () => Array(size).fill(1 / size))];
   assert.equal(whyApart(store.get(), recordOf(SOURCE, TARGET, even(4))), '');
   assert.match(whyApart(store.get(), recordOf([END], TARGET, even(1))), /too few tokens/);
-  store.change({ mode: 'norm' });
+  store.change({ mode: 'transformed_norm' });
   assert.match(whyApart(store.get(), recordOf(SOURCE, TARGET, even(4))), /is for weights/);
 });
 

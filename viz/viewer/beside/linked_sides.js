@@ -1,12 +1,14 @@
 // Links the states of two views: a choice in one is made in the other too.
 
-import { counterparts, hasHead, oppositeOf } from '../core/instruments/comparison.js';
+import { counterparts } from '../core/counterparts.js';
+import { hasHead, chosenHeads } from '../core/heads.js';
+import { oppositeOf } from '../core/instruments/comparison.js';
 import { shownGrid } from '../core/grid.js';
 import { importanceOf } from '../core/measures.js';
 import { axes } from '../core/payload.js';
 import { say } from '../locales/language.js';
 import { openView, showRecord, withoutRow } from '../core/state/actions.js';
-import { chosenHeads, differs, sameSpot } from '../core/state/queries.js';
+import { differs, sameSpot } from '../core/state/queries.js';
 
 const SAME = ['reduce', 'hideSpecials', 'words', 'threshold', 'scale', 'fit', 'sort', 'linkedBy', 'theme'];
 const HEADS = ['kind', 'layer', 'head', 'selection'];
@@ -65,7 +67,7 @@ function choicesOf(state, before, other) {
   const isChanged = (...names) => before === null || differs(state, before, names);
   const changes = Object.fromEntries(SAME.filter((name) => isChanged(name)).map((name) => [name, state[name]]));
   if (isChanged(...HEADS)) Object.assign(changes, headOn(state, other));
-  if (isChanged('mode') && state.mode !== 'difference') changes.mode = state.mode;
+  if (isChanged('mode') && state.reference === null) changes.mode = state.mode;
   if (other.isSecond && isChanged('questions')) changes.questions = state.questions.filter((name) => name === 'links');
   if (other.isSecond && isChanged('instead')) changes.instead = withoutRow(state.instead);
   for (const name of ['hover', 'pin'])

@@ -2,10 +2,11 @@
 // the answers go into the state.
 
 import { readable, visible } from './dom.js';
-import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';
+import { decode, givenIds, targetIds, taskOf } from './payload.js';
 import { changedHeads } from './labels.js';
 import { importanceOf } from './measures.js';
-import { REQUESTS } from './state/modes.js';
+import { removedPlaces } from '../values/leave_one_out.js';
+import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO } from './state/store.js';
 import { besideQuestion, isUpToDate } from './instruments/comparison.js';
 import {
@@ -23,10 +24,10 @@ import {
 import { isRequested, request, whyNot } from './requests.js';
 import { addSurvey, partOf } from './instruments/survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
-import { PINNED, differs, isExplained, pinnedCell, placesLeftOut, sameSpot, sourceView } from './state/queries.js';
+import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
+import { compareWith } from '../values/difference.js';
 import { say } from '../locales/language.js';
 
-const READ = { norms: unpackKinds }; // how the answers of a request are read
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
@@ -35,9 +36,9 @@ export function startEffects(server) {
   server.store.subscribe((state, before) => {
     if (!state.record) return;
     followMutes(server, state, before);
-    followMode(server, state, before);
+    followValue(server, state, before);
     followPin(server, state, before);
-    followLeftOut(server, state, before);
+    followRemoved(server, state, before);
     followShort(server, state, before);
     followTraining(server, state, before);
     followQuestions(server, state, before);
@@ -84,28 +85,30 @@ export async function askMuted(server) {
   else store.change({ mutes: [] });
 }
 
-// Values that the payload does not have: asked once per record; without an answer, the mode goes back to weights.
-async function followMode(server, state, before) {
-  const { record, mode, values } = state;
-  const name = REQUESTS[mode];
-  if (!name || values[mode] || !differs(state, before, ['record', 'mode'])) return;
-  const decoded = await request(server, name, { do: name, ids: targetIds(record) }, READ[name]);
+// Numbers that the record does not have: asked once for each record; without an answer, weights are shown again.
+async function followValue(server, state, before) {
+  const { record, values } = state;
+  const { request: name, read } = chosenValue(state);
+  if (!name || values[name] || !differs(state, before, ['record', 'mode'])) return;
+  const question = { do: name, ids: targetIds(record) };
+  if (isRequested(server, name, question)) return;
+  const numbers = await request(server, name, question, read);
   const { store } = server;
   const now = store.get();
-  if (decoded === undefined || now.record !== record) return;
-  if (decoded) store.change({ values: { ...now.values, [mode]: decoded } });
-  else if (now.mode === mode) store.change({ mode: 'weight' });
+  if (numbers === undefined || now.record !== record) return;
+  if (numbers) store.change({ values: { ...now.values, [name]: numbers } });
+  else if (chosenValue(now).request === name) store.change({ mode: USUAL.name });
 }
 
-// The whole translation without the source word that is pinned while the values of `without` are shown.
-async function followLeftOut(server, state, before) {
+// The whole translation without the source word that is pinned while losses are shown.
+async function followRemoved(server, state, before) {
   const { record } = state;
-  const places = placesLeftOut(state);
+  const places = removedPlaces(state);
   if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'leave_out')) return;
-  if (sameQuestion(state.leftOut?.places, places)) return;
+  if (sameQuestion(state.removed?.places, places)) return;
   const answer = await request(server, 'leave_out', { do: 'leave_out', places, ...givenPrefix(record) });
   const { store } = server;
-  if (answer && store.get().record === record) store.change({ leftOut: { places, text: answer.text } });
+  if (answer && store.get().record === record) store.change({ removed: { places, text: answer.text } });
 }
 
 // What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
@@ -346,7 +349,7 @@ export function compareWithReference({ store }) {
   store.change(goHome(store.get()));
   const { scored } = store.get();
   const reference = { label: say('your own translation'), record: scored };
-  store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
+  store.change({ ...chooseKind(store.get(), 'cross'), ...compareWith(reference) });
 }
 
 // Scores a translation that the person typed; returns whether there is a result.

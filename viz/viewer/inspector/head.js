@@ -1,12 +1,13 @@
 // The panel Head: the role and the measures of the chosen head.
 
 import { element, replaceKeepingFocus } from '../core/dom.js';
-import { fixed } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
 import { measuresOf } from '../core/measures.js';
 import { isTaught, nearestRole, roleDefinition } from '../core/roles.js';
 import { sum } from '../core/math.js';
 import { axes } from '../core/payload.js';
-import { aboutModel, chosenHeads, differs } from '../core/state/queries.js';
+import { aboutModel, differs } from '../core/state/queries.js';
+import { chosenHeads } from '../core/heads.js';
 import { note, numberText, roleSymbol, rug, section } from '../core/widgets.js';
 import { createRemoval } from './instruments/removal.js';
 import { differingHeads } from './rankings.js';

@@ -1,7 +1,8 @@
 // Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
 
 import { createButton, element } from '../core/dom.js';
-import { fixed, headName, kindName } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { headName, kindName } from '../core/labels.js';
 import { headsByDifference, oppositeOf } from '../core/instruments/comparison.js';
 import { axes, cellOfAllHeads } from '../core/payload.js';
 import { chooseKind, headOf } from '../core/state/actions.js';

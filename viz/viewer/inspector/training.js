@@ -2,7 +2,8 @@
 
 import { element, readable } from '../core/dom.js';
 import { askTraining, readTrainingAgain, showTrainingStep } from '../core/effects.js';
-import { fixed, headName, kindName } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { headName, kindName } from '../core/labels.js';
 import { matrixOf } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/state/queries.js';

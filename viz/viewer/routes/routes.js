@@ -3,7 +3,8 @@
 // orange one carries the name of the head that brings most of it, and opens its cell.
 
 import { element, shape, visible } from '../core/dom.js';
-import { headName, kindName, percent } from '../core/labels.js';
+import { headName, kindName } from '../core/labels.js';
+import { percent } from '../core/numbers.js';
 import { sum } from '../core/math.js';
 import { chooseKind, headOf } from '../core/state/actions.js';
 import { addRovingFocus, note } from '../core/widgets.js';

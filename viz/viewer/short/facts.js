@@ -2,7 +2,7 @@
 
 import { importanceOf } from '../core/measures.js';
 import { KINDS } from '../core/payload.js';
-import { lossWithout, tokenWithout } from '../core/instruments/without.js';
+import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
 import { sum } from '../core/math.js';
 import { ZERO } from '../core/state/store.js';
 

@@ -2,7 +2,8 @@
 
 import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { fixed, labelOf, logP } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { labelOf, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
 import { rangeNotices } from '../core/measures.js';
 import { togglePin } from '../core/state/actions.js';
@@ -12,12 +13,13 @@ import {
   focusOf,
   isElsewhere,
   placeOfColumn,
-  placeOfRow,
+  placesOfRows,
   rowOffset,
   sameSpot,
   spotOfToken,
 } from '../core/state/queries.js';
-import { NOTHING_BESIDE, differingPlaces, facingOf, sideOf } from '../core/instruments/comparison.js';
+import { NOTHING_BESIDE, facingOf, sideOf } from '../core/instruments/comparison.js';
+import { differingPlaces } from '../core/counterparts.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
 import { toggleQuestion } from '../core/instruments/questions.js';
@@ -166,7 +168,8 @@ function redraw(parts, state) {
 
 // Which word of the translation an arc of cross-attention ends at.
 function endsOfArcs(state) {
-  if (state.mode === 'without') return say('Each word is joined with the word without which it loses most.');
+  const { arcs } = ownGrid(state).value;
+  if (arcs) return arcs();
   if (state.kind !== 'cross') return '';
   if (rowOffset(state) < 0) return say('This head looks up the word just written.');
   return say('Each word is joined with what is read to write it.');
@@ -310,7 +313,7 @@ function chipsOfWord({ chips }, { record }, word) {
 function scrollToPin({ scroll, chips }, state, before) {
   const { kind, pin } = state;
   const moved = pin.column !== null && pin.column !== before?.column;
-  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(state, pin.row ?? 0);
+  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placesOfRows(state, [pin.row ?? 0])[0];
   const frame = scroll.getBoundingClientRect();
   const { left, right } = chips[side].children[place].getBoundingClientRect();
   if (left < frame.left || right > frame.right) scroll.scrollLeft += (left + right - frame.left - frame.right) / 2;

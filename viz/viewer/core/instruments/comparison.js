@@ -2,11 +2,14 @@
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
 import { readable } from '../dom.js';
-import { matchWithReplaced, sum } from '../math.js';
-import { alignedOffset } from '../roles.js';
+import { sum } from '../math.js';
 import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
 import { sameQuestion } from './questions.js';
-import { chosenHeads, headsOfKind, sameHead, trainingStep } from '../state/queries.js';
+import { chosenHeads, headsOfKind, hasHead } from '../heads.js';
+import { trainingStep } from '../state/queries.js';
+import { difference } from '../../values/difference.js';
+import { USUAL, chosenValue } from '../../values/values.js';
+import { counterparts, differingPlaces } from '../counterparts.js';
 import { say } from '../../locales/language.js';
 
 // `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
@@ -50,7 +53,7 @@ export function sideOf(state) {
 
 // Whether the matrix shows A minus B.
 export function isSubtracted(state) {
-  const record = state.mode === 'weight' && !state.beside?.apart ? oppositeOf(state) : null;
+  const record = chosenValue(state).isSubtracted && !state.beside?.apart ? oppositeOf(state) : null;
   return record !== null && whyApart(state, record) === '';
 }
 
@@ -58,7 +61,7 @@ export function isSubtracted(state) {
 export function whyApart(state, other) {
   const lack = lackOf('B', state, other);
   if (lack !== '') return lack;
-  if (state.mode !== 'weight') return say('Next to each other: a difference of A and B is for weights.');
+  if (!chosenValue(state).isSubtracted) return say('Next to each other: a difference of A and B is for weights.');
   if (sharesTokens(state.record, other, state.kind)) return '';
   return say('Next to each other: A and B share too few tokens for a difference.');
 }
@@ -85,7 +88,7 @@ export function headsByDifference(record, other) {
 function differenceOf(record, other, head) {
   const [kind] = head;
   const [own, others] = [record, other].map((each) => matrixOf(each, ...head));
-  const [names, otherNames] = [record, other].map((each) => axes(each, kind, alignedOffset(record, head)));
+  const [names, otherNames] = [record, other].map((each) => axes(each, kind));
   const pairsOf = (side) => [...counterparts(names[side], otherNames[side]).entries()].filter(([, to]) => to !== null);
   const [rows, columns] = [pairsOf('rows'), pairsOf('columns')];
   const sums = rows.map(([row, otherRow]) =>
@@ -113,57 +116,20 @@ export function lackOf(side, state, other) {
   });
 }
 
-export function hasHead({ attention }, [kind, layer, head]) {
-  return layer < attention[kind].layers && head < attention[kind].heads;
-}
-
-const known = new WeakMap(); // counterparts by the tokens of one record, with the tokens of the other
-
-// The place of each token among the tokens of another record, in the same order; null for those without a counterpart. A
-// token that was replaced has one too: the token in its place.
-export function counterparts(own, others) {
-  if (known.get(own)?.others !== others)
-    known.set(own, { others, places: matchWithReplaced(own.map(nameOfToken), others.map(nameOfToken)) });
-  return known.get(own).places;
-}
-
-// The places of the tokens that were replaced or have no counterpart.
-export function differingPlaces(own, others) {
-  const places = counterparts(own, others);
-  const isSame = (place) => places[place] !== null && nameOfToken(own[place]) === nameOfToken(others[places[place]]);
-  return new Set([...own.keys()].filter((place) => !isSame(place)));
-}
-
-function nameOfToken({ special, text }) {
-  return `${special} ${text}`;
-}
-
-// The record that a difference subtracts: { label, record, heads }; without heads, the same heads. Heads that were kept of
+// The record that a difference subtracts: { label, own, record, heads }; without heads, the same heads, and `own` names what it
+// is subtracted from. Heads that were kept of
 // another translation are called so.
 export function referenceOf(state) {
-  if (isSubtracted(state)) return { label: 'B', record: oppositeOf(state) };
+  if (isSubtracted(state)) return { label: 'B', own: 'A', record: oppositeOf(state) };
   const { reference, record } = state;
   if (!reference?.heads || reference.record === record) return reference;
   const values = { view: reference.label, text: readable(reference.record.text) };
   return { ...reference, label: say('{view} of “{text}”', values) };
 }
 
-// The mode that can be shown now. Some values come from the server; until then, weights are shown. A comparison
-// of heads needs a second head.
-export function effectiveMode(state) {
-  const { mode, values } = state;
-  if (mode === 'difference') return awaitsSecondHead(state) ? 'weight' : mode;
-  if (isSubtracted(state)) return 'difference';
-  return mode in values && !values[mode] ? 'weight' : mode;
-}
-
-// Whether the heads on screen are still those that the next ones are to be compared with.
-export function awaitsSecondHead(state) {
-  const { mode, reference, record } = state;
-  if (mode !== 'difference' || !reference?.heads || reference.record !== record) return false;
-  const shown = chosenHeads(state);
-  return (
-    shown.length === reference.heads.length &&
-    shown.every((one) => reference.heads.some((other) => sameHead(one, other)))
-  );
+// The value that can be shown now: weights until the numbers of another one are there.
+export function shownValue(state) {
+  if (isSubtracted(state)) return difference;
+  const value = chosenValue(state);
+  return value.canBeShown(state, value) ? value : USUAL;
 }

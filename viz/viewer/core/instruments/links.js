@@ -1,7 +1,7 @@
 // Word links of a sentence: pairs [source word, word of the translation], both counted from 0, in several ways.
 
 import { isAnswered, questionOf } from './questions.js';
-import { sameHead } from '../state/queries.js';
+import { sameHead } from '../heads.js';
 import { say } from '../../locales/language.js';
 
 // The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links. Of a

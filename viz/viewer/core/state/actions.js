@@ -1,8 +1,10 @@
 // User actions, as changes for `store.change`.
 
+import { USUAL, chosenValue } from '../../values/values.js';
 import { clamp } from '../math.js';
 import { KINDS } from '../payload.js';
-import { chosenHeads, isElsewhere, isMuted, sameHead, sameSpot } from './queries.js';
+import { chosenHeads, sameHead } from '../heads.js';
+import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 
 // What closing a view restores.
@@ -43,11 +45,6 @@ export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
   const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
   return { kind, selection: NO_HEADS, hover: null, pin: row === null ? null : { row, column: null } };
-}
-
-// What words lose without source tokens has the rows and the columns of cross-attention.
-export function chooseWithout(state) {
-  return { ...chooseKind(state, 'cross'), mode: 'without' };
 }
 
 export function chooseHead(state, layer, head) {
@@ -114,8 +111,8 @@ export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
-  const onlyWeights = ['training', 'muted'].includes(type) && state.mode !== 'difference';
-  return { ...choicesFor(state, record), shown, mode: onlyWeights ? 'weight' : state.mode };
+  const isAskedInVain = ['training', 'muted'].includes(type) && chosenValue(state).request;
+  return { ...choicesFor(state, record), shown, mode: isAskedInVain ? USUAL.name : state.mode };
 }
 
 // Goes back to the view from which this one was opened.

@@ -2,6 +2,7 @@
 // count from 1 there, as on screen: #v=2&model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
+import { chosenValue, valueNamed } from '../../values/values.js';
 import { LIMITS } from '../limits.js';
 import { KINDS, givenIds, targetIds } from '../payload.js';
 import { importanceOf, sortsOf } from '../measures.js';
@@ -10,7 +11,7 @@ import { QUESTIONS } from '../instruments/questions.js';
 import { longPrefix, shortPrefix } from './source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
-import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
+import { BASELINES, CHOICES, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
 import { chosenLanguage } from '../../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
@@ -20,7 +21,7 @@ const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const LONGEST_STEP = 9; // digits
 const GREEDY = 1; // the beam of an address that names none
-const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
+const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
@@ -33,10 +34,7 @@ export function toAddress(state) {
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
   Object.assign(parameters, insteadParameters(state.instead), besideParameters(state.beside));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
-  if (state.mode === 'difference') {
-    delete parameters.mode;
-    Object.assign(parameters, comparisonParameters(state));
-  }
+  Object.assign(parameters, linkOfValue(state));
   // In short measures it anyway.
   if (importanceOf(state) && state.panel !== 'short') parameters.marks = 'importance';
   if (state.hideSpecials) parameters.specials = 'hidden';
@@ -121,19 +119,14 @@ function viewParameters(state) {
   return opened.length > 0 ? { ...parameters, show: opened.join(',') } : parameters;
 }
 
-// What the view is compared with: the own translation, or heads of the record on screen or of the model's own.
-function comparisonParameters({ home, record, reference }) {
-  if (reference.record === home.scored) return { compare: 'reference' };
-  if (reference.record !== record && reference.record !== home.record) return {};
-  const heads = reference.heads.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
-  return { compare: heads, ...(reference.record === record ? {} : { compared: 'own' }) };
+function linkOfValue(state) {
+  const value = chosenValue(state);
+  return value.linkOf(state, value);
 }
 
-// Whether a link opens the same view. A comparison with another sentence does not fit into it.
+// Whether a link opens the same view.
 export function isLinkable(state) {
-  const { home, mode } = state;
-  const isComplete = mode !== 'difference' || comparisonParameters(state).compare !== undefined;
-  return isComplete && home.record.source_text.length <= LONGEST_TEXT;
+  return linkOfValue(state) !== null && state.home.record.source_text.length <= LONGEST_TEXT;
 }
 
 function pinParameters(pin) {
@@ -144,10 +137,10 @@ function pinParameters(pin) {
   return parameters;
 }
 
-// The step on screen in the tab Step, if no pinned row implies it: the rows of the encoder are no steps, and the last step may
-// have no row.
+// The step on screen in the tab Step, unless it is the pinned row: the rows of the encoder are no steps, and a head may light
+// another row for the word of a step.
 function stepParameters({ panel, step, kind, pin }) {
-  const isImplied = kind !== 'encoder' && Number.isInteger(pin?.row);
+  const isImplied = kind !== 'encoder' && pin?.row === step;
   return panel === 'step' && step > 0 && !isImplied ? { step: step + 1 } : {};
 }
 
@@ -170,6 +163,7 @@ export function fromAddress(address, record) {
   const choices = {
     ...CHOICES,
     kind,
+    mode: valueNamed(parameters.get('mode')).name,
     layer: index(parameters, 'layer') ?? 0,
     head,
     selection: headsOf((parameters.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
@@ -189,7 +183,7 @@ export function fromAddress(address, record) {
     beside: besideOf(parameters),
   };
   const sorts = sortsOf(record).map(({ name }) => name);
-  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
+  const known = { reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
   for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
 }
@@ -297,6 +291,8 @@ function number(parameters, name, least, most) {
 function pinOf(parameters) {
   const pin = { row: index(parameters, 'row'), column: index(parameters, 'column') };
   if (pin.row === null && pin.column === null) return null;
+  const step = index(parameters, 'step');
+  if (step !== null) pin.step = step;
   return parameters.get('pin') === 'token' ? { ...pin, token: true } : pin;
 }
 

@@ -3,12 +3,12 @@
 // Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
 // words are merged or special tokens are hidden.
 
+import { USUAL, nameOfHeads } from '../../values/values.js';
 import { clamp } from '../math.js';
 import { importanceOf } from '../measures.js';
-import { differs, focusOf, isPossible, rowOffset, sameHead } from './queries.js';
+import { differs, focusOf, isPossible } from './queries.js';
+import { sameHead } from '../heads.js';
 
-// What a cell can show, the most faithful by the study first; a difference is of weights or norms.
-export const MODES = ['without', 'weight', 'norm', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['short', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
@@ -27,8 +27,8 @@ export const CHOICES = Object.freeze({
   head: 0, // null: all heads of the layer together
   reduce: 'mean', // how several heads become one matrix
   selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
-  mode: 'weight', // which value of a cell is shown
-  pin: null, // a spot { row, column, token }; `token` means a token's row and column instead of a cell
+  mode: USUAL.name, // which value of a cell is shown
+  pin: null, // a spot { row, column, token, step }; `token` means a token's row and column instead of a cell, `step` is the step that writes it
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
   instead: ZERO, // what these heads give instead of their own output
   hideSpecials: false,
@@ -55,8 +55,8 @@ export const EMPTY_VIEW = Object.freeze({
   mutes: NO_HEADS,
   gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
-  values: Object.freeze({ without: null, norm: null }), // by mode
-  leftOut: null, // the translation without source tokens, { places, text }
+  values: Object.freeze({}), // numbers of the values of a cell, by the names of their requests
+  removed: null, // the translation without source tokens, { places, text }
   // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
   // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
   short: null,
@@ -134,10 +134,10 @@ function merge(state, changes) {
   return { ...merged, ...pick(merged[place], VIEW_FIELDS) };
 }
 
-// What words lose belongs to no head: choosing one shows its weights.
+// Choosing a head shows a value of heads.
 function modeAfter(state, changes) {
-  const isChosen = state.mode === 'without' && differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
-  return isChosen && !('mode' in changes) ? { mode: 'weight' } : {};
+  const isHead = differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
+  return isHead && !('mode' in changes) ? { mode: nameOfHeads(state) } : {};
 }
 
 // What a sentence of In short opened is given back when the person returns to In short. It stays once the person chooses
@@ -165,12 +165,13 @@ function settle(state) {
     hover: inside(state.hover),
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
-    mode: isPossible(state) ? state.mode : 'weight',
+    mode: isPossible(state) ? state.mode : USUAL.name,
     sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
   });
-  const row = focusOf(settled)?.row ?? null;
-  if (state.kind === 'encoder' || row === null) return settled;
-  return { ...settled, step: Math.max(0, row + rowOffset(settled)) };
+  const focus = focusOf(settled);
+  const step = focus?.step ?? focus?.row ?? null;
+  if (state.kind === 'encoder' || step === null) return settled;
+  return { ...settled, step: clamp(step, state.record.tokens.predicted.length) };
 }
 
 // Removes heads that the record does not have; a selection of one head becomes that head.

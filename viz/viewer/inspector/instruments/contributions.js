@@ -1,7 +1,8 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
 
 import { element, replaceKeepingFocus, visible } from '../../core/dom.js';
-import { fixed, kindName, signed } from '../../core/labels.js';
+import { fixed, signed } from '../../core/numbers.js';
+import { kindName } from '../../core/labels.js';
 import { largest, sum } from '../../core/math.js';
 import { otherWord } from '../../core/instruments/questions.js';
 import { actionButton, numberText, note, signedLine, tabs } from '../../core/widgets.js';

@@ -2,12 +2,14 @@
 
 import { createButton, element, nameInvisible, replaceKeepingFocus } from '../../core/dom.js';
 import { askExamples } from '../../core/effects.js';
-import { fixed, headName, titleOf } from '../../core/labels.js';
+import { fixed } from '../../core/numbers.js';
+import { headName, titleOfHeads } from '../../core/labels.js';
 import { LIMITS } from '../../core/limits.js';
 import { addressOfCell } from '../../core/state/permalink.js';
 import { whyNot } from '../../core/requests.js';
 import { headOf } from '../../core/state/actions.js';
-import { aboutModel, chosenHeads, differs, rowOffset } from '../../core/state/queries.js';
+import { aboutModel, differs, rowOffset } from '../../core/state/queries.js';
+import { chosenHeads } from '../../core/heads.js';
 import { MOST_SENTENCES, headSurvey, sentencesOf } from '../../core/instruments/survey.js';
 import { actionButton, actions, note, numberText, section, shareBar } from '../../core/widgets.js';
 import { say, sayCount, tell } from '../../locales/language.js';
@@ -84,7 +86,7 @@ function foundOf(store, state) {
   if (others.length > 0) return [note(say('Choose one head to see what it does in these sentences.'))];
   const found = headSurvey(survey.found, one, rowOffset(state));
   if (!found) return [];
-  const name = titleOf({ ...state, mode: 'weight' });
+  const name = titleOfHeads(state);
   return [
     section(
       say('Its strongest cells'),

@@ -1,7 +1,7 @@
 // What the model would say after each decoder layer: a line for each step, a column for each layer.
 
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../../core/dom.js';
-import { fixed } from '../../core/labels.js';
+import { fixed } from '../../core/numbers.js';
 import { note, numberText, shareBar } from '../../core/widgets.js';
 import { createQuestion } from './question.js';
 import { say } from '../../locales/language.js';

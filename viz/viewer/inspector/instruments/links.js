@@ -1,7 +1,7 @@
 // Word links in the inspector: how they were found, their error against your own links, and untranslated words.
 
 import { createButton, element, visible } from '../../core/dom.js';
-import { fixed } from '../../core/labels.js';
+import { fixed } from '../../core/numbers.js';
 import { whyNot } from '../../core/requests.js';
 import { isDrawing, wayOf, waysOf } from '../../core/instruments/links.js';
 import { actionButton, actions, note, numberText, shareBar } from '../../core/widgets.js';

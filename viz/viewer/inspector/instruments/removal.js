@@ -1,7 +1,7 @@
 // Faithfulness: the probability of a word while the strongest cells of a row are removed.
 
 import { element, visible } from '../../core/dom.js';
-import { fixed } from '../../core/labels.js';
+import { fixed } from '../../core/numbers.js';
 import { sum } from '../../core/math.js';
 import { axes } from '../../core/payload.js';
 import { note } from '../../core/widgets.js';

@@ -2,7 +2,8 @@
 // key.
 
 import { element } from '../../core/dom.js';
-import { fixed, kindName } from '../../core/labels.js';
+import { fixed } from '../../core/numbers.js';
+import { kindName } from '../../core/labels.js';
 import { largest, sum } from '../../core/math.js';
 import { fact, note, signedLine } from '../../core/widgets.js';
 import { createQuestion } from './question.js';

@@ -1,7 +1,7 @@
 // A small matrix of signed values with names on both sides; its numbers are read one at a time.
 
 import { createButton, element } from '../../core/dom.js';
-import { forPointer, signed } from '../../core/labels.js';
+import { forPointer, signed } from '../../core/numbers.js';
 import { largest } from '../../core/math.js';
 import { addRovingFocus, tint } from '../../core/widgets.js';
 import { say } from '../../locales/language.js';

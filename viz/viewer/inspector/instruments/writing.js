@@ -1,7 +1,7 @@
 // What a head writes when it reads the token of the pinned cell: the words that it pushes up and down.
 
 import { element, tokenText } from '../../core/dom.js';
-import { fixed } from '../../core/labels.js';
+import { fixed } from '../../core/numbers.js';
 import { largest } from '../../core/math.js';
 import { fact, note, signedLine } from '../../core/widgets.js';
 import { createQuestion } from './question.js';

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from model.analysis.thresholds import THRESHOLDS
 from model.errors import Sentence
 from model.inputs import language
-from model.pieces.multilingual import MultilingualTokenizer
 from model.results import Hypothesis, Token
 from model.storage.checkpoint import Checkpoint
-from model.tokenizer import EOS_ID
+from model.text.multilingual import MultilingualTokenizer
+from model.text.tokenizer import EOS_ID
 
 
 def find_notices(

@@ -26,10 +26,10 @@ from model.analysis.alignment import (
 from model.analysis.circuits import Push, split_score, writing
 from model.analysis.examples import N_PAIRS, Survey
 from model.analysis.faithfulness import RemovalTarget, removal_curves
+from model.analysis.leave_one_out import leave_one_out, tokens_and_words
 from model.analysis.lens import lens
 from model.analysis.logit_attribution import StackShares, contributions
-from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
-from model.analysis.origins.routes import routes
+from model.analysis.routes import routes
 from model.decoding.progress import report
 from model.errors import Sentence, UserError, quote_untrusted, said
 from model.instruments import survey_sentences

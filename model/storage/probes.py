@@ -35,7 +35,7 @@ from model.errors import Sentence, UserError
 from model.files import open_tensors, write_atomically
 from model.results import KINDS, AttentionRecord, Token
 from model.storage.checkpoint import load_tokenizers
-from model.tokenizer import BOS, BOS_ID, EOS_ID, Tokenizer
+from model.text.tokenizer import BOS, BOS_ID, EOS_ID, Tokenizer
 
 PROBES = "probes.safetensors"
 VERSION = 1

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from model.analysis.measures import Kind
-from model.config import LARGEST
 from model.errors import Sentence, UserError
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, too_many_characters
 from model.instruments import MAX_SAMPLE
+from model.network.config import LARGEST
 from model.results import KINDS, Head
 from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
 

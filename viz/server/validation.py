@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError
 from model.inputs import MAX_TARGET_TOKENS
-from model.languages import join_prefix
 from model.storage.checkpoint import MAX_LABEL
+from model.text.languages import join_prefix
 from viz.server.fields import (
     Address,
     Heads,

@@ -20,9 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.tokenizer import BOS_ID, EOS_ID
+from model.text.tokenizer import BOS_ID, EOS_ID
 from tests.viz.node import run_node
 
 GRADIENT, LOSS, WEIGHT = 1e-5, 1e-4, 1e-5

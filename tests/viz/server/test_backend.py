@@ -20,7 +20,7 @@ from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
 from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json

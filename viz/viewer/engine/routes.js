@@ -1,4 +1,4 @@
-// Through which layers, positions and heads a word reads the sentence, as model/analysis/origins/routes.py defines it: ALTI+.
+// Through which layers, positions and heads a word reads the sentence, as model/analysis/routes.py defines it: ALTI+.
 
 import { THRESHOLDS } from '../core/limits.js';
 import { headVectors } from './analysis.js';

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from model import Translator  # isort: skip  # before gradio: model/tempdir.py says why
+from model import Translator  # isort: skip  # before gradio: model/storage/tempdir.py says why
 from viz.server import port as port_setting  # isort: skip  # before gradio: it says why
 import gradio as gr
 import tyro

@@ -1,6 +1,6 @@
 """The Transformer and everything that runs it; imports no other package of the project."""
 
-import model.tempdir  # noqa: F401  # isort: skip  # before torch is imported
+import model.storage.tempdir  # noqa: F401  # isort: skip  # before torch is imported
 from model.errors import UserError
 from model.network.transformer import HeadGates, Transformer
 from model.results import AblationResult, AttentionRecord, Head, HeadValues, Translation

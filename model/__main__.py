@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from model.decoding.search import SearchOptions
 from model.errors import UserError
-from model.exporting import Form, export
+from model.importing.exporting import Form, export
 from model.importing.importer import Bits, import_model
 from model.notices import find_notices
 from model.results import Hypothesis

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.decoding.search import SearchOptions
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
-from model.languages import TARGET_CODE, codes_of, language_names
-from model.pieces.multilingual import MultilingualTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo
-from model.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
+from model.text.languages import TARGET_CODE, codes_of, language_names
+from model.text.multilingual import MultilingualTokenizer
+from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
 MAX_TOKENS = 128  # of a source sentence, </s> included
 MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target

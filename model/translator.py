@@ -22,7 +22,7 @@ from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import Steps
 from model.decoding.search import Candidate, SearchOptions, length_penalty
 from model.errors import Sentence, TooLongError, UserError
-from model.exporting import Exported
+from model.importing.exporting import Exported
 from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, source_ids, source_prefix, target_ids
 from model.network.transformer import HeadGates
 from model.notices import find_notices
@@ -38,7 +38,7 @@ from model.results import (
 )
 from model.storage.checkpoint import Checkpoint, load
 from model.storage.hub import OnHub
-from model.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
+from model.text.tokenizer import BOS_ID, EOS_ID, UNK_ID, normalise, pad
 
 
 class Translator(OnHub):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from model.config import ModelConfig
 from model.decoding.search import SearchOptions
 from model.errors import UserError
-from model.tokenizer import TokenizerKind
+from model.network.config import ModelConfig
+from model.text.tokenizer import TokenizerKind
 
 STANDARD = ModelConfig(source_vocabulary=0, target_vocabulary=0)
 LARGEST_WEIGHT = 100  # of a source; more is a mistake

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual
 from model.network.transformer import Transformer
-from model.tokenizer import PAD_ID
+from model.text.tokenizer import PAD_ID
 from training.corpus.batching import Batch
 from training.kernels.operations import (
     AddNorm,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.network.masks import padding_mask
 from model.network.transformer import Transformer
-from model.tokenizer import PAD_ID
+from model.text.tokenizer import PAD_ID
 from training.corpus.batching import Batch
 
 CHUNK, GPU_CHUNK = 512, 8192  # tokens whose logits are in memory at the same time; a GPU needs long products

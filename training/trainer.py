@@ -21,7 +21,7 @@ from model.files import write_json
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.storage.run import LATEST
-from model.tokenizer import Tokenizer
+from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from training.config import TrainConfig
 from training.corpus.batching import Rows, TokenBatches, collate, padding_share

@@ -16,15 +16,15 @@ from model.errors import Sentence, UserError, said
 from model.files import check_file, read_bytes, read_json, read_text, write_json
 from model.inputs import language
 from model.instruments import MAX_SAMPLE
-from model.languages import language_name
-from model.pieces.multilingual import MultilingualTokenizer
 from model.results import KINDS, Token
 from model.storage.checkpoint import CONFIG, JOINT, MAX_WEIGHTS_BYTES, SOURCE, TARGET, WEIGHTS
 from model.storage.probes import MAX_BYTES as MAX_PROBES_BYTES
 from model.storage.probes import PROBES
 from model.storage.training_log import MAX_BYTES as MAX_LOG_BYTES
 from model.storage.training_log import METRICS
-from model.tokenizer import Tokenizer
+from model.text.languages import language_name
+from model.text.multilingual import MultilingualTokenizer
+from model.text.tokenizer import Tokenizer
 from viz.viewer import ENGLISH, catalogues
 
 CARD, WEAKNESSES = "README.md", "weaknesses.json"

@@ -33,8 +33,8 @@ from model.analysis.measures import (
     measure_tables,
 )
 from model.errors import NOT_FINITE, UserError, quote_untrusted, said
-from model.languages import join_prefix
 from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
+from model.text.languages import join_prefix
 
 VERSION = 3
 SCALE = 65535

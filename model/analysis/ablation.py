@@ -14,16 +14,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.analysis.patching import HeadOutputs, Rows, intervention
-from model.config import ModelConfig
 from model.decoding.progress import report
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.errors import Sentence
 from model.network.attention import AttentionOutput, KeyValue, MultiHeadAttention
+from model.network.config import ModelConfig
 from model.network.layers import DecoderLayer, EncoderLayer, Residual
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates, Transformer, eval_mode
 from model.results import Head, HeadValues, Word
-from model.tokenizer import BOS_ID
+from model.text.tokenizer import BOS_ID
 
 EDGES = re.compile(r"^[^\w]+|[^\w]+$")  # the punctuation around a word
 PASS_TOKENS = 4096  # read together

@@ -86,7 +86,7 @@ def rollout(
     The page does not offer it, because it names the wrong source tokens. Measured on 1,156 words of 100
     development sentences of the model de-en: when the source token is hidden that a measure ranks first, a
     word loses 2.15 nats by rollout, 3.13 by the mean weight of the last layer, 3.45 by the mean weight of
-    all layers, 3.49 by ALTI+ and 3.98 by leave-one-out (both in `model.analysis.origins`), and 0.33 at
+    all layers, 3.49 by ALTI+ and 3.98 by leave-one-out (both in `model.analysis`), and 0.33 at
     random. As word alignment, 74 to 84 % of its links are wrong.
     """
     encoded = _self_rollout(encoder)

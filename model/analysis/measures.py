@@ -23,7 +23,7 @@ from torch import Tensor
 
 from model.network.masks import causal_mask
 from model.results import AttentionRecord, Token
-from model.tokenizer import EOS
+from model.text.tokenizer import EOS
 
 Kind = Literal["encoder", "decoder", "cross"]
 Role = str  # a key of ROLE_DEFINITIONS

@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from model.analysis.trace import trace
-from model.config import ModelConfig
 from model.errors import Sentence, UserError
+from model.network.config import ModelConfig
 from model.network.transformer import HeadGates, Replacement, Transformer
 from model.results import KINDS, Head
 

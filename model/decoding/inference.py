@@ -26,7 +26,7 @@ from model.decoding.step_decoder import product_dtype
 from model.decoding.threads import map_in_threads
 from model.errors import NOT_FINITE, UserError
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.tokenizer import BOS_ID, EOS_ID
+from model.text.tokenizer import BOS_ID, EOS_ID
 
 CERTAIN = 1e-3  # nats by which a token must lead: rounding changes the lead by less
 PART_ROWS = 32  # hypotheses that a thread should have: with fewer, its products are slow

@@ -19,7 +19,7 @@ from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import Sentence, UserError
 from model.network.masks import padding_mask
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 MAX_BEAM, MAX_LENGTH_PENALTY = 100, 10.0
 PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY = 8, 2.0  # of the page and its HTTP API

@@ -1,1 +1,1 @@
-"""Imports translation models of other programs as model directories; one module for each family."""
+"""Exchanges models with other programs: imports checkpoints, and exports models that were trained here."""

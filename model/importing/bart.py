@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.family import Plan, tied_config
 from model.importing.files.byte_level import read_byte_level
@@ -21,9 +20,10 @@ from model.importing.files.settings import (
 )
 from model.importing.files.tokenizers import Side, SpecialIds
 from model.importing.weight_names import convert_with_positions
-from model.pieces.byte_level import ByteLevelTokenizer
-from model.pieces.sentencepiece import Frame
-from model.tokenizer import BOS
+from model.network.config import ModelConfig
+from model.text.byte_level import ByteLevelTokenizer
+from model.text.sentencepiece import Frame
+from model.text.tokenizer import BOS
 
 # What the settings of a BartConfig are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {

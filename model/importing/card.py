@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.config import ModelConfig
-from model.languages import language_names
+from model.network.config import ModelConfig
 from model.storage.checkpoint import MAX_LABEL, ModelInfo
+from model.text.languages import language_names
 
 LANGUAGE = re.compile(r"[A-Za-z][\w+-]{1,79}")
 NAMED = re.compile(r"opus(?:-tatoeba)?-mt(?:-tc-(?:big|base|bible-big|bible))?-([\w+]+)-([\w+]+)$")

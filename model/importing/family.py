@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.importing.files.tokenizers import Side
 from model.importing.files.weights import Weights
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.tokenizer import BOS_ID
+from model.text.tokenizer import BOS_ID
 
 NEVER_LOGIT = -1e4  # the bias of tokens that are never predicted; e^-10000 is 0, and 16 bits can hold it
 

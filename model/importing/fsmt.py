@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.errors import UserError
 from model.files import read_text
 from model.importing.family import Plan, output_bias
@@ -24,8 +23,9 @@ from model.importing.files.tokenizers import (
 )
 from model.importing.files.weights import Weights
 from model.importing.weight_names import DECODER, ENCODER, axis_of, convert_layers
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.pieces.moses import LANGUAGE, MosesPieces, MosesTokenizer, pairs_of, sacremoses
+from model.text.moses import LANGUAGE, MosesPieces, MosesTokenizer, pairs_of, sacremoses
 
 # What the settings of an FSMTConfig are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {

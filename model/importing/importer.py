@@ -18,7 +18,6 @@ from typing import Literal
 import torch
 from safetensors import SafetensorError
 
-from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
 from model.importing import bart, fsmt, m2m, marian, mbart, pegasus, t5
@@ -28,10 +27,11 @@ from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
 from model.importing.files.weights import BIN, SAFETENSORS, Weights, read_weights
 from model.importing.generation import read_generation
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.pieces.multilingual import MultilingualTokenizer
 from model.storage.checkpoint import MAX_PARAMETERS, Checkpoint, load, save
 from model.storage.hub import fetch
+from model.text.multilingual import MultilingualTokenizer
 
 Bits = Literal[8, 16, 32]
 FILES = (CONFIG, GENERATION, TOKENIZER, README, *VOCABULARY_FILES, *SPM_FILES)

@@ -8,8 +8,8 @@ from pathlib import Path
 from model.errors import UserError
 from model.importing.files.settings import TOKENIZER, settings_of
 from model.importing.files.tokenizers import Side
-from model.pieces.multilingual import MultilingualTokenizer
-from model.pieces.sentencepiece import SentencePieceTokenizer
+from model.text.multilingual import MultilingualTokenizer
+from model.text.sentencepiece import SentencePieceTokenizer
 
 # A token of a language: that of NLLB or mBART (fra_Latn, fr_XX), or that of M2M100 (__fr__).
 LANGUAGE = re.compile(r"([a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2})|__([a-z]{2,3})__")

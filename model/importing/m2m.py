@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from model.config import ModelConfig
 from model.importing.family import Plan, tied_config
 from model.importing.files.settings import SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.spm import read_spm
@@ -22,6 +21,7 @@ from model.importing.files.tokenizers import (
 )
 from model.importing.language_codes import with_languages
 from model.importing.weight_names import convert_tied
+from model.network.config import ModelConfig
 
 # What the settings of an M2M100Config are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {

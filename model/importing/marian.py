@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.family import NEVER_LOGIT, Plan, output_bias
 from model.importing.files.settings import CONFIG, SHAPE, read_settings, settings_of, shape_of
@@ -27,8 +26,9 @@ from model.importing.weight_names import (
     check_sinusoids,
     convert_layers,
 )
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.tokenizer import BOS_ID, PAD_ID
+from model.text.tokenizer import BOS_ID, PAD_ID
 
 # What the settings of a MarianConfig are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {

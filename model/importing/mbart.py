@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.family import Plan, tied_config
 from model.importing.files.settings import (
@@ -28,9 +27,10 @@ from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import SPM, TOKENIZER_JSON, Side, SpecialIds, side_of
 from model.importing.language_codes import with_languages
 from model.importing.weight_names import convert_with_positions
-from model.languages import TARGET_CODE
-from model.pieces.multilingual import MultilingualTokenizer
-from model.pieces.sentencepiece import Frame, SentencePieceTokenizer
+from model.network.config import ModelConfig
+from model.text.languages import TARGET_CODE
+from model.text.multilingual import MultilingualTokenizer
+from model.text.sentencepiece import Frame, SentencePieceTokenizer
 
 # What the settings of an MBartConfig are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {

@@ -9,13 +9,13 @@ from typing import Any
 
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.importing.family import Plan, tied_config
 from model.importing.files.settings import SHAPE, read_settings, shape_of
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import Side, SpecialIds
 from model.importing.files.weights import Weights
 from model.importing.weight_names import axis_of, check_sinusoids, convert_tied
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 
 # What the settings of a PegasusConfig are when its file leaves them out.

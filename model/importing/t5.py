@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.importing.family import Plan, output_bias, tied_config
 from model.importing.files.settings import (
@@ -25,11 +24,12 @@ from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
 from model.importing.files.tokenizers import SPIECE, TOKENIZER_JSON, Side, SpecialIds, side_of
 from model.importing.files.weights import Weights
-from model.languages import NAMES
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.pieces.charsmap import Charsmap
-from model.pieces.sentencepiece import SentencePiece
 from model.storage.checkpoint import MAX_LABEL, MAX_PROMPTS
+from model.text.charsmap import Charsmap
+from model.text.languages import NAMES
+from model.text.sentencepiece import SentencePiece
 
 # What the settings of a T5Config are when its file leaves them out.
 DEFAULTS: dict[str, Any] = {

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from model.config import ModelConfig
 from model.errors import UserError
 from model.network.attention import AttentionOutput, Gate, KeyValue, MultiHeadAttention, RelativePositions
+from model.network.config import ModelConfig
 
 # ReLU works in place, which saves memory. The gradients of the others need their input.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.network.attention import (
     AttentionOutput,
@@ -21,6 +20,7 @@ from model.network.attention import (
     MultiHeadAttention,
     RelativePositions,
 )
+from model.network.config import ModelConfig
 from model.network.layers import DecoderLayer, Embedding, EncoderLayer, SubLayerPass, norm_of
 from model.network.masks import causal_mask
 from model.results import KINDS, Head

@@ -16,7 +16,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from model.config import ModelConfig
 from model.errors import UserError, quote_untrusted
 from model.files import (
     MAX_HEADER_BYTES,
@@ -26,11 +25,12 @@ from model.files import (
     write_atomically,
     write_json,
 )
-from model.languages import TARGET_CODE
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.pieces.multilingual import load_tokenizer
 from model.storage.hub import OnHub
-from model.tokenizer import Tokenizer
+from model.text.languages import TARGET_CODE
+from model.text.multilingual import load_tokenizer
+from model.text.tokenizer import Tokenizer
 
 FORMAT = 3  # 2 added weights in 8 bits, 3 imported models; 1 and 2 can still be read
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"

@@ -49,7 +49,7 @@ from datasets import Dataset, concatenate_datasets, disable_progress_bars
 from model.analysis.alignment import GoldAlignment, Link, alignment_error_rate, grow_diag
 from model.analysis.attribution import norm_weights
 from model.errors import UserError
-from model.tokenizer import BOS_ID
+from model.text.tokenizer import BOS_ID
 from model.translator import Translator
 from tests.model.helpers import pharaoh_links
 from training.corpus.links import words

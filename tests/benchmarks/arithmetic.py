@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import torch
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 
 SIDE = 2048  # of the square matrices that show the machine's rate
 FORWARD_AND_BACKWARD = 3  # a product's two gradients are two products of the same size

@@ -43,12 +43,12 @@ import torch
 import tyro
 
 from model.analysis.ablation import importance
-from model.config import ModelConfig
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.search import Candidate
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from model.storage.checkpoint import SCALES, Checkpoint, ModelInfo, quantise_rows
-from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
+from model.text.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.translator import Translator
 from tests.benchmarks.previous import release
 from tests.model.helpers import LimitedSearch

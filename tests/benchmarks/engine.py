@@ -17,7 +17,7 @@ from torch import nn
 
 from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.transformer import Transformer
-from model.tokenizer import Tokenizer
+from model.text.tokenizer import Tokenizer
 
 
 def specification(model: Transformer, tokenizer: Tokenizer) -> Any:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import UserError
-from model.pieces.sentencepiece import MAX_LOOKUPS, MAX_PIECE
 from model.storage.checkpoint import save
-from model.tokenizer import Tokenizer
+from model.text.sentencepiece import MAX_LOOKUPS, MAX_PIECE
+from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from tests.hostile.tokenizers import GROWTH, LETTER, slow_checkpoint
 from tests.visitor import ROOT, STATUS, Server, serving

@@ -19,8 +19,8 @@ from transformers import (
     TrainerCallback,
 )
 
-from model.config import ModelConfig
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, pad
+from model.network.config import ModelConfig
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, pad
 from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Race, Work
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from tests.benchmarks.arithmetic import training_flops
 from tests.benchmarks.race import Work
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from model.network.layers import DecoderLayer
 from model.network.transformer import Transformer
-from model.tokenizer import BOS_ID, PAD_ID, UNK_ID
+from model.text.tokenizer import BOS_ID, PAD_ID, UNK_ID
 
 FIRST_PREDICTED = max(PAD_ID, UNK_ID, BOS_ID) + 1
 

@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from model.network.layers import sinusoids
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from tests.benchmarks.pairs import Pairs
 from tests.benchmarks.race import Work
 from training.recipes import RECIPES

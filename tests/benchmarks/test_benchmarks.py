@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.config import ModelConfig
 from model.decoding.search import search
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
+from model.text.tokenizer import EOS_ID, SPECIALS, Tokenizer
 from model.translator import Translator
 from tests.benchmarks import decoding, race
 from tests.benchmarks.alignment import eflomal, separate_marks

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 import app
 from model import Translator
-from model.exporting import export
+from model.importing.exporting import export
 from model.importing.importer import import_model
 from model.storage.checkpoint import load
 from tests.browser.conftest import FLAGS, chromium

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from model.tokenizer import normalise
+from model.text.tokenizer import normalise
 from tests import hostile
 from tests.browser.conftest import is_outside
 from tests.browser.inspector import open_panel

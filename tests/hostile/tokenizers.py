@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from model.pieces.charsmap import Charsmap
-from model.pieces.sentencepiece import MAX_PIECE, SentencePiece, SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint
-from model.tokenizer import SPECIALS
+from model.text.charsmap import Charsmap
+from model.text.sentencepiece import MAX_PIECE, SentencePiece, SentencePieceTokenizer
+from model.text.tokenizer import SPECIALS
 from tests.model.helpers import INFO, random_model, trained
 
 LETTER = "a"

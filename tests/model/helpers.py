@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.config import ModelConfig
 from model.decoding.search import SearchOptions
 from model.errors import UserError
+from model.network.config import ModelConfig
 from model.network.transformer import HeadGates, Transformer
 from model.results import AttentionRecord
 from model.storage.checkpoint import Checkpoint, ModelInfo
-from model.tokenizer import Tokenizer, TokenizerKind
+from model.text.tokenizer import Tokenizer, TokenizerKind
 from model.translator import Translator
 
 SENTENCES = (

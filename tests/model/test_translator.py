@@ -14,7 +14,7 @@ from model.network.masks import causal_mask
 from model.network.transformer import HeadGates, Transformer
 from model.results import Head, Translation
 from model.storage.checkpoint import save
-from model.tokenizer import BOS_ID, EOS_ID, pad
+from model.text.tokenizer import BOS_ID, EOS_ID, pad
 from model.translator import BATCH_TOKENS
 from tests.model.helpers import INFO, read_target, set_logits, tiny_checkpoint
 from tests.numerics import UNIT, assert_float32

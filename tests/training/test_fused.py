@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import training
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from tests.model.helpers import draw_weights, random_numbers
 from tests.numerics import UNIT, assert_float32

@@ -13,7 +13,7 @@ from torch import nn
 
 from model.network.masks import padding_mask
 from model.network.transformer import Transformer
-from model.tokenizer import PAD_ID
+from model.text.tokenizer import PAD_ID
 from tests.model.helpers import random_numbers
 from tests.numerics import UNIT, assert_float32
 from tests.training.tiny import SHAPE

@@ -9,7 +9,7 @@ import torch
 
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from model.translator import Translator
 from tests.training.tiny import REVERSE, SHAPE, word_list, words
 from training.corpus.batching import Batch, collate

@@ -17,7 +17,7 @@ from model.errors import UserError
 from model.network.masks import padding_mask
 from model.storage.checkpoint import CARD, WEIGHTS, load, load_tokenizers
 from model.storage.run import LATEST
-from model.tokenizer import PAD_ID
+from model.text.tokenizer import PAD_ID
 from model.translator import Translator
 from tests.training.tiny import (
     PARALLEL,

@@ -11,7 +11,7 @@ from pathlib import Path
 from datasets import Dataset
 from safetensors import safe_open
 
-from model.config import ModelConfig
+from model.network.config import ModelConfig
 from model.storage.training_log import METRICS
 from training.config import TrainConfig
 from training.run.directory import STATE

@@ -28,7 +28,7 @@ from model.results import (
     Translation,
 )
 from model.storage.checkpoint import ModelInfo
-from model.tokenizer import BOS_ID, EOS_ID
+from model.text.tokenizer import BOS_ID, EOS_ID
 from model.translator import Translator
 
 START = Token("<s>", "<s>", None, True, BOS_ID)

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.tokenizer import BOS_ID, EOS_ID, pad
+from model.text.tokenizer import BOS_ID, EOS_ID, pad
 
 Lengths = NDArray[np.int64]
 Rows = NDArray[np.int64]

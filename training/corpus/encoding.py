@@ -12,7 +12,7 @@ from accelerate.utils import patch_environment
 from datasets import Dataset
 from numpy.typing import NDArray
 
-from model.tokenizer import Tokenizer
+from model.text.tokenizer import Tokenizer
 from training.config import TrainConfig
 from training.corpus.batching import Lengths
 from training.corpus.links import token_links

@@ -22,7 +22,7 @@ from datasets import (
 )
 
 from model.errors import UserError
-from model.tokenizer import normalise
+from model.text.tokenizer import normalise
 from training.hardware import worker_processes
 
 VALIDATION_NAMES = ("dev", "val", "valid", "validation")

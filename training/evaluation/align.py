@@ -26,14 +26,14 @@ from model.analysis.alignment import (
     parse_gold,
     strongest_words,
 )
-from model.config import ModelConfig
 from model.errors import UserError
 from model.inputs import MAX_TOKENS, batches_by_length
-from model.languages import TARGET_CODE, join_code
+from model.network.config import ModelConfig
 from model.network.masks import padding_mask
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint
-from model.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
+from model.text.languages import TARGET_CODE, join_code
+from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
 from model.translator import Translator
 from training.evaluation.evaluate import read_pairs, read_sentences
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError
-from model.languages import join_code
 from model.network.transformer import HeadGates
+from model.text.languages import join_code
 from model.translator import Translator
 from training.evaluation.metrics import (
     LengthScore,

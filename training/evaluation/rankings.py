@@ -15,8 +15,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from model.analysis.attribution import norm_weights, rollout
-from model.analysis.origins.leave_one_out import Group, leave_one_out
-from model.analysis.origins.routes import token_shares
+from model.analysis.leave_one_out import Group, leave_one_out
+from model.analysis.routes import token_shares
 from model.analysis.study import SourceRanking
 from model.analysis.trace import trace
 from model.network.transformer import Transformer

@@ -32,12 +32,12 @@ from model.analysis.measures import (
     role_evidence,
 )
 from model.analysis.study import AblationCurve, Aligner, HeadFindings, Study
-from model.config import ModelConfig
 from model.errors import UserError
-from model.languages import codes_of, join_code, language_name
+from model.network.config import ModelConfig
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates
 from model.results import AttentionRecord, Head, Token
+from model.text.languages import codes_of, join_code, language_name
 from model.translator import Translator
 from training.corpus.sources import VALIDATION_NAMES
 from training.corpus.splits import read_corpus

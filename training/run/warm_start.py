@@ -9,10 +9,10 @@ import torch
 
 from model.errors import UserError
 from model.network.transformer import Transformer
-from model.pieces.multilingual import MultilingualTokenizer
-from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import load
-from model.tokenizer import EOS_ID, UNK, UNK_ID, Tokenizer
+from model.text.multilingual import MultilingualTokenizer
+from model.text.sentencepiece import SentencePieceTokenizer
+from model.text.tokenizer import EOS_ID, UNK, UNK_ID, Tokenizer
 
 MAY_DIFFER = {"source_vocabulary", "target_vocabulary", "dropout", "taught_head"}
 # The parameters with a row for each piece, and which tokenizer has the pieces.

@@ -18,7 +18,7 @@ from model.decoding.search import PAGE_BEAM
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import language
-from model.languages import TARGET_CODE, join_prefix
+from model.text.languages import TARGET_CODE, join_prefix
 from viz.about import (
     NEEDED,
     about_models,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from model import Translator
 from model.errors import Sentence, UserError, quote_untrusted
-from model.pieces.sentencepiece import NO_FRAME, SentencePieceTokenizer
-from model.tokenizer import Tokenizer
+from model.text.sentencepiece import NO_FRAME, SentencePieceTokenizer
+from model.text.tokenizer import Tokenizer
 
 # Settings of the network that viz/viewer/engine reads, with the values that it knows; None: every value.
 KNOWN = {

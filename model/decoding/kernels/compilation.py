@@ -23,11 +23,11 @@ import torch
 from filelock import FileLock
 from torch import nn
 
-from model.config import ModelConfig
 from model.decoding.kernels.model import CompiledModel
 from model.decoding.search import SearchOptions
+from model.network.config import ModelConfig
 from model.network.transformer import Transformer
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 
 LOG = logging.getLogger(__name__)
 

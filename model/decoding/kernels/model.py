@@ -30,7 +30,7 @@ from model.decoding.search import Candidate, SearchOptions, length_penalty, trim
 from model.decoding.threads import map_in_threads
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 if TYPE_CHECKING:
     from model.decoding.kernels.search import Ends, Extensions, History, Rules

@@ -25,7 +25,7 @@ from model.decoding.kernels.packed import (
     Reading,
     Scratch,
 )
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 FIRST_PREDICTED = max(PAD_ID, UNK_ID, BOS_ID) + 1
 NEVER = -np.inf

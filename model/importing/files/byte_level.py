@@ -21,7 +21,7 @@ from model.importing.files.tokenizers import (
     ordered,
     read_entries,
 )
-from model.pieces.byte_level import ByteLevelTokenizer, byte_pairs, readable
+from model.text.byte_level import ByteLevelTokenizer, byte_pairs, readable
 
 
 def read_byte_level(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from model.errors import UserError
 from model.files import read_bytes
-from model.pieces.charsmap import Charsmap
-from model.pieces.sentencepiece import MAX_ENTRIES, Algorithm, SentencePiece, check_scores
+from model.text.charsmap import Charsmap
+from model.text.sentencepiece import MAX_ENTRIES, Algorithm, SentencePiece, check_scores
 
 MAX_FIELDS = MAX_ENTRIES + 100  # each piece is a field
 MAX_BYTES = 16 << 20  # those of OPUS-MT have 0.8 MB

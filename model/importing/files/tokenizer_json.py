@@ -17,9 +17,9 @@ from model.errors import UserError, quote_untrusted
 from model.files import read_json
 from model.importing.files.settings import CONFIG
 from model.importing.files.tokenizers import TOKENIZER_JSON, Side, SpecialIds, side_of
-from model.pieces.charsmap import Charsmap
-from model.pieces.sentencepiece import SentencePiece, check_scores
-from model.tokenizer import EOS, SPECIALS, Tokenizer
+from model.text.charsmap import Charsmap
+from model.text.sentencepiece import SentencePiece, check_scores
+from model.text.tokenizer import EOS, SPECIALS, Tokenizer
 
 MAX_BYTES = 48 << 20  # that of NLLB has 33 MB
 

@@ -14,8 +14,8 @@ from model.errors import UserError
 from model.files import read_json
 from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
 from model.importing.files.spm import read_spm
-from model.pieces.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
-from model.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
+from model.text.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
+from model.text.tokenizer import EOS, PAD, SPECIALS, UNK, Tokenizer
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER_JSON = "tokenizer.json"

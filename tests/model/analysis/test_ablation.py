@@ -10,7 +10,7 @@ from model.analysis.patching import Rows, head_outputs, intervention, mean_outpu
 from model.decoding.progress import WorkCancelled, listening
 from model.network.transformer import HeadGates, Transformer
 from model.results import KINDS, Head, HeadValues
-from model.tokenizer import BOS_ID
+from model.text.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_tokens, set_logits, tiny_checkpoint
 from tests.numerics import EXACT, assert_exact, assert_slope
 

@@ -7,7 +7,7 @@ from model.analysis.attribution import head_vectors, norm_weights, rollout
 from model.network.attention import AttentionOutput, MultiHeadAttention
 from model.network.masks import causal_mask
 from model.network.transformer import Transformer
-from model.tokenizer import BOS_ID
+from model.text.tokenizer import BOS_ID
 from tests.model.helpers import random_model, random_numbers, random_tokens
 from tests.numerics import assert_exact
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from model import Translator
-from model.analysis.origins.leave_one_out import leave_one_out, tokens_and_words
+from model.analysis.leave_one_out import leave_one_out, tokens_and_words
 from model.errors import UserError
 from model.network.attention import MultiHeadAttention
 from model.results import Token
@@ -64,7 +64,7 @@ def test_without_groups_each_token_is_hidden_alone_and_passes_and_threads_do_not
     model, pair = random_model(), sentence_pair()
     alone = [(place,) for place in range(len(pair[0]))]
     found, expected = leave_one_out(model, *pair), leave_one_out(model, *pair, alone)
-    monkeypatch.setattr("model.analysis.origins.leave_one_out.ALL_THREADS", 3)
+    monkeypatch.setattr("model.analysis.leave_one_out.ALL_THREADS", 3)
     in_threads = leave_one_out(model, *pair)
     monkeypatch.setattr("model.analysis.ablation.PASS_TOKENS", 1)
     in_turn = leave_one_out(model, *pair)

@@ -15,7 +15,7 @@ from model.errors import UserError
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
 from model.network.transformer import HeadGates
 from model.results import KINDS, Head
-from model.tokenizer import EOS_ID, UNK_ID
+from model.text.tokenizer import EOS_ID, UNK_ID
 from tests.model.analysis.random_pairs import model_of, sentence_pair, shapes
 from tests.model.helpers import random_model
 from tests.numerics import EXACT, assert_exact

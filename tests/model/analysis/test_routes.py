@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.origins.routes import Connection, alti_shares, routes, token_shares
+from model.analysis.routes import Connection, alti_shares, routes, token_shares
 from model.analysis.trace import output_rows, trace
 from model.errors import UserError
 from tests.model.analysis.random_pairs import SHAPES, model_of, sentence_pair, shapes

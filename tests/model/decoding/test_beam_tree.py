@@ -14,7 +14,7 @@ from model.decoding.beam_tree import (
 )
 from model.decoding.search import length_penalty, search
 from model.results import BeamNode, Token
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 from tests.model.helpers import LimitedSearch, random_model, random_tokens, set_logits
 
 LIMIT = 6

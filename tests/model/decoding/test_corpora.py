@@ -10,7 +10,7 @@ from model.decoding.kernels.model import CompiledModel
 from model.decoding.search import SearchOptions, search
 from model.inputs import MAX_TOKENS, batches_by_length, source_ids
 from model.network.transformer import Encoded
-from model.tokenizer import pad
+from model.text.tokenizer import pad
 from model.translator import Translator
 
 MODEL = Path(__file__).parents[3] / "assets" / "models" / "de-en"

@@ -7,7 +7,7 @@ import torch
 
 from model import Head, HeadGates, Translator, UserError
 from model.inputs import MAX_TARGET_TOKENS
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 from tests.numerics import assert_float32, scores, translator_of
 
 TEXT = "Ein kleiner Hund läuft."

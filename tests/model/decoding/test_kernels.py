@@ -9,16 +9,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.model import CompiledModel, Found, Steps
 from model.decoding.kernels.packed import FIRST_POSITIONS, pack_decoder
 from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
 from model.network.attention import KeyValue
+from model.network.config import ModelConfig
 from model.network.transformer import Encoded, HeadGates, Transformer
 from model.results import Token
 from model.storage.checkpoint import SCALES, quantise_rows
-from model.tokenizer import BOS_ID, PAD_ID
+from model.text.tokenizer import BOS_ID, PAD_ID
 from tests.model.helpers import LimitedSearch, draw_weights, random_model, random_tokens
 from tests.numerics import assert_float32
 

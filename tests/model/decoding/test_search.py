@@ -19,7 +19,7 @@ from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError
 from model.network.attention import KeyValue
 from model.network.transformer import HeadGates, Transformer
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from tests.model.helpers import LimitedSearch, random_model, random_tokens, set_logits
 from tests.numerics import assert_float32, exact
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.config import ModelConfig
 from model.decoding.search import BFLOAT16_TOLERANCE, SearchOptions, encode_source, search
 from model.decoding.step_decoder import (
     BFLOAT16_ROWS,
@@ -17,8 +16,9 @@ from model.decoding.step_decoder import (
     _bfloat16_pays,
     product_dtype,
 )
+from model.network.config import ModelConfig
 from model.network.transformer import Encoded, HeadGates, Transformer
-from model.tokenizer import BOS_ID, PAD_ID
+from model.text.tokenizer import BOS_ID, PAD_ID
 from tests.model.analysis.random_pairs import T5
 from tests.model.helpers import random_model, random_tokens
 from tests.numerics import EXACT, assert_exact

@@ -17,7 +17,7 @@ import torch
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from model.importing.files.spm import read_spm
-from model.pieces.sentencepiece import SentencePiece
+from model.text.sentencepiece import SentencePiece
 
 GERMAN = (
     "der die das ein eine kleiner großer Hund Katze Jürgen läuft schläft springt durch über unter den "

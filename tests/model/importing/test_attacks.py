@@ -14,12 +14,12 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 
-from model.config import ModelConfig
 from model.errors import UserError
 from model.importing.card import card_text, model_info
 from model.importing.files.pickles import read_pickle
 from model.importing.files.weights import BIN, SAFETENSORS, read_weights
 from model.importing.importer import read_checkpoint
+from model.network.config import ModelConfig
 from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian
 

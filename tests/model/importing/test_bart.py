@@ -8,8 +8,8 @@ import pytest
 
 from model.errors import UserError
 from model.importing.importer import read_checkpoint
-from model.pieces.byte_level import in_letters, readable
-from model.pieces.multilingual import load_tokenizer
+from model.text.byte_level import in_letters, readable
+from model.text.multilingual import load_tokenizer
 from tests.model.importing import families
 
 

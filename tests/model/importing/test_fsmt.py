@@ -9,9 +9,9 @@ import pytest
 
 from model.errors import UserError
 from model.importing.importer import read_checkpoint
-from model.pieces.moses import MosesPieces, MosesTokenizer
-from model.pieces.multilingual import load_tokenizer
-from model.tokenizer import UNK_ID
+from model.text.moses import MosesPieces, MosesTokenizer
+from model.text.multilingual import load_tokenizer
+from model.text.tokenizer import UNK_ID
 from tests.model.importing import families
 from tests.model.importing.comparison import Pair, pair_of
 

@@ -12,7 +12,7 @@ import pytest
 from model.errors import UserError
 from model.importing.generation import NOT_DONE, read_generation
 from model.importing.importer import import_model
-from model.tokenizer import UNK_ID
+from model.text.tokenizer import UNK_ID
 from model.translator import Translator
 from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian

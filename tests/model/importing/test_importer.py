@@ -22,9 +22,9 @@ from model.importing.card import model_info
 from model.importing.family import NEVER_LOGIT
 from model.importing.importer import import_model, read_checkpoint
 from model.network.transformer import Transformer
-from model.pieces.sentencepiece import SentencePieceTokenizer
 from model.storage.checkpoint import MAX_LABEL, Checkpoint, load
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from model.text.sentencepiece import SentencePieceTokenizer
+from model.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from model.translator import Translator
 from tests.model.importing import checkpoints as marian
 from tests.numerics import assert_float32

@@ -12,7 +12,7 @@ import torch
 from model.errors import UserError
 from model.importing.importer import import_model, read_checkpoint
 from model.storage.checkpoint import load
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.importing import families
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences

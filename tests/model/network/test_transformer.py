@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from model.network.masks import causal_mask, padding_mask
 from model.network.transformer import HeadGates, Transformer
-from model.tokenizer import PAD_ID
+from model.text.tokenizer import PAD_ID
 from tests.model.helpers import random_model, random_tokens, tiny_config
 from tests.numerics import assert_exact
 

@@ -22,7 +22,7 @@ from model.errors import UserError
 from model.results import KINDS
 from model.storage.checkpoint import save_tokenizers
 from model.storage.probes import LEVELS, PROBES, Part, ProbePair, Probes, weights_to_codes
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 from model.translator import Translator
 from tests.model.helpers import read_target, tiny_checkpoint
 from tests.numerics import UNIT, assert_float32, scores

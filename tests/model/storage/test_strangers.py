@@ -17,12 +17,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model.config import LARGEST, ModelConfig
 from model.errors import UserError
 from model.files import MAX_JSON_BYTES, MAX_TEXT_BYTES
+from model.network.config import LARGEST, ModelConfig
 from model.network.transformer import Transformer
 from model.storage.checkpoint import MAX_PARAMETERS, find_model, list_models, load, save
-from model.tokenizer import Tokenizer
+from model.text.tokenizer import Tokenizer
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, assert_sentence, tiny_checkpoint, tiny_config, trained
 

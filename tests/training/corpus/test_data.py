@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import UserError
-from model.tokenizer import UNK_ID, Tokenizer
+from model.text.tokenizer import UNK_ID, Tokenizer
 from tests.training.tiny import (
     PARALLEL,
     REVERSE,

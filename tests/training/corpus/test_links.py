@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import UserError
-from model.tokenizer import Tokenizer, normalise
+from model.text.tokenizer import Tokenizer, normalise
 from tests.training.tiny import PARALLEL, as_dataset, parallel_files, sentences, write_lines
 from training.corpus.encoding import encode_pairs, train_tokenizers
 from training.corpus.links import WORD, join_links, parse, token_links, with_links, words

@@ -16,7 +16,7 @@ from model.analysis.alignment import grow_diag, parse_gold, strongest_words
 from model.errors import UserError
 from model.inputs import MAX_TOKENS
 from model.storage.checkpoint import save
-from model.tokenizer import EOS_ID, TokenizerKind, normalise
+from model.text.tokenizer import EOS_ID, TokenizerKind, normalise
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, pharaoh_links, read_target, tiny_checkpoint, tiny_config, trained
 from tests.numerics import assert_float32, translator_of

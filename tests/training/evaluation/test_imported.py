@@ -13,12 +13,12 @@ import torch
 from model.errors import UserError
 from model.importing.importer import import_model
 from model.inputs import target_code
-from model.languages import join_code
-from model.pieces.charsmap import Charsmap
-from model.pieces.multilingual import MultilingualTokenizer
-from model.pieces.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint, save
-from model.tokenizer import BOS, EOS_ID, SPECIALS
+from model.text.charsmap import Charsmap
+from model.text.languages import join_code
+from model.text.multilingual import MultilingualTokenizer
+from model.text.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
+from model.text.tokenizer import BOS, EOS_ID, SPECIALS
 from model.translator import Translator
 from tests.model.helpers import INFO, random_model, tiny_checkpoint
 from tests.model.importing.checkpoints import write_checkpoint

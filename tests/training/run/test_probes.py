@@ -15,7 +15,7 @@ from model.storage.checkpoint import WEIGHTS, list_models
 from model.storage.probes import PROBES, ProbePair, Probes
 from model.storage.run import LATEST
 from model.storage.training_log import METRICS
-from model.tokenizer import normalise
+from model.text.tokenizer import normalise
 from model.translator import Translator
 from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run

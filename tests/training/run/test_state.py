@@ -14,7 +14,7 @@ import training.run.resume
 from model.errors import UserError
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, save
-from model.tokenizer import Tokenizer
+from model.text.tokenizer import Tokenizer
 from tests.training.tiny import SHAPE
 from training.corpus.batching import collate
 from training.loss import SequenceLoss

@@ -9,11 +9,11 @@ import torch
 
 from model.errors import UserError
 from model.network.transformer import Transformer
-from model.pieces.charsmap import Charsmap
-from model.pieces.multilingual import MultilingualTokenizer
-from model.pieces.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, save
-from model.tokenizer import SPECIALS, Tokenizer
+from model.text.charsmap import Charsmap
+from model.text.multilingual import MultilingualTokenizer
+from model.text.sentencepiece import Frame, SentencePiece, SentencePieceTokenizer
+from model.text.tokenizer import SPECIALS, Tokenizer
 from tests.model.helpers import SENTENCES, assert_sentence, random_model, tiny_checkpoint
 from tests.training.tiny import PARALLEL, parallel_files, prepared, sentences
 from training.run.directory import BEST, read_run

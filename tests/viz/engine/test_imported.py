@@ -11,7 +11,7 @@ from model import Translator
 from model.importing.importer import import_model
 from tests import hostile
 from tests.model.importing import checkpoints as marian
-from tests.model.test_sentencepiece import HARD, KINDS
+from tests.model.text.test_sentencepiece import HARD, KINDS
 from tests.viz.engine.test_answers import OPTIONS, check, readable
 from tests.viz.questions import COMMON
 

@@ -20,14 +20,14 @@ from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
 from model.results import KINDS, Head
 from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
-from model.tokenizer import EOS_ID
+from model.text.tokenizer import EOS_ID
 from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, train
 from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
+from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS
 from viz.server.handlers.training import BROKEN_TRAINING
-from viz.server.validation import MAX_CHARACTERS
 
 BACKEND = Backend({"tiny": TRANSLATOR})
 

@@ -14,10 +14,10 @@ import pytest
 
 import app
 from model import Translator, list_models
-from model.config import ModelConfig
 from model.errors import UserError
+from model.network.config import ModelConfig
 from model.storage.checkpoint import save
-from model.tokenizer import Tokenizer
+from model.text.tokenizer import Tokenizer
 from tests.model.helpers import tiny_checkpoint
 from viz import __main__ as command
 from viz.export import checksum, element_hash

@@ -1,4 +1,4 @@
-// What each token of a translation loses while source tokens are hidden, as model/analysis/origins/leave_one_out.py defines it.
+// What each token of a translation loses while source tokens are hidden, as model/analysis/leave_one_out.py defines it.
 
 import { embed, predict } from './model.js';
 import { createSequence, crossMemories, decode, encode, repeated } from './network.js';

@@ -3,7 +3,7 @@
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
 import { chosenValue, valueNamed } from '../../values/values.js';
-import { LIMITS } from '../limits.js';
+import { LIMITS, THRESHOLDS } from '../limits.js';
 import { KINDS, givenIds, targetIds } from '../payload.js';
 import { importanceOf, sortsOf } from '../measures.js';
 import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
@@ -175,7 +175,7 @@ export function fromAddress(address, record) {
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', 0, 1) ?? CHOICES.threshold,
-    flow: number(parameters, 'flow', 0.01, 1) ?? CHOICES.flow,
+    flow: number(parameters, 'flow', THRESHOLDS.flow, 1) ?? CHOICES.flow,
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
@@ -236,7 +236,7 @@ function chapterOf(parameters) {
 function idsOf(text) {
   if (!/^\d{1,7}(\.\d{1,7})*$/.test(text ?? '')) return null;
   const ids = text.split('.').map(Number);
-  return ids.length <= LIMITS.tokens ? ids : null;
+  return ids.length <= LIMITS.target_tokens ? ids : null;
 }
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.

@@ -1,4 +1,4 @@
-// The table of replacements of a SentencePiece normaliser, as model/pieces/charsmap.py reads it: a trie as a double array in
+// The table of replacements of a SentencePiece normaliser, as model/text/charsmap.py reads it: a trie as a double array in
 // units of 32 bits, then the values, each ended by a zero byte.
 
 const MAX_VALUE = 128; // bytes that one replacement can have

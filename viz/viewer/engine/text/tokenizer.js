@@ -1,4 +1,4 @@
-// The tokenizers of model/tokenizer.py: text to tokens and back, by joint BPE, words or characters.
+// The tokenizers of model/text/tokenizer.py: text to tokens and back, by joint BPE, words or characters.
 //
 // The library @huggingface/tokenizers is not used: it joins unknown characters across words, splits at special tokens
 // that a person types, has no word-level model and no offsets, so it would not agree with Python.

@@ -2,14 +2,13 @@
 
 import { element, visible } from '../../core/dom.js';
 import { fixed } from '../../core/numbers.js';
+import { THRESHOLDS } from '../../core/limits.js';
 import { sum } from '../../core/math.js';
 import { axes } from '../../core/payload.js';
 import { note } from '../../core/widgets.js';
 import { drawChart } from '../line_chart.js';
 import { createQuestion } from './question.js';
 import { say, sayCount, tell } from '../../locales/language.js';
-
-const CLEAR = 0.05; // of the word's own probability: less is no change worth a word
 
 export function createRemoval(server) {
   return createQuestion(server, 'removal', say('Do the weights tell the truth?'), {
@@ -67,7 +66,7 @@ function verdictOf(lines) {
   const after = ({ points }) => points.slice(1).map(([, value]) => value);
   const all = lines.flatMap(after);
   const [low, high] = [Math.min(start, ...all), Math.max(start, ...all)];
-  const clear = CLEAR * start;
+  const clear = THRESHOLDS.removed * start;
   if (high - low < clear)
     return say('The word hardly depends on these cells: its probability stays between {low} and {high}.', {
       low: fixed(low),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.languages import NAMES, codes_of, language_name, language_names
+from model.text.languages import NAMES, codes_of, language_name, language_names
 
 
 @pytest.mark.parametrize(

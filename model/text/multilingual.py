@@ -13,14 +13,14 @@ from typing import Any
 
 from model.errors import UserError
 from model.files import read_json
-from model.languages import TARGET_CODE
-from model.pieces.byte_level import FILE_TYPE as BYTE_LEVEL
-from model.pieces.byte_level import ByteLevelTokenizer
-from model.pieces.moses import FILE_TYPE as MOSES
-from model.pieces.moses import MosesTokenizer
-from model.pieces.sentencepiece import FILE_TYPE as ONE_LANGUAGE
-from model.pieces.sentencepiece import Segment, Segmenter, SentencePieceTokenizer
-from model.tokenizer import Tokenizer
+from model.text.byte_level import FILE_TYPE as BYTE_LEVEL
+from model.text.byte_level import ByteLevelTokenizer
+from model.text.languages import TARGET_CODE
+from model.text.moses import FILE_TYPE as MOSES
+from model.text.moses import MosesTokenizer
+from model.text.sentencepiece import FILE_TYPE as ONE_LANGUAGE
+from model.text.sentencepiece import Segment, Segmenter, SentencePieceTokenizer
+from model.text.tokenizer import Tokenizer
 
 FILE_TYPE = "multilingual"
 

@@ -23,12 +23,12 @@ from model.importing.files.tokenizers import TOKENIZER_JSON
 from model.importing.files.weights import SAFETENSORS
 from model.importing.weight_names import LAYERS, READS, SHARED, sublayers
 from model.inputs import MAX_TOKENS
-from model.languages import language_names
 from model.network.layers import sinusoids
 from model.network.transformer import Transformer
 from model.storage.checkpoint import Checkpoint
 from model.storage.hub import OnHub
-from model.tokenizer import BOS, BOS_ID, EOS, EOS_ID, PAD, PAD_ID, SPACE, UNK, UNK_ID
+from model.text.languages import language_names
+from model.text.tokenizer import BOS, BOS_ID, EOS, EOS_ID, PAD, PAD_ID, SPACE, UNK, UNK_ID
 
 Form = Literal["transformers", "ctranslate2"]
 POSITIONS = 512  # of the table that is written; Headlight reads at most 128 tokens
@@ -173,7 +173,7 @@ def _weights(model: Transformer) -> Iterator[tuple[str, Tensor]]:
 
 
 def _tokenizer(checkpoint: Checkpoint) -> str:
-    """tokenizer.json with what `model.tokenizer` does around it: normalising, </s>, joining."""
+    """tokenizer.json with what `model.text.tokenizer` does around it: normalising, </s>, joining."""
     tokenizer = tokenizers.Tokenizer.from_str(checkpoint.source_tokenizer.to_json())
     tokenizer.normalizer = normalizers.Sequence(
         [

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from model.config import ModelConfig
 from model.errors import UserError
+from model.network.config import ModelConfig
 from tests.model.helpers import tiny_config
 
 

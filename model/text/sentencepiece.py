@@ -21,10 +21,10 @@ from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
 from model.files import read_json
-from model.languages import TARGET_CODE
-from model.pieces.charsmap import Charsmap
 from model.results import Token
-from model.tokenizer import EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
+from model.text.charsmap import Charsmap
+from model.text.languages import TARGET_CODE
+from model.text.tokenizer import EOS_ID, SPACE, SPECIALS, UNK_ID, Tokenizer
 
 Algorithm = Literal["unigram", "bpe"]
 FILE_TYPE = "sentencepiece"
@@ -32,7 +32,7 @@ UNKNOWN_PENALTY = 10.0  # an unknown character costs this much more than the lea
 MAX_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 by default
 MAX_NORMALISED = 10_240  # characters; twice the longest text that is tokenised
 MAX_LOOKUPS = 1 << 19  # of possible pieces in one text: 100 for each character of the longest one
-MAX_ENTRIES = 260_000  # as in `model.config`
+MAX_ENTRIES = 260_000  # as in `model.network.config`
 TOO_LONG = Sentence("The model's tokenizer makes this text too long; shorten it.")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 

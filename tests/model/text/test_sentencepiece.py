@@ -14,10 +14,10 @@ import sentencepiece
 from model.errors import TooLongError, UserError
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizers import SpecialIds, read_tokenizers
-from model.pieces.charsmap import MAX_KEY, Charsmap
-from model.pieces.multilingual import load_tokenizer
-from model.pieces.sentencepiece import MAX_LOOKUPS, MAX_NORMALISED, MAX_PIECE, SentencePieceTokenizer
-from model.tokenizer import EOS_ID, SPECIALS, UNK_ID, Tokenizer
+from model.text.charsmap import MAX_KEY, Charsmap
+from model.text.multilingual import load_tokenizer
+from model.text.sentencepiece import MAX_LOOKUPS, MAX_NORMALISED, MAX_PIECE, SentencePieceTokenizer
+from model.text.tokenizer import EOS_ID, SPECIALS, UNK_ID, Tokenizer
 from tests.hostile import tokenizers as hostile_tokenizers
 from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian

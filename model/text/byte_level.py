@@ -19,7 +19,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers
 
 from model.errors import TooLongError, UserError, quote_untrusted
-from model.pieces.sentencepiece import (
+from model.text.sentencepiece import (
     BYTE,
     TOO_LONG,
     Frame,
@@ -27,7 +27,7 @@ from model.pieces.sentencepiece import (
     SentencePieceTokenizer,
     check_vocabulary,
 )
-from model.tokenizer import SPACE, SPECIALS
+from model.text.tokenizer import SPACE, SPECIALS
 
 FILE_TYPE = "byte-level"
 MAX_MERGES = 300_000

@@ -11,10 +11,10 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from model.errors import UserError
-from model.exporting import export, write_transformers
+from model.importing.exporting import export, write_transformers
 from model.importing.importer import import_model, read_checkpoint
 from model.storage.checkpoint import Checkpoint, load
-from model.tokenizer import BOS_ID
+from model.text.tokenizer import BOS_ID
 from model.translator import Translator
 from tests.model.helpers import assert_sentence, tiny_checkpoint
 from tests.model.importing.checkpoints import GERMAN, sentences

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import UserError
-from model.tokenizer import (
+from model.text.tokenizer import (
     BOS_ID,
     EOS_ID,
     MAX_PIECE,

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import TooLongError, UserError
-from model.pieces.sentencepiece import TOO_LONG, Segment, SentencePieceTokenizer, check_vocabulary
 from model.results import Token
-from model.tokenizer import EOS_ID, SPECIALS, Tokenizer
+from model.text.sentencepiece import TOO_LONG, Segment, SentencePieceTokenizer, check_vocabulary
+from model.text.tokenizer import EOS_ID, SPECIALS, Tokenizer
 
 FILE_TYPE = "moses"
 END = "</w>"  # of a word

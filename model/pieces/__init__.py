@@ -1,1 +1,0 @@
-"""Tokenizers of imported models: SentencePiece, byte-level BPE and the words of Moses."""

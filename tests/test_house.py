@@ -239,7 +239,6 @@ READERS = {
     "training/corpus/sources.py": "a corpus",
     "training/evaluation/evaluate.py": "a test set",
     "training/hardware.py": "the kernel's tables",
-    "training/run/card.py": "a run's card",
     "training/run/directory.py": "a run",
     "training/run/resume.py": "a run, with its checksum",
     "viz/__main__.py": "assets and a corpus",

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from model.errors import UserError
 from model.files import write_json
 from model.network.transformer import Transformer
+from model.storage.card import Card
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.storage.run import LATEST
 from model.tokenizer import Tokenizer
@@ -351,7 +352,7 @@ class Trainer:
         if snapshots[-1] in progress.snapshots:
             save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, self._card(scores))
 
-    def _card(self, scores: Scores) -> str:
+    def _card(self, scores: Scores) -> Card:
         return run_card(self.config, self.progress.step, len(self.train), "greedy", scores)
 
     def _save(self) -> None:
@@ -371,8 +372,8 @@ class Trainer:
         if self.main:
             write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
             step = self.progress.best_step or self.progress.step
-            text = run_card(self.config, step, len(self.train), f"beam {beam}", scores)
-            save(best, self.output / BEST, text)
+            card = run_card(self.config, step, len(self.train), f"beam {beam}", scores)
+            save(best, self.output / BEST, card)
             copy_curves_and_probes(self.output, self.output / BEST)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 
 from model.errors import UserError
-from model.storage.checkpoint import CARD, CONFIG, Checkpoint, load, save
+from model.storage.card import CARD
+from model.storage.checkpoint import CONFIG, Checkpoint, load, save
 from training.run.directory import SNAPSHOTS, STATE, copy_curves_and_probes, kept_snapshots, read_run
 from training.run.resume import Snapshot, read_state
 
@@ -93,7 +94,8 @@ def average_models(directories: Sequence[Path], last: int, best: int, output: Pa
     sources = [source for directory in directories for source in sources_of(directory, last, best)]
     checkpoint = average([source.directory for source in sources])
     names = ", ".join(source.name for source in sources)
-    save(checkpoint, output, f"# {checkpoint.info.title}\n\nThe mean of the weights of {names}.\n")
+    introduction = [f"The mean of the weights of {names}."]
+    save(checkpoint, output, {"title": checkpoint.info.title, "introduction": introduction})
     copy_curves_and_probes(directories[-1], output)
     return sources
 

@@ -42,7 +42,7 @@ def _vocabularies(checkpoint: Checkpoint) -> tuple[str, str]:
 
 
 def average(directories: Sequence[Path]) -> Checkpoint:
-    """The model whose weights are the means, in float32, of those in the directories.
+    """The model whose weights are the means, in float32, of the weights in the directories.
 
     The runs may have had different dropout. Raises UserError when they differ in vocabulary or network.
     """
@@ -89,7 +89,7 @@ def average_models(directories: Sequence[Path], last: int, best: int, output: Pa
     """Write the mean of models, and of snapshots of runs, as a model directory; returns what was averaged.
 
     The mean is often better than each of them (Vaswani et al. 2017, section 6.1). Weights can be averaged if
-    one run starts from those of the other. Curves and probes are those of the last directory.
+    one run starts from the weights of the other. Curves and probes come from the last directory.
     """
     sources = [source for directory in directories for source in sources_of(directory, last, best)]
     checkpoint = average([source.directory for source in sources])

@@ -137,7 +137,7 @@ def test_everyday_translations_are_those_of_the_model(name):
 
 @pytest.mark.slow
 def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
-    """HEADLIGHT_DATA lists the folders of the test sets as PATH does: those of the corpora and the runs."""
+    """HEADLIGHT_DATA lists the folders of the test sets as PATH does: the corpora and the runs."""
     corpora = [Path(folder) for folder in os.environ.get("HEADLIGHT_DATA", "").split(os.pathsep)]
     info = Translator.load(shipped).checkpoint.info
     figures = read_card(shipped)["tables"]["figures"]

@@ -229,7 +229,6 @@ READERS = {
     "model/importing/files/pickles.py": "a file that was checked",
     "training/corpus/sources.py": "its own code",
     "training/hardware.py": "the kernel's tables",
-    "training/run/card.py": "a run's card",
     "training/run/directory.py": "a run",
     "training/run/resume.py": "a run, with its checksum",
     "viz/static/site.py": "a former page of the command",

@@ -20,7 +20,8 @@ from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.progress import WorkCancelled, report
 from model.decoding.search import SearchOptions
 from model.importing.importer import import_model
-from model.storage.checkpoint import CARD, CONFIG
+from model.storage.card import CARD
+from model.storage.checkpoint import CONFIG
 from tests.benchmarks.imported import first_picture, memory
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST
@@ -53,7 +54,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import_model(str(many), folder / NLLB)
     config = json.loads((folder / HOSTILE / CONFIG).read_text())
     (folder / HOSTILE / CONFIG).write_text(json.dumps(config | {"title": MARKUP, "origin": MARKUP}))
-    (folder / HOSTILE / CARD).write_text(f"| licence | {MARKUP} |\n")
+    (folder / HOSTILE / CARD).write_text(json.dumps({"title": MARKUP, "facts": [["licence", MARKUP]]}))
     import_model(str(origin), folder / PROMPTED)
     config = json.loads((folder / PROMPTED / CONFIG).read_text())
     prompted = {"prompts": PROMPTS, "target_languages": []}

@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 import app
 from model.analysis.faithfulness import RANDOM
 from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
+from model.storage.card import read_card
 from tests.file_list import ROOT
-from viz.about import read_card
 from viz.export import OPEN_PAGE, START_PAGE
 from viz.server.scheduler import Scheduler
 from viz.static.document import DOCUMENT
@@ -96,7 +96,8 @@ def data_texts() -> set[str]:
 
 def _card_names() -> set[str]:
     """The names of what the cards of the shipped models say, for the dialog about a model."""
-    return {name for path in (ROOT / "assets" / "models").iterdir() for name, _ in read_card(path)}
+    facts = {name for path in (ROOT / "assets" / "models").iterdir() for name, _ in read_card(path)["facts"]}
+    return {"size", "shape", "tokens"} | facts
 
 
 class _Texts(HTMLParser):

@@ -1,4 +1,4 @@
-"""The record of a run, which is its curves and probes, continues that of the run it starts from."""
+"""The history of a run: a run started with --from begins with the curves and probes of the earlier run."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from training.run.directory import BEST, STATE
 from training.run.resume import Progress, read_state
 
 COUNTED = ("step", "minutes", "tokens")  # from the first run on
-APART = 0.01  # of the step: the distance of probes in the record of earlier runs
+APART = 0.01  # of the step: the distance of probes in the history of earlier runs
 
 
-def continue_record(
+def continue_history(
     model: Path, output: Path, languages: tuple[str, str], sentences: tuple[ProbePair, ...]
 ) -> Progress:
-    """Begin the record of a new run in `output` with that of `model`; returns the position after it.
+    """Begin the history of a new run in `output` with the history of `model`; returns the position after it.
 
     Where the vocabulary or the languages change, the probes begin a new part with these sentences. Nothing is
-    copied if the model has no record, if that is too large to go on with, or if its probes cannot tell the
-    two parts apart. Raises UserError when the record is broken.
+    copied if the model has no history, if the history is too large to go on with, or if its probes cannot
+    tell the two parts apart. Raises UserError when the history is broken.
     """
-    directory, last = record_of(model)
+    directory, last = history_of(model)
     if not (directory / METRICS).is_file():
         return Progress()
     rows = [row for row in TrainingLog.load(directory).rows if int(row["step"]) <= last]
@@ -68,10 +68,10 @@ def thin(probes: Probes) -> None:
     probes.keep(kept.__contains__)
 
 
-def record_of(model: Path) -> tuple[Path, float]:
-    """The directory with the record of a model, and the recorded step that gave it its weights.
+def history_of(model: Path) -> tuple[Path, float]:
+    """The directory with the history of a model, and the step in it that gave the model its weights.
 
-    The step is infinite, which means the whole record, unless the model is the best or the latest of a run.
+    The step is infinite, which means the whole history, unless the model is the best or the latest of a run.
     """
     run = model.parent
     if model.name not in (BEST, LATEST) or not (run / STATE).is_file():

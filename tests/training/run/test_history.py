@@ -1,4 +1,4 @@
-"""The record of a run that starts from another run begins with that run's record."""
+"""A run that starts from another run begins with the history of that run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shutil import copytree
 import pytest
 
 import model.storage.probes
-import training.run.record
+import training.run.history
 from model.storage.checkpoint import load
 from model.storage.probes import PROBES, Probes
 from model.storage.run import LATEST
@@ -19,8 +19,8 @@ from tests.training.run.test_resume import CrashError, crash_at
 from tests.training.tiny import REVERSE, metrics, prepared, run, word_list
 from training.run.average import average_models
 from training.run.directory import BEST
+from training.run.history import thin, vocabularies
 from training.run.probes import SENTENCES, ProbeRecorder
-from training.run.record import thin, vocabularies
 
 SHIPPED = Path(__file__).parents[3] / "assets" / "models" / "en-fr"
 SIX = replace(REVERSE, max_steps=6, validate_every=3, keep_last=2)
@@ -52,7 +52,7 @@ def test_curves_and_probes_of_two_runs_are_those_of_one_run_of_their_steps(joine
         assert after.log_probabilities(step, 0) == before.log_probabilities(step, 0)
 
 
-def test_a_joined_run_that_resumes_keeps_its_record(joined, tmp_path):
+def test_a_joined_run_that_resumes_keeps_its_history(joined, tmp_path):
     first, second = joined
     data = first.parent / "data"
     trainer = prepared(LAST, data, tmp_path / "run", start=first / LATEST)
@@ -64,7 +64,7 @@ def test_a_joined_run_that_resumes_keeps_its_record(joined, tmp_path):
     assert [line["step"] for line in metrics(tmp_path / "run")] == [3, 6, 9, 12]
 
 
-def test_a_third_run_and_a_mean_have_the_whole_record(joined, tmp_path):
+def test_a_third_run_and_a_mean_have_the_whole_history(joined, tmp_path):
     first, second = joined
     prepared(SIX, first.parent / "data", tmp_path / "run", start=second / LATEST).run()
     average_models([tmp_path / "run"], 2, 0, tmp_path / "mean")
@@ -73,7 +73,7 @@ def test_a_third_run_and_a_mean_have_the_whole_record(joined, tmp_path):
         assert Probes.load(directory).steps == (0, 1, 2, 3, 4, 6, 12, 18)
 
 
-def test_a_record_that_goes_on_keeps_probes_that_are_a_hundredth_of_the_steps_apart(joined):
+def test_a_history_that_goes_on_keeps_probes_that_are_a_hundredth_of_the_steps_apart(joined):
     probes = Probes.load(joined[0])
     early, late = (replace(probes.current, measured={}) for _ in range(2))
     (measured, *_) = probes.current.measured.values()
@@ -84,14 +84,14 @@ def test_a_record_that_goes_on_keeps_probes_that_are_a_hundredth_of_the_steps_ap
     assert probes.steps == (0, 1, 2, 3, 1000, 1010, 1030, 1032, 1043)
 
 
-def test_a_run_goes_on_with_a_thinned_record(joined, tmp_path, monkeypatch):
-    monkeypatch.setattr(training.run.record, "APART", 1.0)  # each step at least twice the one before
+def test_a_run_goes_on_with_a_thinned_history(joined, tmp_path, monkeypatch):
+    monkeypatch.setattr(training.run.history, "APART", 1.0)  # each step at least twice the one before
     prepared(SIX, joined[0].parent / "data", tmp_path / "run", start=joined[0] / LATEST)
     assert Probes.load(joined[0]).steps == (0, 1, 2, 3, 4, 6)
     assert Probes.load(tmp_path / "run").steps == (0, 1, 2, 4)
 
 
-def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):
+def test_the_history_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):
     data = joined[0].parent / "data"
     trainer = prepared(replace(SIX, validate_every=4, max_steps=8), data, tmp_path / "first")
     trainer.run()
@@ -101,14 +101,14 @@ def test_the_record_of_the_best_model_ends_where_it_was_saved(joined, tmp_path):
     assert max(line["step"] for line in metrics(tmp_path / "second")) == best
 
 
-def test_a_run_with_other_words_keeps_the_vocabulary_and_the_record(joined, tmp_path):
+def test_a_run_with_other_words_keeps_the_vocabulary_and_the_history(joined, tmp_path):
     data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
     trainer = prepared(OTHER_WORDS, data, tmp_path / "run", start=joined[0] / LATEST)
     assert vocabularies(tmp_path / "run") == vocabularies(joined[0])
     assert trainer.progress.earlier_steps == 6
 
 
-def test_a_run_for_another_language_begins_a_part_of_the_record(tmp_path):
+def test_a_run_for_another_language_begins_a_part_of_the_history(tmp_path):
     data = word_list(tmp_path / "data", ["lantern", "notebook", "sunflower", "lamp", "yard"])
     trainer = prepared(replace(OTHER_WORDS, save_every=5), data, tmp_path / "first")
     crash_at(trainer, 6)  # the last save is of step 5, the last probe of step 4
@@ -134,7 +134,7 @@ def test_a_run_for_another_language_begins_a_part_of_the_record(tmp_path):
         assert after.log_probabilities(step, 0) == before.log_probabilities(step, 0)
 
 
-def test_a_record_is_not_joined_if_nothing_could_tell_its_parts_apart(joined, tmp_path):
+def test_a_history_is_not_joined_if_nothing_could_tell_its_parts_apart(joined, tmp_path):
     data = word_list(tmp_path / "data", ["other", "words", "with", "more", "letters", *"abcdefghijklm"])
     config = replace(OTHER_WORDS, target_language="it")  # no probes: there are no sentences for it
     trainer = prepared(config, data, tmp_path / "run", start=joined[0] / LATEST)
@@ -151,7 +151,7 @@ def test_the_curves_of_a_model_without_probes_are_kept(joined, tmp_path):
     assert metrics(tmp_path / "run") == metrics(joined[0])
 
 
-def test_a_record_too_large_to_go_on_with_is_not_joined(joined, tmp_path, monkeypatch):
+def test_a_history_too_large_to_go_on_with_is_not_joined(joined, tmp_path, monkeypatch):
     data = joined[0].parent / "data"
     monkeypatch.setattr(model.storage.probes, "MAX_BYTES", (joined[0] / PROBES).stat().st_size)
     trainer = prepared(SIX, data, tmp_path / "run", start=joined[0] / LATEST)
@@ -159,7 +159,7 @@ def test_a_record_too_large_to_go_on_with_is_not_joined(joined, tmp_path, monkey
     assert not (tmp_path / "run" / PROBES).exists()
 
 
-def test_the_whole_record_of_a_shipped_model_is_kept(tmp_path):
+def test_the_whole_history_of_a_shipped_model_is_kept(tmp_path):
     probes = Probes.load(SHIPPED)
     checkpoint = load(SHIPPED)
     copytree(SHIPPED, tmp_path / "run")

@@ -8,7 +8,7 @@ import { showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './core/state/choose_value.js';
 import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
-import { sameQuestion } from './core/instruments/questions.js';
+import { sameQuestion } from './core/questions.js';
 import { goHome } from './core/state/actions.js';
 import { differs, sameSpot } from './core/state/queries.js';
 import { CHOICES } from './core/state/store.js';

@@ -4,8 +4,8 @@
 import { element, nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
-import { oppositeOf } from './core/instruments/comparison.js';
-import { interventionOf } from './core/instruments/questions.js';
+import { oppositeOf } from './core/comparison.js';
+import { interventionOf } from './core/mutes.js';
 import { fittingPrefix, splitPrefix } from './core/state/source_prefix.js';
 import { useStorage } from './core/storage.js';
 import { toggleDisclosure, togglePopover } from './core/widgets.js';

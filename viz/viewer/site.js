@@ -2,7 +2,7 @@
 
 import { createButton, element } from './core/dom.js';
 import { fixed } from './core/numbers.js';
-import { SERVER_ONLY } from './core/instruments/questions.js';
+import { SERVER_ONLY } from './instruments/instruments.js';
 import { startWorker, workerAsker } from './core/requests.js';
 import {
   cancel,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { FORBIDDEN, PALED, SHOWN, UNMATCHED } from '../viewer/core/fold.js';
 import { gridFocus, movePin, shares, shownGrid, spotAt } from '../viewer/core/grid.js';
-import { NOTHING_BESIDE, whyApart } from '../viewer/core/instruments/comparison.js';
+import { NOTHING_BESIDE, whyApart } from '../viewer/core/comparison.js';
 import { matchInOrder, matchWithReplaced } from '../viewer/core/math.js';
 import { chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
 import { difference } from '../viewer/values/difference.js';

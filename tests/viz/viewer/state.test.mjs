@@ -11,7 +11,7 @@ import {
 } from '../viewer/core/state/permalink.js';
 import { movePin, shownGrid } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
-import { headsByDifference } from '../viewer/core/instruments/comparison.js';
+import { headsByDifference } from '../viewer/core/comparison.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
   chooseHead,

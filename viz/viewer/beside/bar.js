@@ -2,14 +2,7 @@
 
 import { createButton, element, readable } from '../core/dom.js';
 import { askTraining, showTrainingStep } from '../core/effects.js';
-import {
-  NOTHING_BESIDE,
-  besideQuestion,
-  isSubtracted,
-  lackOf,
-  oppositeOf,
-  whyApart,
-} from '../core/instruments/comparison.js';
+import { NOTHING_BESIDE, besideQuestion, isSubtracted, lackOf, oppositeOf, whyApart } from '../core/comparison.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, tabs } from '../core/widgets.js';

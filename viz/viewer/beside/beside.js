@@ -2,7 +2,7 @@
 
 import { element } from '../core/dom.js';
 import { startEffects } from '../core/effects.js';
-import { isSubtracted, isUpToDate, oppositeOf } from '../core/instruments/comparison.js';
+import { isSubtracted, isUpToDate, oppositeOf } from '../core/comparison.js';
 import { createServer } from '../core/requests.js';
 import { EMPTY, createStore } from '../core/state/store.js';
 import { createOverview } from '../heads/overview.js';

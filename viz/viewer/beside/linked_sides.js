@@ -2,7 +2,7 @@
 
 import { counterparts } from '../core/counterparts.js';
 import { hasHead, chosenHeads } from '../core/heads.js';
-import { oppositeOf } from '../core/instruments/comparison.js';
+import { oppositeOf } from '../core/comparison.js';
 import { shownGrid } from '../core/grid.js';
 import { importanceOf } from '../core/measures.js';
 import { axes } from '../core/payload.js';

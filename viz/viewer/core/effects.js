@@ -8,21 +8,12 @@ import { importanceOf } from './measures.js';
 import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO } from './state/store.js';
-import { besideQuestion, isUpToDate } from './instruments/comparison.js';
-import {
-  SUBJECTS,
-  baselineGiven,
-  isAnswered,
-  isOutcome,
-  muteQuestion,
-  nameOfImportance,
-  nameOfMute,
-  openQuestions,
-  questionOf,
-  sameQuestion,
-} from './instruments/questions.js';
+import { besideQuestion, isUpToDate } from './comparison.js';
+import { baselineGiven, isOutcome, muteQuestion, nameOfImportance, nameOfMute } from './mutes.js';
+import { isAnswered, ofPinnedCell, sameQuestion } from './questions.js';
+import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
-import { addSurvey, partOf } from './instruments/survey.js';
+import { addSurvey, partOf } from './survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
 import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
 import { compareWith } from '../values/difference.js';
@@ -152,7 +143,7 @@ function followPin(server, state, before) {
 }
 
 function cellQuestion(state) {
-  return { do: 'cell', ids: targetIds(state.record), ...pinnedCell(state) };
+  return { do: 'cell', ...ofPinnedCell(state) };
 }
 
 export async function askCell(server) {

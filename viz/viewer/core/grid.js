@@ -3,7 +3,7 @@
 
 import { FORBIDDEN, PALED, SHOWN } from './fold.js';
 import { chosenHeads } from './heads.js';
-import { referenceOf, shownValue } from './instruments/comparison.js';
+import { referenceOf, shownValue } from './comparison.js';
 import { clamp } from './math.js';
 import { focusOf } from './state/queries.js';
 

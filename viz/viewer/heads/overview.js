@@ -3,7 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { sideOf } from '../core/instruments/comparison.js';
+import { sideOf } from '../core/comparison.js';
 import { chooseHead, chooseKind, extendSelection } from '../core/state/actions.js';
 import { chosenHeads, headsOfKind, sameHead } from '../core/heads.js';
 import { differs, focusOf, isMuted, sameSpot } from '../core/state/queries.js';

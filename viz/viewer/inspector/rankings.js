@@ -3,7 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { fixed } from '../core/numbers.js';
 import { headName, kindName } from '../core/labels.js';
-import { headsByDifference, oppositeOf } from '../core/instruments/comparison.js';
+import { headsByDifference, oppositeOf } from '../core/comparison.js';
 import { axes, cellOfAllHeads } from '../core/payload.js';
 import { chooseKind, headOf } from '../core/state/actions.js';
 import { placesOfPin } from '../core/state/queries.js';

@@ -2,7 +2,7 @@
 
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
+import { isSubtracted, oppositeOf, sideOf } from '../core/comparison.js';
 import { PALED, SHOWN, UNMATCHED, hasValue } from '../core/fold.js';
 import { gridFocus, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';

@@ -18,11 +18,11 @@ import {
   sameSpot,
   spotOfToken,
 } from '../core/state/queries.js';
-import { NOTHING_BESIDE, facingOf, sideOf } from '../core/instruments/comparison.js';
+import { NOTHING_BESIDE, facingOf, sideOf } from '../core/comparison.js';
 import { differingPlaces } from '../core/counterparts.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
-import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
-import { toggleQuestion } from '../core/instruments/questions.js';
+import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
+import { toggleQuestion } from '../core/questions.js';
 import { isRefused } from '../core/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';

@@ -39,12 +39,12 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'short', // the open tab of the inspector
-  questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
+  questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
-  beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
+  beside: null, // what stands beside the view, { by, with, to, apart }; see core/comparison.js
 });
 
 // A view is one record and what the server said about it. The state has two of them: `home` is the model's own
@@ -80,7 +80,7 @@ export const EMPTY = Object.freeze({
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
-  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/survey.js
   played: null, // the trainings of the playground: { settings, steps, share } each
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null

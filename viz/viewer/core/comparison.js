@@ -1,16 +1,16 @@
 // The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
-import { readable } from '../dom.js';
-import { sum } from '../math.js';
-import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
+import { readable } from './dom.js';
+import { sum } from './math.js';
+import { KINDS, axes, matrixOf, taskOf } from './payload.js';
 import { sameQuestion } from './questions.js';
-import { chosenHeads, headsOfKind, hasHead } from '../heads.js';
-import { trainingStep } from '../state/queries.js';
-import { difference } from '../../values/difference.js';
-import { USUAL, chosenValue } from '../../values/values.js';
-import { counterparts, differingPlaces } from '../counterparts.js';
-import { say } from '../../locales/language.js';
+import { chosenHeads, headsOfKind, hasHead } from './heads.js';
+import { trainingStep } from './state/queries.js';
+import { difference } from '../values/difference.js';
+import { USUAL, chosenValue } from '../values/values.js';
+import { counterparts, differingPlaces } from './counterparts.js';
+import { say } from '../locales/language.js';
 
 // `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
 // name of the model, the number of the step, or the sentence, as text; `to` is what stands before its sentence;

@@ -193,7 +193,7 @@ def test_a_choice_on_either_side_is_one_for_both(page: Page) -> None:
     for title, side in zip(titles, "AB", strict=True):
         expect(title).to_have_text(f"{side} · Decoder · layer 4 · head 8")
     page.keyboard.press("a")
-    page.get_by_role("button", name="Norm").click()
+    page.get_by_role("button", name="Norm", exact=True).click()
     for title in titles:
         expect(title).to_contain_text("average of its heads")
     expect(page.locator(".hl-readout").nth(1)).to_contain_text("norm")

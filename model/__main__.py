@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from model.decoding.search import SearchOptions
 from model.errors import UserError
+from model.files import decode_lines
 from model.importing.exporting import Form, export
 from model.importing.importer import Bits, import_model
 from model.notices import find_notices
@@ -46,7 +47,7 @@ def translate(
         as_json: Print one JSON object per line: text, tokens, log-probabilities and hypotheses.
     """
     options = SearchOptions(max(beam, n_best), length_penalty, n_best=n_best)
-    sentences = list(text) or _lines_of_standard_input()
+    sentences = list(text or decode_lines(sys.stdin.buffer, "Standard input"))
     translator = Translator.load(find_model(model, models))
     found: list[tuple[Hypothesis, ...] | UserError] = [()] * len(sentences)
     results = translator.translate_lines(sentences, options)
@@ -107,15 +108,6 @@ def export_model(
     output = output or Path(f"{directory.name}-{to}")
     export(load(directory), to, output)
     print(f"Wrote {output}.")
-
-
-def _lines_of_standard_input() -> list[str]:
-    """Split at line feeds only; a sentence may contain other line separators."""
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError("Standard input is not UTF-8; convert it first.") from error
-    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _to_text(hypothesis: Hypothesis, scored: bool) -> str:

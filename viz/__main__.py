@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import tyro
 from model import Translator
 from model.analysis.study import load_studies
 from model.errors import UserError
-from model.files import write_atomically
+from model.files import read_lines, write_text
 from model.storage.checkpoint import find_model, list_models
 from viz import export as exporter
 from viz.about import is_imported, measure_range, write_range
@@ -46,7 +47,7 @@ def export(
     payload = encode(translation, translator.name, translator.title)
     if with_model:
         page = portable(translator, payload)
-        write_atomically(output, lambda part: part.write_text(page, encoding="utf-8"))
+        write_text(output, page)
     else:
         exporter.write(payload, output)
     print(translation.text)
@@ -83,7 +84,7 @@ def trained(
     translator = Translator.load(find_model(model, models))
     if is_imported(translator):
         raise UserError(f"{translator.name} was not trained here; only own models have a known training.")
-    lines = (line for path in files for line in path.read_text(encoding="utf-8").splitlines())
+    lines = chain.from_iterable(map(read_lines, files))
     found = measure_range(translator.checkpoint.source_tokenizer, lines)
     write_range(output, translator.name, found)
     print(f"{translator.name}: {found.sentences:,} sentences, {found.tokens} tokens, {found.pieces} a word")

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from model import __version__
-from model.files import write_atomically
+from model.files import write_text
 from model.results import KINDS, Translation
 from viz.payload import to_json
 from viz.viewer import ENGLISH, catalogues, script, style
@@ -119,7 +119,7 @@ def checksum(content: bytes) -> str:
 def write(payload: Mapping[str, Any], path: Path) -> None:
     """Write the HTML file in one step, so that a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, lambda temporary: temporary.write_text(document(payload), "utf-8"))
+    write_text(path, document(payload))
 
 
 def npz(translation: Translation) -> bytes:

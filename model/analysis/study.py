@@ -12,7 +12,7 @@ from typing import Any
 
 from model.analysis.measures import ROLES, Kind, Role
 from model.errors import UserError
-from model.files import read_json, write_atomically
+from model.files import read_json, write_text
 
 DECIMALS = 4  # decimals of the numbers in the file
 
@@ -99,7 +99,7 @@ class Study:
         rounded = json.loads(exact, parse_float=lambda number: round(float(number), DECIMALS))
         text = json.dumps(rounded, ensure_ascii=False, separators=(",", ":")) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+        write_text(path, text)
 
     @classmethod
     def load(cls, path: Path) -> Study:

@@ -10,7 +10,6 @@ from typing import Any
 from torch import Tensor
 
 from model.errors import UserError
-from model.files import read_text
 from model.importing.family import Plan, output_bias
 from model.importing.files.settings import CONFIG, SHAPE, TOKENIZER, read_settings, settings_of, shape_of
 from model.importing.files.tokenizers import (
@@ -20,6 +19,7 @@ from model.importing.files.tokenizers import (
     SpecialIds,
     ordered,
     read_entries,
+    read_merges,
 )
 from model.importing.files.weights import Weights
 from model.importing.weight_names import DECODER, ENCODER, axis_of, convert_layers
@@ -63,9 +63,7 @@ def read(directory: Path) -> Plan:
     languages = _languages(directory)
     sacremoses()  # refuses to go on without it
     ids = SpecialIds.of(values)
-    merges = pairs_of(
-        [line for line in read_text(directory / MERGES).splitlines() if line], directory / MERGES
-    )
+    merges = pairs_of(read_merges(directory / MERGES), directory / MERGES)
     lower_case = settings_of(directory / TOKENIZER).get("do_lower_case") is True
     source, target = (
         _side(directory, name, size, ids, MosesPieces(language, merges, lower_case))

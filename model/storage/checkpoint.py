@@ -24,6 +24,7 @@ from model.files import (
     read_text,
     write_atomically,
     write_json,
+    write_text,
 )
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
@@ -94,7 +95,7 @@ def save(
     write_json(directory / CONFIG, config | asdict(checkpoint.info))
     save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
     if card is not None:
-        write_atomically(directory / CARD, lambda part: part.write_text(card, encoding="utf-8"))
+        write_text(directory / CARD, card)
     # named_parameters has a tied weight only once.
     weights = {name: parameter.detach().cpu() for name, parameter in checkpoint.model.named_parameters()}
     stored = {} if not eight_bit else quantise_rows(weights)

@@ -10,6 +10,7 @@ from pathlib import Path
 from datasets import Dataset
 
 from model.errors import UserError
+from model.files import read_lines
 
 # Letters and digits with the hyphens and apostrophes between them, or one mark.
 WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
@@ -28,10 +29,7 @@ def with_links(pairs: Dataset, path: Path) -> Dataset:
 
     Raises UserError if the file has another number of lines or links a word that a pair does not have.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read ({error}); check --alignments.") from error
+    lines = list(read_lines(path))
     if len(lines) != len(pairs):
         raise UserError(
             f"{path} has {len(lines):,} lines for {len(pairs):,} training pairs; give one line for each, in "

@@ -22,6 +22,7 @@ from datasets import (
 )
 
 from model.errors import UserError
+from model.files import decode_lines, read_lines
 from model.text.tokenizer import normalise
 from training.hardware import worker_processes
 
@@ -32,7 +33,9 @@ PAIR = Features({"source": Value("string"), "target": Value("string"), "origin":
 MIN_LETTERS, MAX_LETTERS = 2, 20  # of a word to reverse
 RANDOM_LETTERS = (3, 8)  # the fewest and the most of a random word; as in viz/viewer/playground/tasks.js
 # Part of the cache key: `datasets` does not notice changed code.
-CODE = hashlib.sha256(Path(__file__).read_bytes() + inspect.getsource(normalise).encode()).hexdigest()
+CODE = hashlib.sha256(
+    Path(__file__).read_bytes() + (inspect.getsource(normalise) + inspect.getsource(decode_lines)).encode()
+).hexdigest()
 
 
 def read_training(directory: Path, languages: Sequence[str]) -> Dataset:
@@ -143,9 +146,7 @@ def _cached(rows: Any, files: Sequence[Path], **more: str) -> Dataset:
 
 
 def _lines(file: str | Path) -> Iterator[str]:
-    """The lines of a text file; only a line feed ends a line, and invalid bytes become U+FFFD."""
-    with Path(file).open(encoding="utf-8-sig", errors="replace", newline="\n") as stream:
-        yield from stream
+    return read_lines(Path(file), errors="replace")  # invalid bytes become U+FFFD
 
 
 def _check_equal_length(files: Sequence[Path]) -> None:

@@ -27,6 +27,7 @@ from model.analysis.alignment import (
     strongest_words,
 )
 from model.errors import UserError
+from model.files import read_lines
 from model.inputs import MAX_TOKENS, batches_by_length
 from model.network.config import ModelConfig
 from model.network.masks import padding_mask
@@ -35,7 +36,7 @@ from model.storage.checkpoint import Checkpoint
 from model.text.languages import TARGET_CODE, join_code
 from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise, pad
 from model.translator import Translator
-from training.evaluation.evaluate import read_pairs, read_sentences
+from training.evaluation.evaluate import read_pairs
 
 
 class AlignmentHead(NamedTuple):
@@ -133,7 +134,7 @@ def align_files(
 
 def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str]) -> list[GoldAlignment]:
     """The gold links of each pair. Raises UserError with the line number of an impossible link."""
-    lines = read_sentences(path)
+    lines = list(read_lines(path))
     if len(lines) != len(sources):
         raise UserError(
             f"{path} has {len(lines):,} lines for {len(sources):,} pairs; give one line for each."

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from model.decoding.search import SearchOptions
 from model.errors import TooLongError, UserError
+from model.files import read_lines
 from model.network.transformer import HeadGates
 from model.text.languages import join_code
 from model.translator import Translator
@@ -32,21 +33,9 @@ class Evaluation(NamedTuple):
     names: NameRecall
 
 
-def read_sentences(path: Path) -> list[str]:
-    """The sentences of a file, one a line. Raises UserError when it cannot be read or is not UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-    except FileNotFoundError as error:
-        raise UserError(f"There is no file {path}; check the path.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8; convert it first.") from error
-    except OSError as error:  # a folder, or no permission
-        raise UserError(f"{path} cannot be read ({error.strerror}); give a text file.") from error
-
-
 def read_pairs(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """The lines of two parallel files. Raises UserError when they have different numbers of lines."""
-    sources, targets = read_sentences(source), read_sentences(target)
+    sources, targets = list(read_lines(source)), list(read_lines(target))
     if len(sources) != len(targets):
         raise UserError(
             f"{source} has {len(sources):,} lines but {target} has {len(targets):,}; "

@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 from torch.utils.tensorboard import SummaryWriter
 
 from model.errors import UserError
-from model.files import write_atomically, write_json
+from model.files import write_atomically, write_json, write_lines
 from model.storage.probes import PROBES
 from model.storage.run import RUN, lock_of
 from model.storage.training_log import METRICS
@@ -171,9 +171,8 @@ def remove_snapshots(output: Path, kept: Sequence[Snapshot]) -> None:
 def drop_lines_after(path: Path, last_step: int) -> None:
     """Drop what a killed run logged after its last save; the resumed run logs it again."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    lines = text.rpartition("\n")[0].splitlines()  # without a last line that a kill cut short
-    kept = "".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= last_step)
-    write_atomically(path, lambda part: part.write_text(kept, encoding="utf-8"))
+    lines = text.split("\n")[:-1]  # without a last line that a kill cut short
+    write_lines(path, (line for line in lines if json.loads(line)["step"] <= last_step))
 
 
 def copy_curves_and_probes(output: Path, directory: Path) -> None:
@@ -204,8 +203,7 @@ def write_description(
     write_json(output / SPLIT, corpus.split)
     if corpus.test is not None:
         for side, language in (("source", config.source_language), ("target", config.target_language)):
-            lines = "".join(f"{line}\n" for line in corpus.test[side])
-            (output / f"test.{language}").write_text(lines, encoding="utf-8")
+            write_lines(output / f"test.{language}", corpus.test[side])
 
 
 class RunLog:

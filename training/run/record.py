@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from model.files import write_atomically
+from model.files import write_lines
 from model.storage.checkpoint import load, load_tokenizers
 from model.storage.probes import PROBES, Part, ProbePair, Probes
 from model.storage.run import LATEST
@@ -49,8 +49,7 @@ def continue_record(
             return Progress()
         thin(probes)
         probes.save(output)
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    write_atomically(output / METRICS, lambda part: part.write_text(lines, encoding="utf-8"))
+    write_lines(output / METRICS, map(json.dumps, rows))
     return Progress(earlier_steps=steps, seconds=60 * most["minutes"], tokens=int(most["tokens"]))
 
 

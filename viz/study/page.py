@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from model.analysis.measures import ROLE_DEFINITIONS, ROLES
 from model.analysis.study import HeadFindings, Study
-from model.files import write_atomically
+from model.files import write_atomically, write_text
 from model.results import KINDS
 from viz.study.charts import figures
 
@@ -52,7 +52,7 @@ def write_page(studies: Sequence[Study], directory: Path) -> None:
         for name, chart in figures(study).items():
             write_atomically(directory / f"{study.model}-{name}.svg", partial(chart.save, format="svg"))
     text = page(studies)
-    write_atomically(directory / PAGE, lambda part: part.write_text(text, encoding="utf-8"))
+    write_text(directory / PAGE, text)
 
 
 def findings(study: Study) -> list[Finding]:

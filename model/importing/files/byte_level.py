@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from model.errors import UserError
-from model.files import read_json, read_text
+from model.files import read_json
 from model.importing.files.settings import TOKENIZER, settings_of
 from model.importing.files.tokenizer_json import MAX_BYTES
 from model.importing.files.tokenizers import (
@@ -20,6 +20,7 @@ from model.importing.files.tokenizers import (
     SpecialIds,
     ordered,
     read_entries,
+    read_merges,
 )
 from model.text.byte_level import ByteLevelTokenizer, byte_pairs, readable
 
@@ -37,8 +38,7 @@ def read_byte_level(
     else:
         path = directory / MERGES
         entries = read_entries(directory / VOCABULARY)
-        lines = read_text(path).splitlines()
-        merges = [line for line in lines if line and not line.startswith("#version")]
+        merges = [line for line in read_merges(path) if not line.startswith("#version")]
         add_space = settings_of(directory / TOKENIZER).get("add_prefix_space") is True
     pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
     if any(

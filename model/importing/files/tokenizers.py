@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from model.errors import UserError
-from model.files import read_json
+from model.files import MAX_TEXT_BYTES, decode_lines, read_bytes, read_json
 from model.importing.files.settings import CONFIG, TOKENIZER, settings_of
 from model.importing.files.spm import read_spm
 from model.text.sentencepiece import SentencePiece, SentencePieceTokenizer, check_pieces
@@ -134,3 +135,8 @@ def read_entries(path: Path) -> dict[str, int]:
         if entry not in ids:
             raise UserError(f"{path} has no entry {entry}; copy it again.")
     return ids
+
+
+def read_merges(path: Path) -> list[str]:
+    """The lines of merges.txt that are not empty. Raises UserError."""
+    return list(filter(None, decode_lines(io.BytesIO(read_bytes(path, MAX_TEXT_BYTES)), path)))

@@ -109,23 +109,6 @@ def test_files_without_a_pair_or_a_word_are_named(tmp_path):
         read_corpus(REVERSE, [word_list(tmp_path / "numbers", ["1", "22", "x"])])
 
 
-@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r", "\ufeff"])
-def test_only_the_line_feed_ends_a_line(tmp_path, odd):
-    pairs = sentences(6)
-    source, target = pairs[2]
-    odd_pair = (f"{source}{odd}{source}", target)
-    found = pairs_of(read_training(parallel_files(tmp_path, [*pairs[:2], odd_pair, *pairs[3:]]), LANGUAGES))
-    assert [pair for i, pair in enumerate(found) if i != 2] == [*pairs[:2], *pairs[3:]]
-    assert found[2][1] == target
-
-
-def test_windows_line_ends_and_a_last_line_without_an_end_are_fine(tmp_path):
-    (tmp_path / "train.de").write_bytes(b"eins\r\nzwei\r\ndrei")
-    (tmp_path / "train.en").write_bytes(b"one\ntwo\nthree\n")
-    found = pairs_of(read_training(tmp_path, LANGUAGES))
-    assert found == [("eins", "one"), ("zwei", "two"), ("drei", "three")]
-
-
 def test_composed_and_decomposed_letters_become_the_same_text(tmp_path):
     words = ["schöne Grüße", "  schöne \t Grüße "]
     decomposed = [unicodedata.normalize("NFD", word) for word in words]

@@ -125,5 +125,5 @@ def test_a_file_that_does_not_fit_is_refused_with_its_line(tmp_path, lines, mess
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"missing cannot be read .*; check --alignments"):
+    with pytest.raises(UserError, match="There is no file .*missing; check the path"):
         with_links(as_dataset([("ein Hund", "a dog")]), tmp_path / "missing")

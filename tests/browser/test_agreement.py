@@ -132,7 +132,7 @@ def test_the_tab_step_says_what_muting_makes_of_its_word(page: Page):
     # What the model would compute with all heads is not said about the translation without some.
     page.mouse.click(*cell(page, 1, 1))
     expect(open_panel(page, "Cell")).to_contain_text("Not available with heads muted.")
-    page.get_by_role("button", name="Norm").click()
+    page.get_by_role("button", name="Norm", exact=True).click()
     expect(status(page)).to_contain_text("Not available with heads muted.")
 
 
@@ -164,7 +164,7 @@ def test_merged_words_are_explained_by_a_pair_of_pieces_that_is_named(page: Page
     (row, column), weight = max(pairs.items(), key=lambda one: one[1])
     title = panel.locator(".hl-role").first
     expect(title).to_contain_text(f"{record.predicted[row].text} ← {record.source[column].text}")
-    expect(title.locator(".hl-number")).to_have_text(number(weight))
+    expect(title.locator(".hl-number")).to_have_text(f"weight {number(weight)}")
     merged = record.cross[:, :, rows][..., columns].sum(-1).mean(-1)
     expect(panel).to_contain_text("explained here is the strongest pair of pieces")
     shown = page.locator(".hl-readout .hl-value")

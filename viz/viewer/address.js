@@ -77,7 +77,7 @@ function isNewTask(state, before) {
 
 // Something else stands beside the view, or nothing any more.
 function isOtherBeside(state, before) {
-  const [now, then] = [state, before].map(({ beside }) => (beside?.by ? [beside.by, beside.with] : null));
+  const [now, then] = [state, before].map(({ sideB }) => (sideB?.by ? [sideB.by, sideB.with] : null));
   return !sameQuestion(now, then);
 }
 

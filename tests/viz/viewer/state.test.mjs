@@ -120,7 +120,7 @@ const ADDRESSED = {
   linkedBy: 'own',
   gold: '0-0 2p1',
   learn: 3,
-  beside: { by: 'model', with: 'de-fr', to: '>>fra<< ', apart: true },
+  sideB: { by: 'model', with: 'de-fr', to: '>>fra<< ', separate: true },
 };
 
 test('the address contains every choice and the task', () => {

@@ -22,7 +22,7 @@ export function createHeadCard(server) {
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
       if (moved) drawCard(card, state);
-      if (moved || differs(state, before, ['beside', 'opposite']))
+      if (moved || differs(state, before, ['sideB', 'beside']))
         replaceKeepingFocus(differences, ...differingHeads(server.store, state));
       ofRemoval.draw(state, before);
     },

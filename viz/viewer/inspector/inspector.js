@@ -2,7 +2,7 @@
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../core/dom.js';
-import { oppositeOf } from '../core/comparison.js';
+import { recordOfB } from '../core/comparison.js';
 import { closeAside, closeView } from '../core/state/actions.js';
 import { labelOf, titleOfMatrix } from '../core/labels.js';
 import { differs, showsMuted } from '../core/state/queries.js';
@@ -43,7 +43,7 @@ const TAB_NAMES = {
   training: () => say('Training'),
   examples: () => say('Examples'),
 };
-const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'beside', 'opposite', 'aside'];
+const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'sideB', 'beside', 'aside'];
 const OF_MATRIX = ['panel', 'kind', 'layer', 'head', 'selection', 'mode'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
@@ -135,7 +135,7 @@ function viewOf(state) {
   const shown = labelOf(state) || say('the model’s own translation');
   const isUnmuted = state.mutes.length > 0 && !showsMuted(state);
   const view = isUnmuted ? say('{view}, without muting', { view: shown }) : shown;
-  return oppositeOf(state) ? say('About A: {view}', { view }) : view;
+  return recordOfB(state) ? say('About A: {view}', { view }) : view;
 }
 
 // The button is short, so that the name of the view has room.

@@ -22,7 +22,7 @@ import tyro
 from gradio.events import api
 
 from model.decoding.kernels.compilation import COMPILATION
-from model.decoding.search import PAGE_BEAM, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import PAGE_BEAM, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint
 from model.storage.run import models_and_runs

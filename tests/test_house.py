@@ -143,7 +143,9 @@ def script_imports() -> dict[str, set[str]]:
 
 
 def test_import_rule_of_the_scripts() -> None:
-    allowed = SCRIPTS_MAY_IMPORT | {panel: {*PANELS, "instruments", "drawing", "core", "values", "locales"} for panel in PANELS}
+    allowed = SCRIPTS_MAY_IMPORT | {
+        panel: {*PANELS, "instruments", "drawing", "core", "values", "locales"} for panel in PANELS
+    }
     allowed["playground"] = PLAYGROUND
     graph = script_imports()
     assert {name.split("/")[0] for name in graph if "/" in name} == allowed.keys()

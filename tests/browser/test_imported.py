@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page, expect
 import app
 from model import Translator
 from model.decoding.kernels.compilation import COMPILATION
+from model.decoding.options import SearchOptions
 from model.decoding.progress import WorkCancelled, report
-from model.decoding.search import SearchOptions
 from model.importing.importer import import_model
 from model.storage.card import CARD
 from model.storage.checkpoint import CONFIG

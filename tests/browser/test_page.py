@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 import app
 import viz
 from model import __version__
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
 from tests.browser.screen import FIRST, cell, choose, readout, submit, taken_away, translate
 from viz.payload import decode

@@ -103,7 +103,7 @@ study: $(TESTS_INSTALLED) ## measure what every head does, write assets/study; n
 	$(PYTHON) -m training study $(ARGS)
 	$(PYTHON) -m viz study
 
-cards: $(APP_INSTALLED) ## fill figures and translations into the models' cards; needs ARGS="--data DIR ..."
+cards: $(APP_INSTALLED) ## update figures and translations in the models' cards; needs ARGS="--data DIR ..."
 	$(PYTHON) -m training cards $(ARGS)
 
 docs: $(APP_INSTALLED) ## write the list of files in docs/architecture.md

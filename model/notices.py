@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from model.analysis.thresholds import THRESHOLDS
 from model.errors import Sentence
 from model.results import Hypothesis, Source, Token
 from model.storage.checkpoint import Checkpoint, ModelInfo
 from model.text.languages import language_names
 from model.text.multilingual import MultilingualTokenizer
 from model.text.tokenizer import EOS_ID
-
-# Mean log-probability per token below which a translation gets a notice. Of 200 development sentences
-# each, de-en marks 5 % (Tatoeba) and 10 % (captions) in German, 76 % and 97 % in English and 97 %
-# (Tatoeba) in French.
-UNSURE = -0.85
 
 
 def language(info: ModelInfo) -> str:
@@ -50,7 +46,7 @@ def find_notices(
         found.append(
             Sentence("Begin the sentence with the code of a target language, such as {code}.", code=code)
         )
-    if sum(chosen) / len(chosen) < UNSURE:
+    if sum(chosen) / len(chosen) < THRESHOLDS["unsure_translation"]:
         reads = Sentence(language(checkpoint.info))
         found.append(
             Sentence("After your change, the model is unsure of this translation.")

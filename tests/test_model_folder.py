@@ -32,7 +32,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "half-weights": (lambda d: os.truncate(d / "model.safetensors", 900), "truncated or broken"),
     "huge-tokenizer": (lambda d: os.truncate(d / "tokenizer.json", 1 << 33), "bytes; at most"),
     "link-out": (
-        lambda d: ((d / "README.md").unlink(), (d / "README.md").symlink_to("/etc/hosts")),
+        lambda d: ((d / "card.json").unlink(), (d / "card.json").symlink_to("/etc/hosts")),
         "is a link to a file in another folder",
     ),
     "newer": (set_value("format", 99), "newer than"),
@@ -49,7 +49,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 
 def test_broken_models_are_listed_with_their_reason_and_the_others_work(tmp_path: Path) -> None:
     for name in ("good", *BROKEN):
-        save(tiny_checkpoint(), tmp_path / name, card="# Tiny")
+        save(tiny_checkpoint(), tmp_path / name, card={"title": "Tiny"})
     for name, (damage, _) in BROKEN.items():
         damage(tmp_path / name)
     translators, problems = load(tmp_path)

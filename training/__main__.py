@@ -15,7 +15,8 @@ import tyro
 from model.errors import UserError
 from model.files import read_json
 from model.inputs import MAX_TOKENS, target_code
-from model.storage.checkpoint import CARD, CONFIG, find_model, list_models
+from model.storage.card import CARD
+from model.storage.checkpoint import CONFIG, find_model, list_models
 from model.translator import Translator
 from training.config import TrainConfig
 from training.evaluation.align import AlignmentHead, CorpusAlignment, align_files
@@ -255,7 +256,7 @@ def run_cards(
     everyday: Path = Path("assets/everyday.json"),
     sources: Path = Path("assets/sources.json"),
 ) -> None:
-    """Fill sizes, figures and everyday translations into the cards of models.
+    """Update sizes, figures and everyday translations in the cards of models, and write README.md anew.
 
     Args:
         data: Folders of the test sets that the cards name, for example the folder of the corpora and runs.

@@ -30,7 +30,7 @@ EVERYDAY_DE_EN = TrainConfig(
 )
 """German-English from everyday sentences, captions, dialogue, news and manuals: the first model on the page.
 
-Muon, the learning rates and the schedule are those of the fastest run in docs/benchmarks.md, "Time to
+Muon, the learning rates and the schedule come from the fastest run in docs/benchmarks.md, "Time to
 quality". Give large sources of another style a weight below 1. Joined pairs have up to 60 words.
 """
 
@@ -186,7 +186,7 @@ REVERSE_WORDS = TrainConfig(
 
 The notebook that this follows (words of 2 to 4 letters) never generated a correct word. Corrected:
 labels are shifted by one, padding has its own id and is masked, the model learns the end of a word, the
-exponent of the sinusoid is applied once, and scores are those of generated words. There are ten times as
+exponent of the sinusoid is applied once, and generated words are scored. There are ten times as
 many batches, so the rate falls every 500 steps instead of every 50; post-norm needs a warm-up.
 Projections have biases, which the notebook left out.
 """

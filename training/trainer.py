@@ -19,6 +19,7 @@ from tqdm import tqdm
 from model.errors import UserError
 from model.files import write_json
 from model.network.transformer import Transformer
+from model.storage.card import Card
 from model.storage.checkpoint import Checkpoint, ModelInfo, load, load_tokenizers, save, save_tokenizers
 from model.storage.run import LATEST
 from model.text.tokenizer import Tokenizer
@@ -50,8 +51,8 @@ from training.run.directory import (
     remove_snapshots,
     write_description,
 )
+from training.run.history import continue_history
 from training.run.probes import ProbeRecorder, readable_sentences
-from training.run.record import continue_record
 from training.run.resume import Progress, Snapshot, load_state, save_state, seed_step
 from training.run.warm_start import copy_weights, tokenizers_of
 from training.schedule import learning_rate
@@ -104,8 +105,8 @@ class Trainer:
             if self.main:
                 languages = config.source_language, config.target_language
                 sentences = readable_sentences(self._translator(self.checkpoint()))
-                self.progress = continue_record(self.start, output, languages, sentences)
-                self._print(f"The record of the run begins with {self.progress.earlier_steps:,} steps of it")
+                self.progress = continue_history(self.start, output, languages, sentences)
+                self._print(f"The history of the run begins with {self.progress.earlier_steps:,} steps of it")
         self.optimizer = make_optimizer(self.model, config, self.accelerator.mixed_precision == "bf16")
         self.loss = self.accelerator.prepare(SequenceLoss(self.model, config.label_smoothing))
         if self.resume:
@@ -113,7 +114,7 @@ class Trainer:
         self.recorder = ProbeRecorder(
             self._translator(self.checkpoint()),
             output,
-            self.progress.recorded_step,
+            self.progress.history_step,
             self.progress.earlier_steps,
             self.main,
         )
@@ -161,7 +162,7 @@ class Trainer:
         config = self.config
         languages = config.source_language, config.target_language
         if self.start is not None and (former := tokenizers_of(self.start, languages)):
-            self._print(f"The vocabulary is that of {self.start}; the run learns none")
+            self._print(f"The run keeps the vocabulary of {self.start} and learns none")
             return former
         return train_tokenizers(config, train)
 
@@ -203,7 +204,7 @@ class Trainer:
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with (
             disk_errors_as_user_errors(self.output),
-            closing(RunLog(self.output, self.progress.recorded_step)) if self.main else nullcontext() as log,
+            closing(RunLog(self.output, self.progress.history_step)) if self.main else nullcontext() as log,
         ):
             self._loop(deadline, log)
         self.accelerator.wait_for_everyone()  # otherwise communication threads abort at exit
@@ -216,21 +217,21 @@ class Trainer:
         bar = tqdm(total=config.max_steps, initial=progress.step, unit="step", disable=not self.main)
         with bar, stop_requests() as stop:
             while not self._finished() and not self._must_stop(deadline, stop):
-                self.recorder.record(progress.recorded_step)
+                self.recorder.record(progress.history_step)
                 self._step(list(islice(batches, config.accumulate)), window)
                 bar.update()
                 if log and progress.step % LOG_EVERY == 0:
                     values = window.values()
                     speed = f"{values['tokens_per_second']:,.0f}"
                     bar.set_postfix(loss=f"{values['loss']:.3f}", tokens_s=speed)
-                    log.write(progress.recorded_step, {f"train/{n}": v for n, v in values.items()})
+                    log.write(progress.history_step, {f"train/{n}": v for n, v in values.items()})
                     window = TrainingWindow()
                 if progress.step % config.validate_every == 0:
                     self._validate(log)
                     window = TrainingWindow()
                 elif progress.step % config.save_every == 0:
                     self._save()
-            self.recorder.record(progress.recorded_step, last=True)
+            self.recorder.record(progress.history_step, last=True)
             if any(gather_object([stop.is_set()])):
                 self._save()
                 raise UserError(f"Stopped at step {progress.step}; continue with --resume.")
@@ -324,8 +325,8 @@ class Trainer:
         progress.validated = progress.step
         if log:
             spent: dict[str, float | str] = {"minutes": progress.seconds / 60, "tokens": progress.tokens}
-            log.write(progress.recorded_step, {f"validation/{n}": v for n, v in values.items()} | spent)
-            log.write_samples(progress.recorded_step, self.validator.samples(hypotheses))
+            log.write(progress.history_step, {f"validation/{n}": v for n, v in values.items()} | spent)
+            log.write_samples(progress.history_step, self.validator.samples(hypotheses))
         listed = ", ".join(f"{n} {v:.3f}" for n, v in values.items() if isinstance(v, float))
         self._print(f"step {progress.step}: {listed} in {time.monotonic() - started:.0f} s")
         value = self._score(loss if self.config.best_by == "loss" else getattr(scores, self.config.best_by))
@@ -351,7 +352,7 @@ class Trainer:
         if snapshots[-1] in progress.snapshots:
             save(self.checkpoint(), self.output / SNAPSHOTS / snapshots[-1].name, self._card(scores))
 
-    def _card(self, scores: Scores) -> str:
+    def _card(self, scores: Scores) -> Card:
         return run_card(self.config, self.progress.step, len(self.train), "greedy", scores)
 
     def _save(self) -> None:
@@ -371,8 +372,8 @@ class Trainer:
         if self.main:
             write_json(self.output / EVALUATION, {"beam": beam, **asdict(scores)})
             step = self.progress.best_step or self.progress.step
-            text = run_card(self.config, step, len(self.train), f"beam {beam}", scores)
-            save(best, self.output / BEST, text)
+            card = run_card(self.config, step, len(self.train), f"beam {beam}", scores)
+            save(best, self.output / BEST, card)
             copy_curves_and_probes(self.output, self.output / BEST)
 
     def _translator(self, checkpoint: Checkpoint) -> Translator:

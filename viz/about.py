@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +12,11 @@ from model import Translator
 from model.analysis.study import Study
 from model.decoding.options import PAGE_BEAM
 from model.errors import Sentence, UserError, said
-from model.files import check_file, read_bytes, read_json, read_text, write_json
+from model.files import check_file, read_bytes, read_json, write_json
 from model.instruments import MAX_SAMPLE
 from model.notices import language
 from model.results import KINDS, Token
+from model.storage.card import Card
 from model.storage.checkpoint import CONFIG, JOINT, MAX_WEIGHTS_BYTES, SOURCE, TARGET, WEIGHTS
 from model.storage.probes import MAX_BYTES as MAX_PROBES_BYTES
 from model.storage.probes import PROBES
@@ -27,8 +27,8 @@ from model.text.multilingual import MultilingualTokenizer
 from model.text.tokenizer import Tokenizer
 from viz.viewer import ENGLISH, catalogues
 
-CARD, WEAKNESSES = "README.md", "weaknesses.json"
 Choices = list[tuple[str, str]]  # (value, text) each
+Rows = list[tuple[str, str | list[Any]]]  # name and value; a list is what `said` returns
 NEEDED = (CONFIG, WEIGHTS, JOINT, SOURCE, TARGET)  # to translate; a model has one or two tokenizers
 # The most bytes of each file of a model that the page without a server needs.
 LIMITS = dict.fromkeys(NEEDED, MAX_WEIGHTS_BYTES) | {PROBES: MAX_PROBES_BYTES, METRICS: MAX_LOG_BYTES}
@@ -37,13 +37,6 @@ NOT_TRAINED_HERE = Sentence(
     "This model was imported: this project did not train it and has no record of its training."
 )
 NO_CURVES = Sentence("The curves of this training are missing or cannot be read.")
-_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
-_SIZE = re.compile(r"(\d+\.\d) M parameters, (\d+\.\d) MB")
-_VOCABULARY = re.compile(r"one vocabulary of ([\d,]+) entries")
-_SHAPE = re.compile(
-    r"(\d+) encoder and (\d+) decoder layers, width ([\d,]+), \d+ heads each, \d+ in all, "
-    r"feed-forward ([\d,]+), (pre|post)-norm"
-)
 MOST_ROWS, LONGEST_CELL = 20, 1000
 MOST_WEAKNESSES = 5
 MOST_BUTTONS = 4  # with examples; their sentences have room for some words each
@@ -155,8 +148,8 @@ def about_models(translators: Mapping[str, Translator], assets: Path | None) -> 
         about = {
             "study": _findings(assets / "study" / f"{name}.json", info.title) if assets else None,
             "trained": None if info.origin else ranges.get(name),
-            "card": read_card(translator.directory),
-            "weaknesses": read_weaknesses(translator.directory),
+            "card": card_rows(translator),
+            "weaknesses": weaknesses_of(translator.checkpoint.card),
             "everyday": sentences[name][:MAX_SAMPLE],
             "origin": info.origin,
         }
@@ -224,60 +217,51 @@ def _read_table(path: Path) -> dict[str, Any]:
     return dict(read_json(path)) if path.exists() else {}
 
 
-def read_card(directory: Path | None) -> list[tuple[str, str | list[Any]]]:
-    """Return the names and the values of the tables before the first section of a model's card.
+def card_rows(translator: Translator) -> Rows:
+    """Return what the page says about a model row by row: the name and the value.
 
-    What `make cards` wrote is a sentence that the page can translate, as `said` gives it.
+    First the size and the shape, as sentences that the page can translate, as `said` gives them; then the
+    facts of the card, which are Markdown. A fact of the card replaces a row of its name.
     """
-    if directory is None:
+    facts = translator.checkpoint.card.get("facts", ())
+    free = [(str(name), str(value)[:LONGEST_CELL]) for name, value in list(facts)[:MOST_ROWS]]
+    named = {name for name, _ in free}
+    return [*(row for row in _shape_rows(translator) if row[0] not in named), *free]
+
+
+def _shape_rows(translator: Translator) -> Rows:
+    if translator.directory is None:
         return []
-    try:
-        text = read_text(directory / CARD)
-    except UserError:
-        return []
-    head = text.split("\n## ")[0]
-    rows = [(name, value[:LONGEST_CELL]) for name, value in _ROW.findall(head)[:MOST_ROWS] if name.strip()]
-    return [(name, value if (fixed := _fixed_row(value)) is None else said(fixed)) for name, value in rows]
+    shape = translator.checkpoint.shape((translator.directory / WEIGHTS).stat().st_size)
+    size = Sentence(
+        "{parameters:.1f} M parameters, {size:.1f} MB",
+        parameters=shape["parameters"] / 1e6,
+        size=shape["bytes"] / 1e6,
+    )
+    layers = Sentence(
+        "encoder layers: {encoder}, decoder layers: {decoder}, width: {width:,}, feed-forward: "
+        "{feed_forward:,}, {norm}-norm",
+        encoder=shape["encoder_layers"],
+        decoder=shape["decoder_layers"],
+        width=shape["width"],
+        feed_forward=shape["feed_forward"],
+        norm=shape["norm"],
+    )
+    rows: Rows = [("size", said(size)), ("shape", said(layers))]
+    if len(shape["vocabularies"]) == 1:
+        (count,) = shape["vocabularies"]
+        rows.append(("tokens", said(Sentence("one vocabulary of {count:,} entries", count=count))))
+    return rows
 
 
-def _fixed_row(value: str) -> Sentence | None:
-    """A row of training/run/card.py: model_table; None for free text."""
-    if found := _SIZE.fullmatch(value):
-        parameters, size = map(float, found.groups())
-        return Sentence("{parameters:.1f} M parameters, {size:.1f} MB", parameters=parameters, size=size)
-    if found := _VOCABULARY.fullmatch(value):
-        return Sentence("one vocabulary of {count:,} entries", count=_whole(found[1]))
-    if found := _SHAPE.fullmatch(value):
-        encoder, decoder, width, feed_forward = map(_whole, found.groups()[:4])
-        return Sentence(
-            "encoder layers: {encoder}, decoder layers: {decoder}, width: {width:,}, feed-forward: "
-            "{feed_forward:,}, {norm}-norm",
-            encoder=encoder,
-            decoder=decoder,
-            width=width,
-            feed_forward=feed_forward,
-            norm=found[5],
-        )
-    return None
-
-
-def _whole(text: str) -> int:
-    return int(text.replace(",", ""))
-
-
-def read_weaknesses(directory: Path | None) -> dict[str, list[str]]:
+def weaknesses_of(card: Card) -> dict[str, list[str]]:
     """Return where a model fails: sentences by the code of their language. Most models do not say it."""
-    if directory is None:
-        return {}
-    try:
-        table = read_json(directory / WEAKNESSES)
-        return {
-            str(code): [str(line)[:LONGEST_CELL] for line in lines[:MOST_WEAKNESSES]]
-            for code, lines in dict(table).items()
-            if isinstance(lines, list)
-        }
-    except (UserError, TypeError, ValueError):
-        return {}
+    table = card.get("weaknesses")
+    return {
+        str(code): [line[:LONGEST_CELL] for line in lines[:MOST_WEAKNESSES] if isinstance(line, str)]
+        for code, lines in (table if isinstance(table, dict) else {}).items()
+        if isinstance(lines, list)
+    }
 
 
 def _findings(path: Path, title: str) -> dict[str, Any] | None:

@@ -7,8 +7,8 @@ Layers, heads, rows and columns count from 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -36,9 +36,46 @@ from model.instruments import survey_sentences
 from model.network.transformer import check_head
 from model.results import KINDS, AttentionRecord, Head, Token
 from model.translator import Translator
+from viz.server.fields import (
+    Index,
+    KindName,
+    OptionalCrossHead,
+    OptionalIndex,
+    OptionalWordId,
+    Text,
+    TokenIds,
+    WordId,
+)
+
+Values = Callable[..., dict[str, Any]]
 
 
-def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Instrument:
+    """What answers a question about a translation: a function of a translator, its text, its ids, and more.
+
+    The annotations of its parameters are the fields of its request.
+    """
+
+    values: Values
+    cost: float  # the time that it takes, divided by the time of a translation
+
+
+INSTRUMENTS: dict[str, Instrument] = {}
+
+
+def instrument(name: str, cost: float) -> Callable[[Values], Values]:
+    """Register the decorated function under the name of its request."""
+
+    def register(values: Values) -> Values:
+        INSTRUMENTS[name] = Instrument(values, cost)
+        return values
+
+    return register
+
+
+@instrument("lens", cost=0.6)
+def lens_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, Any]:
     """The likeliest words after each decoder layer, [layer][step][rank], with their log-probabilities."""
     found = lens(translator.checkpoint.model, *translator.pair(text, ids), _tensor(translator, ids))
     return {
@@ -50,7 +87,8 @@ def lens_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[s
     }
 
 
-def without_values(translator: Translator, text: str, ids: Sequence[int]) -> dict[str, Any]:
+@instrument("without", cost=1.5)
+def without_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, Any]:
     """What each token of the translation loses while source tokens are hidden, one or those of a word.
 
     `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
@@ -67,7 +105,8 @@ def without_values(translator: Translator, text: str, ids: Sequence[int]) -> dic
     }
 
 
-def route_values(translator: Translator, text: str, ids: Sequence[int], step: int) -> dict[str, Any]:
+@instrument("routes", cost=0.6)
+def route_values(translator: Translator, text: str, ids: TokenIds, step: Index) -> dict[str, Any]:
     """The connections that carry most of the word of one step, and the tokens that it comes from."""
     found = routes(translator.checkpoint.model, *translator.pair(text, ids), step)
     return {
@@ -80,8 +119,9 @@ def route_values(translator: Translator, text: str, ids: Sequence[int], step: in
     }
 
 
+@instrument("contributions", cost=0.8)
 def contribution_values(
-    translator: Translator, text: str, ids: Sequence[int], step: int, word: int, other: int | None = None
+    translator: Translator, text: str, ids: TokenIds, step: Index, word: WordId, other: OptionalWordId = None
 ) -> dict[str, Any]:
     """What each part adds to the logit of `word`, or to its lead over `other`, at one step."""
     _check_words(translator, word, other)
@@ -95,15 +135,44 @@ def contribution_values(
     }
 
 
+@instrument("cell", cost=0.4)
+def cell_values(
+    translator: Translator,
+    text: str,
+    ids: TokenIds,
+    kind: KindName,
+    layer: Index,
+    head: Index,
+    row: Index,
+    column: Index,
+) -> dict[str, Any]:
+    """How the weight at `row` and `column` of one head was computed."""
+    found = translator.cell(text, ids, Head(kind, layer, head), row, column)
+    scores = zip(rounded(found.scores), found.allowed.tolist(), strict=True)
+    return {
+        "query": rounded(found.query),
+        "key": rounded(found.key),
+        "products": rounded(found.products),
+        "scale": found.scale,
+        "bias": found.bias,
+        "score": found.score,
+        "scores": [score if allowed else None for score, allowed in scores],
+        "weights": rounded(found.weights),
+        "norm": float(found.norms[column]),
+        "row_norms": rounded(found.norms),
+    }
+
+
+@instrument("score_split", cost=0.6)
 def score_values(
     translator: Translator,
     text: str,
-    ids: Sequence[int],
-    kind: str,
-    layer: int,
-    head: int,
-    row: int,
-    column: int,
+    ids: TokenIds,
+    kind: KindName,
+    layer: Index,
+    head: Index,
+    row: Index,
+    column: Index,
 ) -> dict[str, Any]:
     """The score of one cell over pairs of what wrote the query and what wrote the key."""
     pair = translator.pair(text, ids)
@@ -117,15 +186,16 @@ def score_values(
     }
 
 
+@instrument("writing", cost=0.6)
 def writing_values(
     translator: Translator,
     text: str,
-    ids: Sequence[int],
-    kind: str,
-    layer: int,
-    head: int,
-    row: int,
-    column: int,
+    ids: TokenIds,
+    kind: KindName,
+    layer: Index,
+    head: Index,
+    row: Index,
+    column: Index,
 ) -> dict[str, Any]:
     """The words that a head pushes up and down; for a head of the encoder, of the source vocabulary."""
     pair = translator.pair(text, ids)
@@ -140,15 +210,16 @@ def writing_values(
     }
 
 
+@instrument("removal", cost=4.0)
 def removal_values(
     translator: Translator,
     text: str,
-    ids: Sequence[int],
-    kind: str,
-    layer: int,
-    head: int | None,
-    row: int,
-    step: int,
+    ids: TokenIds,
+    kind: KindName,
+    layer: Index,
+    row: Index,
+    step: Index,
+    head: OptionalIndex = None,
 ) -> dict[str, Any]:
     """The probability of the word of `step` while cells of one row are removed, ranked in five ways."""
     pair = (*translator.pair(text, ids), _tensor(translator, ids))
@@ -163,8 +234,9 @@ def removal_values(
     }
 
 
+@instrument("links", cost=0.4)
 def link_values(
-    translator: Translator, text: str, ids: Sequence[int], head: Head | None = None, gold: str = ""
+    translator: Translator, text: str, ids: TokenIds, head: OptionalCrossHead = None, gold: Text = ""
 ) -> dict[str, Any]:
     """Word links by the best head, the average and, if given, one head; errors against `gold` if given.
 

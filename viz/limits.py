@@ -1,9 +1,10 @@
-"""The limits of requests and links: the server checks them; each page gets some with its script."""
+"""The limits of requests, links and unasked work: each page gets those of `LIMITS` with its script."""
 
 from __future__ import annotations
 
+from model.decoding.kernels.model import N_LIKELIEST
 from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from model.inputs import MAX_TARGET_TOKENS
+from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS
 
 # The body of a request.
 MAX_BODY = 1 << 17  # bytes; a sentence with every head and token named needs less than half
@@ -18,11 +19,20 @@ MAX_HEADS = 3 * 12 * 16  # every head of the largest model that the page support
 MAX_SENTENCES = 20  # of one request of the examples; the page asks several times
 MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in about ten seconds
 
+# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
+MAX_HEAD_WORK = 5e9
+MAX_WEIGHTS = 1e8
+
 # By their names in viz/viewer/core/limits.js.
 LIMITS = {
     "address": MAX_ADDRESS,
     "heads": MAX_HEADS,
-    "tokens": MAX_TARGET_TOKENS,
+    "source_tokens": MAX_TOKENS,
+    "target_tokens": MAX_TARGET_TOKENS,
+    "characters_per_token": CHARACTERS_PER_TOKEN,
+    "alternatives": N_LIKELIEST,
+    "head_work": MAX_HEAD_WORK,
+    "weights": MAX_WEIGHTS,
     "beam": PAGE_MAX_BEAM,
     "penalty": PAGE_MAX_LENGTH_PENALTY,
     "sentences": MAX_SENTENCES,

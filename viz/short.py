@@ -7,19 +7,15 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
 
+from model.analysis.thresholds import THRESHOLDS
 from model.decoding.threads import ALL_THREADS, map_in_threads
 from model.network.transformer import HeadGates
 from model.results import KINDS, Head, HeadValues, Translation
 from model.translator import Translator
 from viz.instruments import lens_values, rounded, without_values
+from viz.limits import MAX_HEAD_WORK, MAX_WEIGHTS
 
-N_RIVALS = 3  # of the steps whose log-probability is below this, as viz/viewer/short/facts.js
-UNSURE = math.log(0.5)
-N_HEADS = 3  # of those that a translation needs most ...
-LEAST_NEED = math.log(1.5)  # nats that the translation loses at least without one of them
-# What is measured unasked takes about half a second on a core: most heads times weights, and weights.
-MAX_HEAD_WORK = 5e9
-MAX_WEIGHTS = 1e8
+N_NAMED = int(THRESHOLDS["named"])  # heads, and steps with another likely word
 
 
 def short_values(
@@ -85,10 +81,10 @@ def _rivals(original: Translation, n_prefix: int) -> list[tuple[int, int]]:
         if step >= n_prefix and token.word is not None and any(map(str.isalnum, token.text))
     ]
     steps.sort(key=lambda step: original.log_probabilities[step])
-    unsure = [step for step in steps if original.log_probabilities[step] < UNSURE]
+    unsure = [step for step in steps if original.log_probabilities[step] < math.log(THRESHOLDS["unsure"])]
     others = {
         step: [one.token for one in original.alternatives[step] if one.token.id != original.ids[step]]
-        for step in unsure[:N_RIVALS] or steps[:1]
+        for step in unsure[:N_NAMED] or steps[:1]
     }
     return [(step, found[0].id) for step, found in others.items() if found and not found[0].special]
 
@@ -108,5 +104,5 @@ def _most_needed(importance: HeadValues) -> list[Head]:
         for layer, row in enumerate(rounded(getattr(importance, kind)))
         for head, value in enumerate(row)
     }
-    needed = [head for head, change in values.items() if change <= -LEAST_NEED]
-    return sorted(needed, key=lambda head: values[head])[:N_HEADS]
+    needed = [head for head, change in values.items() if change <= -THRESHOLDS["needed"]]
+    return sorted(needed, key=lambda head: values[head])[:N_NAMED]

@@ -19,11 +19,18 @@ from model.results import KINDS
 
 
 class NormWeights(NamedTuple):
-    """Norm-based weights of each kind, [layer, head, query, key]; rows do not sum to 1."""
+    """Norm-based weights of each kind, [layer, head, query, key]."""
 
     encoder: Float[Tensor, "L H S S"]
     decoder: Float[Tensor, "M H T T"]
     cross: Float[Tensor, "M H T S"]
+
+    def row_shares(self) -> NormWeights:
+        """Each norm as a share of all norms of its row, 0 to 1; a row whose norms are all 0 stays 0."""
+        totals = (kind.sum(-1, keepdim=True) for kind in self)
+        return NormWeights(
+            *(kind / total.where(total > 0, 1) for kind, total in zip(self, totals, strict=True))
+        )
 
 
 class Rollout(NamedTuple):

@@ -12,10 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.analysis.thresholds import THRESHOLDS
 from model.analysis.trace import Attending, SubLayer, Trace, check_step, output_rows, trace
 from model.network.transformer import Transformer
-
-LEAST_FLOW = 0.01  # of the word, for a connection to be listed
 
 
 class Connection(NamedTuple):
@@ -44,7 +43,7 @@ def routes(
     source: Int[Tensor, " S"],
     read: Int[Tensor, " T"],
     step: int,
-    least_flow: float = LEAST_FLOW,
+    least_flow: float = THRESHOLDS["flow"],
 ) -> Routes:
     """Follow the word that is predicted at `step` back through the whole network.
 

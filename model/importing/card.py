@@ -49,9 +49,9 @@ def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) 
     )
 
 
-def card_text(
+def import_card(
     info: ModelInfo, family: str, title: str, readme: str, config: ModelConfig, notes: Sequence[str]
-) -> str:
+) -> dict[str, Any]:
     """The card, which says where the model comes from. Nothing of the origin's own text is copied.
 
     Names of folders and languages are a stranger's text, so they are written as text and never as HTML or
@@ -88,25 +88,26 @@ def card_text(
         layer, head = config.taught_head
         facts.append(("taught to align", f"cross-attention, head {head + 1} of decoder layer {layer + 1}"))
     facts += [("generation", _plain(note)) for note in notes]
-    lines = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    return (
-        _front_matter(info, family, licence) + f"\n# {_plain(info.title)}\n\n"
-        f"Imported by Headlight from a {title} checkpoint. **Headlight's project did not "
-        "train this model** and has not measured how good it is. Names, order and storage of the weights "
-        "were changed, nothing else.\n"
-        f"\n| | |\n|---|---|\n{lines}\n"
-    )
+    return {
+        "front": _front_matter(info, family, licence),
+        "title": _plain(info.title),
+        "introduction": [
+            f"Imported by Headlight from a {title} checkpoint. **Headlight's project did not "
+            "train this model** and has not measured how good it is. Names, order and storage of the weights "
+            "were changed, nothing else."
+        ],
+        "facts": facts,
+    }
 
 
-def _front_matter(info: ModelInfo, family: str, licence: str) -> str:
-    lines = [
-        f"license: {'other' if licence == UNKNOWN else licence}",
-        "pipeline_tag: translation",
-        "library_name: headlight",
-        *([f"base_model: {info.origin}"] if "/" in info.origin else []),
-        *("tags:", "  - headlight", f"  - {family}", "  - imported"),
-    ]
-    return "---\n" + "\n".join(lines) + "\n---\n"
+def _front_matter(info: ModelInfo, family: str, licence: str) -> dict[str, Any]:
+    return {
+        "license": "other" if licence == UNKNOWN else licence,
+        "pipeline_tag": "translation",
+        "library_name": "headlight",
+        **({"base_model": info.origin} if "/" in info.origin else {}),
+        "tags": ["headlight", family, "imported"],
+    }
 
 
 def _plain(text: str) -> str:

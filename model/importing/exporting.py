@@ -26,6 +26,7 @@ from model.importing.weight_names import LAYERS, READS, SHARED, sublayers
 from model.inputs import MAX_TOKENS
 from model.network.layers import sinusoids
 from model.network.transformer import Transformer
+from model.storage.card import Card, readme
 from model.storage.checkpoint import Checkpoint
 from model.storage.hub import OnHub
 from model.text.languages import language_names
@@ -104,7 +105,7 @@ def write_transformers(checkpoint: Checkpoint, directory: Path) -> None:
         "target_lang": checkpoint.info.target_language,
     }
     write_json(directory / TOKENIZER_SETTINGS, names | rules | languages)
-    (directory / README).write_text(card_text(checkpoint), encoding="utf-8")
+    (directory / README).write_text(readme(export_card(checkpoint)), encoding="utf-8")
 
 
 def _config(model: Transformer) -> dict[str, Any]:
@@ -192,18 +193,12 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
     return str(tokenizer.to_str())
 
 
-def card_text(checkpoint: Checkpoint) -> str:
+def export_card(checkpoint: Checkpoint) -> Card:
     """The model's card, with how to load it by transformers."""
-    info = checkpoint.info
+    info, own = checkpoint.info, checkpoint.card
     pair = f"{language_names(info.source_language)} to {language_names(info.target_language)}"
-    front, own = "", checkpoint.card
-    if own.startswith("---\n"):
-        front, _, own = own[4:].partition("\n---\n")
-    front = "\n".join(line for line in front.split("\n") if line and not line.startswith("library_name:"))
-    return (
-        f"---\nlibrary_name: transformers\n{front}\n---\n\n# {info.title}\n\n"
-        f"A Transformer that translates {pair}, trained by "
-        "Headlight and exported for transformers:\n\n"
+    introduction = [
+        f"A Transformer that translates {pair}, trained by Headlight and exported for transformers:",
         "```python\n"
         "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n\n"
         'name = "USER/NAME"  # or this folder\n'
@@ -211,10 +206,18 @@ def card_text(checkpoint: Checkpoint) -> str:
         "tokenizer = AutoTokenizer.from_pretrained(name)\n"
         'ids = model.generate(**tokenizer("...", return_tensors="pt"))\n'
         "print(tokenizer.decode(ids[0], skip_special_tokens=True))\n"
-        "```\n\n"
-        "Headlight opens it too: `python -m model import USER/NAME`.\n\n"
-        f"{own.strip()}\n"
-    )
+        "```",
+        "Headlight opens it too: `python -m model import USER/NAME`.",
+    ]
+    if own:
+        introduction += [f"# {own['title']}", *own.get("introduction", ())]
+    front = {name: value for name, value in own.get("front", {}).items() if name != "library_name"}
+    return {
+        **own,
+        "front": {"library_name": "transformers", **front},
+        "title": info.title,
+        "introduction": introduction,
+    }
 
 
 def _convert_to_ctranslate2(directory: Path, output: Path) -> Path:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.importing.card import card_text, model_info, taught_head
+from model.importing.card import import_card, model_info, taught_head
 from model.importing.families import FAMILIES
 from model.importing.family import Plan
 from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
@@ -99,7 +99,7 @@ def read_checkpoint(name: str) -> Checkpoint:
     if isinstance(tokenizer, MultilingualTokenizer):
         named |= {"source_lang": tokenizer.source_code.strip("<>"), "target_lang": "mul"}
     info = replace(model_info(origin, named, tokenizer.language_codes), prompts=plan.prompts)
-    card = card_text(info, family, FAMILIES[family].title, readme, config, generation.notes)
+    card = import_card(info, family, FAMILIES[family].title, readme, config, generation.notes)
     return Checkpoint(model, tokenizer, plan.sides.target.tokenizer, info, card, notes=generation.notes)
 
 

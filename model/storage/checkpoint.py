@@ -1,4 +1,4 @@
-"""Reads and writes a model directory: config.json, model.safetensors, tokenizer.json, README.md (card).
+"""Reads and writes a model directory: config.json, model.safetensors, tokenizer.json, the card.
 
 All files are safetensors, JSON or text, so that loading an untrusted model never runs its code.
 """
@@ -21,20 +21,19 @@ from model.files import (
     MAX_HEADER_BYTES,
     open_tensors,
     read_json,
-    read_text,
     write_atomically,
     write_json,
-    write_text,
 )
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
+from model.storage.card import Card, read_card, shape_of, write_card
 from model.storage.hub import OnHub
 from model.text.languages import TARGET_CODE
 from model.text.multilingual import load_tokenizer
 from model.text.tokenizer import Tokenizer
 
 FORMAT = 3  # 2 added weights in 8 bits, 3 imported models; 1 and 2 can still be read
-CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MAX_PARAMETERS = 700_000_000  # 3 GB in memory; NLLB-200-distilled has 615, the shipped models under 10
 MAX_WEIGHTS_BYTES = 4 * MAX_PARAMETERS + MAX_HEADER_BYTES
 SCALES = ".scales"  # suffix of the name of the row scales of a weight in 8 bits
@@ -65,8 +64,12 @@ class Checkpoint(OnHub):
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer  # the same object when the vocabulary is joint
     info: ModelInfo
-    card: str = ""  # the text of README.md
+    card: Card = field(default_factory=dict)  # the content of card.json
     notes: tuple[str, ...] = ()  # sentences about what an import does in another way than the origin
+
+    def shape(self, size: int) -> dict[str, Any]:
+        """What the card says about the shape of the model, whose weights are a file of `size` bytes."""
+        return shape_of(self.model, (self.source_tokenizer, self.target_tokenizer), size)
 
     @classmethod
     def load(cls, directory: Path) -> Checkpoint:
@@ -74,13 +77,13 @@ class Checkpoint(OnHub):
         return load(directory)
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        save(self, save_directory, self.card or None)
+        save(self, save_directory, self.card)
 
 
 def save(
     checkpoint: Checkpoint,
     directory: Path,
-    card: str | None = None,
+    card: Card | None = None,
     *,
     eight_bit: bool = False,
     dtype: torch.dtype = torch.float16,
@@ -94,8 +97,8 @@ def save(
     config = {"format": FORMAT, "model": checkpoint.model.config.to_json()}
     write_json(directory / CONFIG, config | asdict(checkpoint.info))
     save_tokenizers(directory, checkpoint.source_tokenizer, checkpoint.target_tokenizer)
-    if card is not None:
-        write_text(directory / CARD, card)
+    if card:
+        write_card(directory, card)
     # named_parameters has a tied weight only once.
     weights = {name: parameter.detach().cpu() for name, parameter in checkpoint.model.named_parameters()}
     stored = {} if not eight_bit else quantise_rows(weights)
@@ -173,7 +176,7 @@ def load(directory: Path) -> Checkpoint:
             f"The tokenizer in {directory} has {len(source)} and {len(target)} entries but the "
             f"model needs {sizes[0]} and {sizes[1]}; copy both from the same run."
         )
-    card = read_text(directory / CARD) if (directory / CARD).exists() else ""
+    card = read_card(directory)
     return Checkpoint(_read_model(config, directory / WEIGHTS), source, target, info, card)
 
 

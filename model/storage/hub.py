@@ -17,6 +17,7 @@ FILES = (
     "tokenizer.json",
     "source_tokenizer.json",
     "target_tokenizer.json",
+    "card.json",
     "README.md",
     "metrics.jsonl",
     "probes.safetensors",

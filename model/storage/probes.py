@@ -30,6 +30,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.analysis.thresholds import THRESHOLDS
 from model.errors import Sentence, UserError
 from model.files import open_tensors, write_atomically
 from model.results import KINDS, AttentionRecord, Token
@@ -42,7 +43,6 @@ LEVELS = 255
 MAX_BYTES = 64 << 20  # 12 + 12 layers of 16 heads, three pairs of 20 tokens at 40 steps take 28 MB
 MAX_CHARACTERS = 1000  # of a text of an untrusted file
 MAX_PARTS = 20  # of an untrusted file
-TRAINED_BELOW = 0.5  # of the loss of a uniform guess, which is that of an untrained model
 
 
 class ProbePair(NamedTuple):
@@ -205,7 +205,7 @@ class Probes:
         if 0 not in first.measured:
             return False
         loss = -torch.cat([probe.log_probabilities for probe in first.measured[0]]).mean()
-        return float(loss) < TRAINED_BELOW * math.log(first.vocabulary)
+        return float(loss) < THRESHOLDS["trained"] * math.log(first.vocabulary)
 
     def part(self, step: int) -> Part:
         """The part of the training that a step belongs to. Raises UserError if there is no such probe."""

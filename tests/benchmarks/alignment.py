@@ -6,8 +6,8 @@ the other way round), and of both joined by grow-diag.
 - eflomal learns from the training pairs and from the gold pairs without their links, with punctuation
   separated from words. It draws random numbers: its figures differ by some tenths between runs.
 - Headlight was trained to translate the training pairs and has never seen the gold pairs. It reads
-  their given translations. Its weights, or norm-based weights, are those of the row that predicts a
-  word or of the row that reads it, of one head or averaged over the heads of a layer. For each kind the
+  their given translations. Its weights, or norm-based weights, come from the row that predicts a word or
+  from the row that reads it, of one head or averaged over the heads of a layer. For each kind the
   head or layer with the least error by grow-diag on lines 1, 3, ... is tested on lines 2, 4, ... A head
   that was taught to align has a row of its own.
 

@@ -61,7 +61,7 @@ def peak_memory(process: subprocess.Popen[bytes]) -> tuple[float, float]:
             root = psutil.Process(process.pid)
             own = max(own, root.memory_info().rss)
             tree = max(tree, sum(p.memory_full_info().pss for p in (root, *root.children(recursive=True))))
-        except psutil.NoSuchProcess:  # one that has just ended
+        except psutil.NoSuchProcess:  # a process that has just ended
             pass
         time.sleep(0.25)
     return own / 1e9, tree / 1e9

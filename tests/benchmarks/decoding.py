@@ -18,7 +18,7 @@ because machines differ; compare the ratios of one run.
   `tests/benchmarks/runtime.py`.
 - Headlight: all that `Translator.translate` does: the text is tokenised and searched, every weight and the
   likeliest tokens of every step are kept. Without weights, and in batches, it is the search alone, as
-  `translate_lines` does it. Its weights are those of a model of 8 bits, as the shipped ones are.
+  `translate_lines` does it. Its weights come from a model of 8 bits, as the shipped models are.
 - Previous release: the same of the commit that --previous names, with that commit's own benchmark.
 """
 

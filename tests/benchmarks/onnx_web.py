@@ -1,6 +1,7 @@
 """ONNX Runtime Web in Chromium, on the processor, with one thread: the decoder's step of one of our models.
 
-The step is that of `tests.benchmarks.runtime`, in float32, with every attention weight and the grown cache.
+The step is the same as in `tests.benchmarks.runtime`: in float32, with every attention weight and the
+grown cache.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every sentence is padded to one length, whatever its own, and everything is float32: a loop over
 batches of a fixed number of sentences in random order. Two changes make it faster than the originals: its
-modules are those of nn.Transformer, whose attention torch may fuse, and its sentences are tokenised before.
+modules come from nn.Transformer, whose attention torch may fuse, and its sentences are tokenised before.
 It computes with padding because the originals did.
 """
 

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 import app
 from model import Translator
 from model.analysis.alignment import best_links, head_links, target_words
+from model.decoding.options import PAGE_BEAM
 from model.results import AttentionRecord, Head
 from tests.browser.conftest import Show
 
@@ -50,7 +51,7 @@ def arcs_of(page: Page, record: AttentionRecord) -> list[tuple[int | None, int |
     ],
 )
 def test_nearly_all_arcs_are_word_links(show: Show, model: str, text: str) -> None:
-    result = shipped(model).translate(text, beam_size=app.PAGE_BEAM)
+    result = shipped(model).translate(text, beam_size=PAGE_BEAM)
     record = result.attention
     page = show(result, model)
     expect(page.locator(".hl-arcs path").first).to_be_attached()
@@ -75,8 +76,8 @@ def test_strip_readout_and_arcs_name_the_word_just_written(show: Show) -> None:
     words = [token.text for token in result.attention.predicted]
     place = words.index("table")
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()
-    expect(page.locator(".hl-readout")).to_contain_text("table reads most from Tisch")
-    expect(page.locator(".hl-row-label.hl-lit .hl-name")).to_have_text("table")
+    expect(page.locator(".hl-readout")).to_contain_text("table → today reads most from Tisch")
+    expect(page.locator(".hl-row-label.hl-lit")).to_have_text("table→today")
     page.get_by_role("gridcell", name="layer 4, head 7", exact=True).click()
     expect(page.locator(".hl-strip-ends")).to_have_text("Each word is joined with what is read to write it.")
     page.locator(f".hl-chip[data-side=target][data-place='{place + 1}']").hover()

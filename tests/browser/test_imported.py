@@ -17,10 +17,11 @@ from playwright.sync_api import Browser, Page, expect
 import app
 from model import Translator
 from model.decoding.kernels.compilation import COMPILATION
-from model.decoding.options import SearchOptions
+from model.decoding.options import PAGE_BEAM, SearchOptions
 from model.decoding.progress import WorkCancelled, report
 from model.importing.importer import import_model
-from model.storage.checkpoint import CARD, CONFIG
+from model.storage.card import CARD
+from model.storage.checkpoint import CONFIG
 from tests.benchmarks.imported import first_picture, memory
 from tests.browser.conftest import TRANSLATORS, Visit
 from tests.browser.screen import FIRST
@@ -53,7 +54,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import_model(str(many), folder / NLLB)
     config = json.loads((folder / HOSTILE / CONFIG).read_text())
     (folder / HOSTILE / CONFIG).write_text(json.dumps(config | {"title": MARKUP, "origin": MARKUP}))
-    (folder / HOSTILE / CARD).write_text(f"| licence | {MARKUP} |\n")
+    (folder / HOSTILE / CARD).write_text(json.dumps({"title": MARKUP, "facts": [["licence", MARKUP]]}))
     import_model(str(origin), folder / PROMPTED)
     config = json.loads((folder / PROMPTED / CONFIG).read_text())
     prompted = {"prompts": PROMPTS, "target_languages": []}
@@ -248,8 +249,7 @@ def test_the_head_that_was_taught_to_align_is_named_so(page: Page) -> None:
 def test_the_page_without_a_server_has_the_languages(browser: Browser, models: Path, tmp_path: Path) -> None:
     imported = {name: Translator.load(models / name) for name in (NAME, HOSTILE)}
     translated = {
-        code: imported[NAME].translate(f"{code} {FIRST}", app.PAGE_BEAM).text
-        for code in (">>fra<<", ">>ita<<")
+        code: imported[NAME].translate(f"{code} {FIRST}", PAGE_BEAM).text for code in (">>fra<<", ">>ita<<")
     }
     visitor = Visitor(browser)
     with served(write(tmp_path / "site", imported)) as site:

@@ -20,7 +20,6 @@ from tests.browser.static_site import (
     translators,
     write,
 )
-from viz.about import read_weaknesses
 from viz.static.icons import icon
 
 pytestmark = pytest.mark.browser
@@ -108,7 +107,9 @@ def test_the_model_says_what_it_does_not_know(
     expect(page.locator(".hl-notices")).to_contain_text(CAPITALS)
     page.get_by_role("button", name="About this model").click()
     about = page.get_by_role("dialog", name="About")
-    expect(about.locator(".hl-weaknesses > li")).to_have_text(read_weaknesses(MODELS / "reverse")["en"])
+    expect(about.locator(".hl-weaknesses > li")).to_have_text(
+        models["reverse"].checkpoint.card["weaknesses"]["en"]
+    )
 
 
 @pytest.mark.parametrize("maskable", [False, True])

@@ -88,7 +88,7 @@ def draw_the_beam_tree(page: Page) -> None:
 
 
 def compare_a_head(page: Page) -> None:
-    page.locator("[data-mode=difference]").click()
+    page.locator("[data-value=difference]").click()
     expect(page.locator(".hl-facts")).not_to_be_empty()
 
 

@@ -72,7 +72,7 @@ LOOK = """async ([panels, steps]) => {
 KINDS = [f"[data-kind={kind}]" for kind in ("encoder", "decoder", "cross")]
 TABS = [f"[role=tab][id$={tab}-tab]" for tab in ("cell", "step", "mute", "training", "examples", "head")]
 PIN, LAYER, SPECIALS = ".hl-row-label", ".hl-line[data-layer]", ".hl-toolbar [title*=leave]"
-COMPARE, WEIGHT, TABLE = "[data-mode=difference]", "[data-mode=weight]", ".hl-table > summary"
+COMPARE, WEIGHT, TABLE = "[data-value=difference]", "[data-value=weight]", ".hl-table > summary"
 VIEWS = [*TABS, PIN, LAYER, SPECIALS, COMPARE, TABLE, TABLE, WEIGHT, SPECIALS, PIN, ".hl-thumbnail"]
 
 

@@ -95,7 +95,7 @@ CHOICES: list[tuple[Callable[[Page], object], str, str]] = [
         ".hl-thumbnail:not([aria-selected=true]) .hl-picture",
     ),
     (lambda page: None, "[data-kind][aria-pressed=true]", "[data-kind]:not([aria-pressed=true])"),
-    (lambda page: None, "[data-mode][aria-pressed=true]", "[data-mode]:not([aria-pressed=true])"),
+    (lambda page: None, "[data-value][aria-pressed=true]", "[data-value]:not([aria-pressed=true])"),
     (open_tab("Step"), "[role=tab][aria-selected=true]", "[role=tab]:not([aria-selected=true])"),
     (mute_a_head, ".hl-thumbnail.hl-muted", ".hl-thumbnail:not(.hl-muted)"),
     (open_learn, ".hl-choice[aria-current]", ".hl-chapters .hl-choice:not([aria-current])"),

@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: 
     measured = short_values(tiny(), TEXT, RESULT.ids)
     lines = sentence(page, "unsure").locator("li")
     for line, one in zip(lines.all(), measured["rivals"], strict=True):
-        forced = tiny().translate(TEXT, prefix=[*RESULT.ids[: one["step"]], one["id"]])
+        forced = tiny().translate(TEXT, forced=[*RESULT.ids[: one["step"]], one["id"]])
         assert one["text"] in forced.text  # the word that a click on it brings
         expect(line.get_by_role("button").last).to_contain_text(one["text"])
     heads = sentence(page, "heads").locator("li")
@@ -80,7 +80,7 @@ def test_the_word_that_another_depends_on_opens_its_cell(page: Page):
     assert all(one.startswith("“") and one.endswith("”") for one in quoted.all_inner_texts())
     assert text.count("“") == quoted.count()
     depends.get_by_role("button").click()
-    expect(page.locator(".hl-toolbar [data-mode=without]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".hl-toolbar [data-value=leave_one_out]")).to_have_attribute("aria-pressed", "true")
     readout = page.locator(".hl-readout")
     expect(readout).to_contain_text("of its log p")
     if "comes first" in text and " still " not in text:
@@ -104,7 +104,7 @@ def test_a_word_can_be_left_out_of_the_sentence(page: Page, asked: list[dict]):
     assert [one["places"] for one in asked if one["do"] == "leave_out"] == [places]
     if len(places) > 1:
         expect(page.locator(".hl-centre .hl-facts")).to_contain_text("pieces are joined to words")
-    page.locator(".hl-toolbar [data-mode=weight]").click()
+    page.locator(".hl-toolbar [data-value=weight]").click()
     expect(page.locator(".hl-left-out")).not_to_contain_text(told)
 
 
@@ -131,11 +131,11 @@ def test_in_short_gives_back_the_view_that_it_changed(page: Page):
     chosen.click()  # the same word again
     assert page.evaluate(seen) == before
     chosen.click()
-    page.locator(".hl-toolbar [data-mode=norm]").click()  # the person's own choice stays
+    page.locator(".hl-toolbar [data-value=transformed_norm]").click()  # the person's own choice stays
     expect(status).not_to_contain_text("From In short")
     page.get_by_role("tab", name="Head").click()
     page.get_by_role("tab", name="In short").click()
-    assert page.evaluate("viewer.state().mode") == "norm"
+    assert page.evaluate("viewer.state().mode") == "transformed_norm"
 
 
 def words_of(tokens: Sequence[Token]) -> list[int]:

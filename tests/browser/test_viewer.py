@@ -99,7 +99,7 @@ def test_click_pins_and_click_or_escape_clears_the_pin(page: Page):
 def test_a_masked_cell_is_hatched_and_named_in_the_readout(page: Page):
     choose(page, "Decoder", 1, 1)
     point(page, 1, 6)
-    assert readout(page) == "KLEINE ← UNTER not allowed by the mask"
+    assert readout(page) == "dER → KLEINE ← UNTER not allowed by the mask"
     colours = page.locator(".hl-field canvas").evaluate(
         """(canvas, [row, column]) => {
           const rows = document.querySelectorAll('.hl-row-label').length;

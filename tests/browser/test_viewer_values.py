@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import escape
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,10 +16,19 @@ from tests.browser.conftest import TRANSLATORS, Show, draw
 from tests.browser.inspector import TEXT as TINY
 from tests.browser.inspector import number, tiny
 from tests.browser.screen import FIRST, choose, drawn, point, readout
+from tests.browser.test_viewer_save import saved
 from viz.instruments import without_values
 
 pytestmark = pytest.mark.browser
 
+# What each button of the values shows, and its unit.
+LABELS = {
+    "Removed word": ("loss", "nat"),
+    "Weight": ("weight", ""),
+    "Norm": ("norm", ""),
+    "Norm share": ("share of the norm", ""),
+    "Compare": ("difference", ""),
+}
 TEXT = FIRST.replace(
     ".", " ."
 )  # as the fake translator repeats it, so that answers are about the same weights
@@ -51,7 +63,7 @@ def test_a_loss_is_that_of_a_translation_without_a_source_word(show: Show):
     result = tiny().translate(TINY)
     found = without_values(tiny(), TINY, result.ids)
     page = show(result, "tiny", address="kind=encoder&layer=1&head=1")
-    mode(page, "Without it")
+    mode(page, "Removed word")
     expect(page.locator(".hl-centre h2")).to_have_text("What each word loses without each source word")
     point(page, 2, 1)
     expect(page.locator(".hl-readout")).to_contain_text("of its log p")
@@ -66,6 +78,60 @@ def test_a_loss_is_that_of_a_translation_without_a_source_word(show: Show):
     assert value(page) == number(sum(found["losses"][group][step] for step in steps))
     choose(page, "Cross", 2, 1)
     expect(page.get_by_role("button", name="Weight", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.usefixtures("with_tiny")
+def test_every_value_names_itself_wherever_its_numbers_are(show: Show, tmp_path: Path):
+    """The button, the readout, the colours (also in print), the table, the SVG, the link, the pinned cell."""
+    page = show(tiny().translate(TINY), "tiny", address="kind=cross&layer=1&head=1&row=2&column=2")
+    row, column = (
+        token.text
+        for token in (
+            tiny().translate(TINY).attention.predicted[1],
+            tiny().translate(TINY).attention.source[1],
+        )
+    )
+    page.get_by_text("Read this matrix as a table").click()
+    for button in page.locator(".hl-toolbar [data-value]").all():
+        button.click()
+        expect(button).to_have_attribute("aria-pressed", "true")
+        assert button.get_attribute("title")
+        if button.get_attribute("data-value") == "difference":
+            expect(page.locator(".hl-facts")).to_have_text("choose a second head to compare")
+            page.keyboard.press("ArrowRight")
+        name, unit = LABELS[button.inner_text()]
+        page.mouse.move(5, 5)
+        legend = page.locator(".hl-matrix-footer .hl-legend-row")
+        expect(legend).to_have_text(re.compile(rf"^{name} .*{unit}$"))
+        expect(page.locator(".hl-table caption")).to_have_text(re.compile(rf" · {name}$"))
+        said = readout(page)
+        assert (f" {unit} of its log p" if unit else f" {name} ") in said
+        assert row in said
+        assert column in said
+        drawing = saved(page, "SVG picture", tmp_path).read_text("utf-8")
+        assert f">{name} " in drawing
+        assert escape(said, quote=False) in drawing
+        again = show(tiny().translate(TINY), "tiny", address=page.evaluate("location.hash.slice(1)"))
+        expect(again.locator(f"[data-value={button.get_attribute('data-value')}]")).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        expect(again.locator(".hl-readout")).to_have_text(said)
+
+
+@pytest.mark.usefixtures("with_tiny")
+def test_shares_of_norms_are_those_of_python(show: Show, asked: list[dict]):
+    result = tiny().translate(TINY)
+    page = show(result, "tiny", address="kind=cross&layer=2&head=2")
+    shares = tiny().norm_weights(TINY, result.ids).row_shares()
+    mode(page, "Norm")
+    mode(page, "Norm share")
+    for kind in ("Encoder", "Cross", "Decoder"):
+        page.get_by_role("button", name=kind, exact=True).click()
+        point(page, 1, 1)
+        wanted = getattr(shares, kind.lower())
+        layer, head = page.evaluate("[viewer.state().layer, viewer.state().head]")
+        assert float(value(page)) == pytest.approx(wanted[layer, head, 1, 1].item(), abs=1e-4)
+    assert [request["do"] for request in asked] == ["norms"], "both values are made of one answer"
 
 
 def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):
@@ -112,7 +178,7 @@ def test_another_translation_is_compared_at_the_tokens_in_common(show: Show):
         point(page, row, 0)
         difference = (other.attention.cross[1, 2, row, 0] - RECORD.cross[1, 2, row, 0]).item()
         assert value(page) == f"{difference:+.4f}".replace("-", "−")
-    assert readout(page).startswith("GROSSE ≠ KLEINE ← Der ")
+    assert readout(page).startswith("dER → GROSSE ≠ KLEINE ← Der ")
     draw(page, TRANSLATORS["de-en"].translate(f"Heute {TEXT}"))
     point(page, 0, 0)
     assert "has no counterpart in Cross · layer 2 · head 3 of “" in readout(page)
@@ -208,8 +274,8 @@ def test_colour_by_row_gives_each_row_its_own_darkest(show: Show):
 def test_the_key_n_cycles_through_the_values_that_the_kind_has(show: Show):
     page = show(RESULT)
     choose(page, "Encoder", 2, 3)
-    pressed = page.locator(".hl-toolbar [data-mode][aria-pressed=true]")
-    for name in ("Norm", "Weight"):
+    pressed = page.locator(".hl-toolbar [data-value][aria-pressed=true]")
+    for name in ("Norm", "Norm share", "Weight"):
         page.keyboard.press("n")
         expect(pressed).to_have_text(name)
 

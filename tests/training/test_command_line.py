@@ -15,7 +15,8 @@ from threading import Timer
 import pytest
 
 from model.inputs import MAX_TOKENS
-from model.storage.checkpoint import CARD, load, save
+from model.storage.card import README
+from model.storage.checkpoint import load, save
 from model.storage.run import lock_of
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
@@ -279,7 +280,7 @@ def test_average_writes_the_mean_and_names_its_snapshots(command, tmp_path, data
         mean, wanted = load(written).model, load(tmp_path / "wanted").model
         for one, other in zip(mean.parameters(), wanted.parameters(), strict=True):
             assert one.equal(other)
-        assert "mean of the weights" in (written / CARD).read_text(encoding="utf-8")
+        assert "mean of the weights" in (written / README).read_text(encoding="utf-8")
 
 
 def test_the_average_of_two_runs_is_written_into_the_last_one(command, tmp_path, data):

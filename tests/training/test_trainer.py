@@ -15,7 +15,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from model.errors import UserError
 from model.network.masks import padding_mask
-from model.storage.checkpoint import CARD, WEIGHTS, load, load_tokenizers
+from model.storage.card import README
+from model.storage.checkpoint import WEIGHTS, load, load_tokenizers
 from model.storage.run import LATEST
 from model.text.tokenizer import PAD_ID
 from model.translator import Translator
@@ -158,7 +159,7 @@ def test_a_run_ends_with_a_beam_evaluation_of_its_best_model(tmp_path, data):
     assert len(pairs) == len(split["validation"])
     wanted = score(Translator.load(best).translate_batch(list(pairs["source"]), 3), list(pairs["target"]))
     assert found == {"beam": 3, **asdict(wanted)}
-    card = (best / CARD).read_text(encoding="utf-8")
+    card = (best / README).read_text(encoding="utf-8")
     assert f"validation, beam 3 | {wanted.bleu:.2f}" in card
     assert wanted.bleu_signature in card
 

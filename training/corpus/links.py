@@ -66,14 +66,14 @@ def join_links(pairs: Sequence[tuple[str, str, str]]) -> str:
 
 
 def linked_share(line: str, source: str, target: str) -> float:
-    """The share of the words of the two sides that have a link, of the side with fewer such words."""
+    """The smaller of two shares: linked words among the source words, and among the target words."""
     links = parse(line)
     sides = zip(zip(*links, strict=True) if links else ((), ()), (source, target), strict=True)
     return min(len(set(linked)) / max(len(words(text)), 1) for linked, text in sides)
 
 
 def token_links(line: str, texts: tuple[str, str], spans: tuple[Sequence[Span], Sequence[Span]]) -> list[int]:
-    """The links of a pair between its tokens, which inherit those of their words: target, source, and so on.
+    """The links of a pair between its tokens, which inherit them from their words: target, source, and so on.
 
     `spans` are the characters of each token in the text, source and target side.
     """

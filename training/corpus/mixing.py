@@ -72,7 +72,7 @@ def check_weights(pairs: Dataset, weights: Mapping[str, float]) -> None:
 
 
 def without_unused(pairs: Dataset, weights: Mapping[str, float]) -> Dataset:
-    """The pairs without those of sources of weight 0."""
+    """The pairs whose source has a weight above 0."""
     unused = [name for name, weight in weights.items() if weight == 0]
     return pairs.select(np.flatnonzero(~np.isin(origins(pairs), unused))) if unused else pairs
 

@@ -61,7 +61,7 @@ class AlignedWords(NamedTuple):
     targets: Int[Tensor, "*L U"]  # the target word of each source word
 
     def of(self, head: AlignmentHead) -> AlignedWords:
-        """The words of one head, taken from those of all heads: [2, M, H, word], unshifted and shifted."""
+        """The words of one head, of the words of all heads [2, M, H, word], unshifted and shifted."""
         place = int(head.shifted), head.layer, head.head
         return AlignedWords(self.sources[place], self.targets[place])
 

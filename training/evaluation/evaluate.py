@@ -49,7 +49,7 @@ def evaluate(
 ) -> Evaluation:
     """Translate the source file and compare the translations with the reference file.
 
-    `code` is that of the target language, of a model with several. Raises UserError when the files have
+    `code` is the code of the target language, for a model with several. Raises UserError when the files have
     different numbers of lines or one of them has no text.
     """
     sources, references = read_pairs(source, reference)

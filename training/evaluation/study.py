@@ -81,8 +81,8 @@ def study(
 ) -> Study:
     """Measure every head on `size` development pairs, and on gold links if they fit the model.
 
-    `corpora` holds a folder for each corpus, `gold` holds test.de, test.en and gold.talp. `code` is that of
-    the target language, of a model with several. Raises UserError when no corpus has a development set in
+    `corpora` holds a folder for each corpus, `gold` holds test.de, test.en and gold.talp. `code` names
+    the target language, for a model with several. Raises UserError when no corpus has a development set in
     the model's languages.
     """
     info = translator.checkpoint.info
@@ -207,7 +207,7 @@ def pool_measures(kind: Kind, measured: Sequence[PairMeasures]) -> HeadMeasures:
         kind=kind,
         queries=int(rows.sum()),
         positional=pool_positional(kind, [pair.record for pair in measured]),
-        focus_offset=None if offset is None else offset.round().long(),  # that of most rows
+        focus_offset=None if offset is None else offset.round().long(),  # the offset of most rows
         **{name: mean(name) for name in POOLED},
     )
 
@@ -279,9 +279,9 @@ def score_without(translator: Translator, pairs: Sequence[SentencePair], ablated
 def with_alignment(found: Study, translator: Translator, gold: Path, code: str = "") -> Study:
     """The study with the alignment error rates of the cross-attention heads on gold links.
 
-    A head's error rates are those of each target word's choice on all lines. The best heads are chosen
-    on lines 1, 3, ... by grow-diag and reported on lines 2, 4, ... The head that was taught to align, if
-    there is one, comes last; the others are the best of the free heads.
+    A head's error rates count the source word that it chooses for each target word, on all lines.
+    The best heads are chosen on lines 1, 3, ... by grow-diag and reported on lines 2, 4, ... The head that
+    was taught to align, if there is one, comes last; the others are the best of the free heads.
     """
     sources, targets = read_pairs(*(gold / f"test.{language}" for language in GOLD_LANGUAGES))
     references = read_gold(gold / "gold.talp", sources, targets)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 
 from model.errors import UserError
-from model.storage.checkpoint import CARD, CONFIG, Checkpoint, load, save
+from model.storage.card import CARD
+from model.storage.checkpoint import CONFIG, Checkpoint, load, save
 from training.run.directory import SNAPSHOTS, STATE, copy_curves_and_probes, kept_snapshots, read_run
 from training.run.resume import Snapshot, read_state
 
@@ -41,7 +42,7 @@ def _vocabularies(checkpoint: Checkpoint) -> tuple[str, str]:
 
 
 def average(directories: Sequence[Path]) -> Checkpoint:
-    """The model whose weights are the means, in float32, of those in the directories.
+    """The model whose weights are the means, in float32, of the weights in the directories.
 
     The runs may have had different dropout. Raises UserError when they differ in vocabulary or network.
     """
@@ -88,12 +89,13 @@ def average_models(directories: Sequence[Path], last: int, best: int, output: Pa
     """Write the mean of models, and of snapshots of runs, as a model directory; returns what was averaged.
 
     The mean is often better than each of them (Vaswani et al. 2017, section 6.1). Weights can be averaged if
-    one run starts from those of the other. Curves and probes are those of the last directory.
+    one run starts from the weights of the other. Curves and probes come from the last directory.
     """
     sources = [source for directory in directories for source in sources_of(directory, last, best)]
     checkpoint = average([source.directory for source in sources])
     names = ", ".join(source.name for source in sources)
-    save(checkpoint, output, f"# {checkpoint.info.title}\n\nThe mean of the weights of {names}.\n")
+    introduction = [f"The mean of the weights of {names}."]
+    save(checkpoint, output, {"title": checkpoint.info.title, "introduction": introduction})
     copy_curves_and_probes(directories[-1], output)
     return sources
 

@@ -1,20 +1,16 @@
-"""The card of a trained model: the README.md of its directory.
-
-A run writes a first card. People complete the card of a model that is shared; `refresh` then fills its
-generated parts, between comments such as <!-- begin figures --> and <!-- end figures -->.
-"""
+"""The cards of trained models: a run writes a first one, people complete it, `refresh` updates it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from model.errors import UserError
-from model.files import write_atomically
-from model.storage.checkpoint import CARD, WEIGHTS
+from model.storage.card import CARD, read_card, write_card
+from model.storage.checkpoint import WEIGHTS
 from model.storage.run import RUN
 from model.translator import Translator
 from training.config import TrainConfig
@@ -24,59 +20,60 @@ from training.evaluation.metrics import LENGTHS, Scores
 from training.run.directory import read_run
 
 BEAM = 4  # for the everyday sentences
+Table = dict[str, Any]  # of model/storage/card.py
 
 
-def length_cell(bucket: str, found: Evaluation) -> str:
+def length_score(bucket: str, found: Evaluation) -> list[float] | None:
     """BLEU of a bucket of source lengths, with its number of sentences."""
     each = found.by_length.get(bucket)
-    return "" if each is None else f"{each.bleu:.1f} ({each.sentences:,})"
+    return None if each is None else [round(each.bleu, 1), each.sentences]
 
 
-def names_cell(found: Evaluation) -> str:
+def names_score(found: Evaluation) -> list[float] | None:
     """The percentage of the references' names that the translations have, with the number of names."""
-    return f"{found.names.percent:.1f} ({found.names.names:,})" if found.names.names else ""
+    return [round(found.names.percent, 1), found.names.names] if found.names.names else None
 
 
-# The columns of the table of figures; with as many decimals as `evaluate` prints.
-COLUMNS: Mapping[str, Callable[[Evaluation], str]] = {
-    "sentences": lambda found: f"{found.sentences:,}",
-    "BLEU": lambda found: f"{found.scores.bleu:.2f}",
-    "chrF": lambda found: f"{found.scores.chrf:.2f}",
-    "WER": lambda found: f"{found.scores.wer:.3f}",
-    "CER": lambda found: f"{found.scores.cer:.3f}",
-    "exact": lambda found: f"{found.scores.exact_match:.2f}",
-    "names": names_cell,
-} | {f"{low}-{high} words": partial(length_cell, f"{low}-{high}") for low, high in LENGTHS}
+# The columns of the tables of figures, rounded as `evaluate` prints them.
+COLUMNS: Mapping[str, Callable[[Evaluation], float | list[float] | None]] = {
+    "sentences": lambda found: found.sentences,
+    "BLEU": lambda found: round(found.scores.bleu, 2),
+    "chrF": lambda found: round(found.scores.chrf, 2),
+    "WER": lambda found: round(found.scores.wer, 3),
+    "CER": lambda found: round(found.scores.cer, 3),
+    "exact": lambda found: round(found.scores.exact_match, 2),
+    "names": names_score,
+} | {f"{low}-{high} words": partial(length_score, f"{low}-{high}") for low, high in LENGTHS}
 
 
-def run_card(config: TrainConfig, step: int, pairs: int, decoding: str, scores: Scores) -> str:
-    """The card that a run writes, in the format of the Hugging Face hub, with its validation scores."""
+def run_card(config: TrainConfig, step: int, pairs: int, decoding: str, scores: Scores) -> dict[str, Any]:
+    """The card that a run writes, with its validation scores."""
     shape = config.model
-    return f"""---
-tags:
-  - headlight
-  - transformer
-  - attention
-library_name: pytorch
----
-
-# {config.title}
-
-An encoder-decoder Transformer trained by Headlight:
-{shape.n_encoder_layers} + {shape.n_decoder_layers} layers of width {shape.d_model}, {shape.n_heads} heads,
-feed-forward {shape.d_ff}, {shape.norm}-norm, {config.tokenizer} tokens;
-{pairs:,} training pairs, {step:,} steps of at most {config.accumulate * config.tokens_per_batch:,} tokens.
-
-| set | BLEU | chrF | WER | CER | exact match, % |
-|---|---|---|---|---|---|
-| validation, {decoding} | {scores.bleu:.2f} | {scores.chrf:.2f} | {scores.wer:.3f} | {scores.cer:.3f} | \
-{scores.exact_match:.2f} |
-
-BLEU `{scores.bleu_signature}`, chrF `{scores.chrf_signature}`.
-
-Before you share this model, add: the data and its licence, test scores with their signatures, and what
-the model does badly.
-"""
+    return {
+        "front": {"tags": ["headlight", "transformer", "attention"], "library_name": "pytorch"},
+        "title": config.title,
+        "introduction": [
+            f"An encoder-decoder Transformer trained by Headlight: {shape.n_encoder_layers} + "
+            f"{shape.n_decoder_layers} layers of width {shape.d_model}, {shape.n_heads} heads, feed-forward "
+            f"{shape.d_ff}, {shape.norm}-norm, {config.tokenizer} tokens; {pairs:,} training pairs, {step:,} "
+            f"steps of at most {config.accumulate * config.tokens_per_batch:,} tokens.",
+            "{validation}",
+            "Before you share this model, add: the data and its licence, test scores with their signatures, "
+            "and what the model does badly.",
+        ],
+        "tables": {
+            "validation": {
+                "columns": ["set", "BLEU", "chrF", "WER", "CER", "exact match, %"],
+                "rows": [
+                    [
+                        f"validation, {decoding}",
+                        *(scores.bleu, scores.chrf, scores.wer, scores.cer, scores.exact_match),
+                    ]
+                ],
+                "signatures": {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature},
+            }
+        },
+    }
 
 
 def refresh(
@@ -85,59 +82,36 @@ def refresh(
     everyday: Sequence[str],
     sources: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> None:
-    """Fill the generated parts of a model's card.
+    """Update the shape and these tables of a model's card, those that it has, and write README.md anew.
 
-    - model: its size and shape.
     - data: the sources of its training pairs, from NAME/run.json in one of the folders `corpora`, and
-      their kinds and licences in `sources`. Without that file the part stays.
-    - lengths: a table as that of figures, with columns such as "11-20 words".
-    - figures: each row of the table names a test set, which is a file in one of the folders `corpora`,
-      and a beam size. It gets the scores that the columns name.
+      their kinds and licences in `sources`. Without that file the table stays.
+    - figures, lengths: each row names a test set, which is a file in one of the folders `corpora`, and a
+      beam size. It gets the scores that the columns name.
     - everyday: the translations of these sentences.
 
     Raises UserError when the card or a test set is missing or a column is unknown.
     """
-    path = directory / CARD
-    if not path.is_file():
-        raise UserError(f"{directory} has no {CARD}; write the card first, with comments around its parts.")
+    card = read_card(directory)
+    if not card:
+        raise UserError(f"{directory} has no {CARD}; write the card first, with its tables of figures.")
     translator = Translator.load(directory)
-    parts: dict[str, Callable[[str], str]] = {
-        "model": lambda _: model_table(translator, directory),
+    fill: dict[str, Callable[[Table], Table]] = {
         "data": lambda table: fill_data(table, directory.name, corpora, sources),
         "figures": lambda table: fill_figures(table, translator, corpora),
         "lengths": lambda table: fill_figures(table, translator, corpora),
         "everyday": lambda _: translate_everyday(translator, everyday),
     }
-    text = path.read_text(encoding="utf-8")
-    for name, fill in parts.items():
-        if found := re.search(rf"(?<=<!-- begin {name} -->\n).*?(?=<!-- end {name} -->)", text, re.DOTALL):
-            text = text[: found.start()] + fill(found.group()) + text[found.end() :]
-    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
-
-
-def model_table(translator: Translator, directory: Path) -> str:
-    """A table of the model's size and shape."""
-    checkpoint, shape = translator.checkpoint, translator.checkpoint.model.config
-    parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
-    heads = (shape.n_encoder_layers + 2 * shape.n_decoder_layers) * shape.n_heads
-    shared = "one vocabulary of" if checkpoint.source_tokenizer is checkpoint.target_tokenizer else "two of"
-    entries = " and ".join(
-        f"{size:,}"
-        for size in dict.fromkeys((len(checkpoint.source_tokenizer), len(checkpoint.target_tokenizer)))
-    )
-    rows = {
-        "size": f"{parameters / 1e6:.1f} M parameters, {(directory / WEIGHTS).stat().st_size / 1e6:.1f} MB",
-        "shape": f"{shape.n_encoder_layers} encoder and {shape.n_decoder_layers} decoder layers, "
-        f"width {shape.d_model}, {shape.n_heads} heads each, {heads} in all, "
-        f"feed-forward {shape.d_ff:,}, {shape.norm}-norm",
-        "tokens": f"{shared} {entries} entries",
-    }
-    return "| | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in rows.items())
+    card["shape"] = translator.checkpoint.shape((directory / WEIGHTS).stat().st_size)
+    for name, table in card.get("tables", {}).items():
+        if name in fill:
+            card["tables"][name] = fill[name](table)
+    write_card(directory, card)
 
 
 def fill_data(
-    table: str, model: str, corpora: Sequence[Path], sources: Mapping[str, Mapping[str, str]]
-) -> str:
+    table: Table, model: str, corpora: Sequence[Path], sources: Mapping[str, Mapping[str, str]]
+) -> Table:
     """A table of the sources of a model's training pairs, the largest first.
 
     Raises UserError when `sources` does not name the kind and the licence of each.
@@ -146,36 +120,34 @@ def fill_data(
     if not runs:
         return table
     described: dict[str, dict[str, float]] = read_run(runs[0])["sources"]
-    lines = ["| source | pairs | weight | kind | licence |", "|---|---|---|---|---|"]
+    rows = []
     joined = {CONCATENATED: {"kind": "neighbouring pairs, joined", "licence": "those of their sources"}}
     for name, each in sorted(described.items(), key=lambda item: -item[1]["pairs"]):
         about = {**joined, **sources}.get(name, {})
         if not {"kind", "licence"} <= about.keys():
             raise UserError(f"The source {name} has no kind and licence; add them to assets/sources.json.")
-        cells_of_row = name, f"{each['pairs']:,}", f"{each['weight']:g}", about["kind"], about["licence"]
-        lines.append(f"| {' | '.join(cells_of_row)} |")
-    return "\n".join(lines) + "\n"
+        rows.append([name, each["pairs"], each["weight"], about["kind"], about["licence"]])
+    return {"columns": ["source", "pairs", "weight", "kind", "licence"], "rows": rows}
 
 
-def fill_figures(table: str, translator: Translator, corpora: Sequence[Path]) -> str:
-    """The table with its figures, followed by the signatures of BLEU and chrF."""
-    header, rule, *rows = [line for line in table.splitlines() if line.startswith("|")]
-    _, _, *columns = cells(header)
+def fill_figures(table: Table, translator: Translator, corpora: Sequence[Path]) -> Table:
+    """The table with its figures and the signatures of BLEU and chrF."""
+    _, _, *columns = table["columns"]
     for name in columns:
         if name not in COLUMNS:
             raise UserError(f"There is no figure {name!r}; use columns of this list: {', '.join(COLUMNS)}.")
     info = translator.checkpoint.info
-    lines, signatures = [header, rule], ""
-    for test_set, beam, *_ in map(cells, rows):
+    rows, signatures = [], {}
+    for test_set, beam, *_ in table["rows"]:
         source, reference = (
-            file_of(f"{test_set.strip('`')}.{language}", corpora)
+            file_of(f"{test_set}.{language}", corpora)
             for language in (info.source_language, info.target_language)
         )
-        found = evaluate(translator, source, reference, int(beam))
-        figures = [COLUMNS[name](found) for name in columns]
-        lines.append("| " + " | ".join([test_set, beam, *figures]) + " |")
-        signatures = signature_line(found.scores, columns)
-    return "\n".join(lines) + "\n" + signatures
+        found = evaluate(translator, source, reference, beam)
+        rows.append([test_set, beam, *(COLUMNS[name](found) for name in columns)])
+        signatures = {"BLEU": found.scores.bleu_signature, "chrF": found.scores.chrf_signature}
+    signatures = {name: signature for name, signature in signatures.items() if name in columns}
+    return {"columns": table["columns"], "rows": rows} | ({"signatures": signatures} if signatures else {})
 
 
 def file_of(name: str, corpora: Sequence[Path]) -> Path:
@@ -189,21 +161,8 @@ def file_of(name: str, corpora: Sequence[Path]) -> Path:
     return found
 
 
-def signature_line(scores: Scores, columns: Sequence[str]) -> str:
-    """The signatures of BLEU and chrF, if the table has these columns."""
-    named = {"BLEU": scores.bleu_signature, "chrF": scores.chrf_signature}
-    shown = ", ".join(f"{name} `{signature}`" for name, signature in named.items() if name in columns)
-    return f"\n{shown}\n" if shown else ""
-
-
-def cells(line: str) -> list[str]:
-    """The cells of one line of a Markdown table."""
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
-def translate_everyday(translator: Translator, sentences: Sequence[str]) -> str:
+def translate_everyday(translator: Translator, sentences: Sequence[str]) -> Table:
     """A table of sentences and their translations."""
     # One sentence at a time: in float32 on every machine, and the same as on the page.
-    pairs = [(sentence, translator.translate(sentence, BEAM).text) for sentence in sentences]
-    rows = [f"| sentence | translation, beam {BEAM} |", "|---|---|", *(f"| {a} | {b} |" for a, b in pairs)]
-    return "\n".join(rows) + "\n"
+    rows = [[sentence, translator.translate(sentence, BEAM).text] for sentence in sentences]
+    return {"columns": ["sentence", f"translation, beam {BEAM}"], "rows": rows}

@@ -122,7 +122,7 @@ def read_run(output: Path) -> dict[str, Any]:
 
 
 def check_config(output: Path, config: TrainConfig) -> list[str]:
-    """Raise UserError if a setting differs from that of the run and must not change.
+    """Raise UserError if a setting differs from the setting of the run and must not change.
 
     Returns one sentence for each allowed change, because the change may be a mistake.
     """
@@ -140,17 +140,19 @@ def check_config(output: Path, config: TrainConfig) -> list[str]:
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings by name; those of the model are named as on the command line, such as model.d_ff."""
+    """The settings by name; settings of the model are named as on the command line, such as model.d_ff."""
     model = {f"model.{name}": value for name, value in config["model"].items()}
     return {name: value for name, value in config.items() if name != "model"} | model
 
 
 def check_split(output: Path, corpus: Corpus) -> None:
-    """Raise UserError if the corpus is not that of the run."""
+    """Raise UserError if the run had another corpus."""
     # Runs of release 0.1 did not write their sources.
     before = {"sources": corpus.split["sources"]} | json.loads((output / SPLIT).read_text(encoding="utf-8"))
     if before != corpus.split:
-        raise UserError(f"The corpus differs from that of the run in {output}; give the same data as before.")
+        raise UserError(
+            f"The data differs from the corpus of the run in {output}; give the same data as before."
+        )
 
 
 def kept_snapshots(snapshots: Sequence[Snapshot], last: int, best: int) -> list[Snapshot]:
@@ -176,7 +178,7 @@ def drop_lines_after(path: Path, last_step: int) -> None:
 
 
 def copy_curves_and_probes(output: Path, directory: Path) -> None:
-    """Copy a run's curves and probes into a model directory; those of another run are removed."""
+    """Copy a run's curves and probes into a model directory; curves and probes of another run are removed."""
     for name in (METRICS, PROBES):
         if (output / name).is_file():
             write_atomically(directory / name, partial(shutil.copyfile, output / name))

@@ -46,7 +46,7 @@ SETTLED = 64  # steps without a probe of a run that begins with trained heads, w
 def should_probe(step: int) -> bool:
     """Whether a run is probed after this step: 0, 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
 
-    A run of 4,500 steps has 26 probes and one of 30,000 has 31, including that of the last step. The
+    A run of 4,500 steps has 26 probes and one of 30,000 has 31, including the probe of the last step. The
     rule does not depend on the number of steps, so a run that is extended keeps its probes.
     """
     while step > 3 and step % 2 == 0:
@@ -62,7 +62,7 @@ class ProbeRecorder:
     ) -> None:
         """Prepare to probe the run in `output`, which continues after `step`; only the main process writes.
 
-        Both count from the first step of the record; `start` is the step at which this run began. Drops the
+        Both count from the first step of the history; `start` is the step at which this run began. Drops the
         run's probes of later steps, because the resumed run measures them again, and a probe that was made
         only because an earlier session ended there.
         """
@@ -84,7 +84,7 @@ class ProbeRecorder:
             self.probes.save(self.output)
 
     def _is_due(self, step: int) -> bool:
-        """Whether to probe after this step; one that begins with trained heads is probed from step 64 on."""
+        """Whether to probe after this step; a run that begins with trained heads waits for step 64."""
         since = step - self.start
         return should_probe(since) and (self.start == 0 or since >= SETTLED)
 

@@ -47,11 +47,11 @@ class Progress:
     seconds: float = 0.0  # spent in training, over all sessions and joined runs
     tokens: int = 0  # of the target that were read, over the same time
     snapshots: list[Snapshot] = field(default_factory=list)
-    earlier_steps: int = 0  # of the runs whose record this one continues
+    earlier_steps: int = 0  # of the runs whose history this one continues
 
     @property
-    def recorded_step(self) -> int:
-        """The position in the record, which begins with that of the run it starts from."""
+    def history_step(self) -> int:
+        """The position in the history, which begins with the history of the run it starts from."""
         return self.earlier_steps + self.step
 
 

@@ -55,11 +55,11 @@ def copy_weights(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], di
 
 
 def tokenizers_of(directory: Path, languages: tuple[str, str]) -> tuple[Tokenizer, Tokenizer] | None:
-    """Those of the model in `directory`, which a run for the same languages keeps; None for other languages.
+    """The tokenizers of the model in `directory`, if the run has its languages and so keeps them; else None.
 
-    Raises UserError for an imported model that a run cannot start from: one of other languages, whose
-    tokenizers cut whole texts and cannot spell a piece of another vocabulary, or one that reads more around
-    a sentence than <s> and </s>, which a run does not write.
+    Raises UserError for an imported model that a run cannot start from: a model of other languages, whose
+    tokenizers cut whole texts and cannot spell a piece of another vocabulary, or a model that reads more
+    around a sentence than <s> and </s>, which a run does not write.
     """
     former = load(directory)
     tokenizer = former.source_tokenizer

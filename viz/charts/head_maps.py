@@ -48,8 +48,8 @@ def importance_map(
 ) -> alt.HConcatChart:
     """Return a chart of `translator.importance(text)`: the change in log-probability without each head.
 
-    One map for each kind, in nats, on one scale whose middle is no change. `theme` is that of the page or
-    notebook behind the chart, light or dark. Other values of heads need another `title`.
+    One map for each kind, in nats, on one scale whose middle is no change. `theme` is the background of the
+    chart, the page or notebook, light or dark. Other values of heads need another `title`.
     """
     most = max(float(values.abs().max()) for values in importance) or 1.0
     scale = alt.Scale(domain=[-most, 0, most], range=CHANGES, interpolate="rgb")

@@ -133,10 +133,10 @@ def removal(
 ) -> alt.Chart:
     """Return the probability of a word while the strongest cells of one row are removed, ranked in five ways.
 
-    The word is that of `step`, by default of the row.
+    The word belongs to `step`, by default the row.
     """
     ids = _result(translator, text, target).ids
-    found = removal_values(translator, text, ids, kind, layer, head, row, row if step is None else step)
+    found = removal_values(translator, text, ids, kind, layer, row, row if step is None else step, head)
     rows = [
         {"removed": count, "probability": value, "by": curve["name"]}
         for curve in found["curves"]

@@ -1,88 +1,31 @@
-"""Checks every request: one pydantic model for each kind, with the type and the bounds of each field.
-
-Types are strict: a bool or a string never counts as a number. The model itself checks whether a head or a
-token exists.
-"""
+"""The requests: one pydantic model for each kind; the instruments' are made from their functions."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.analysis.measures import Kind
 from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
-from model.errors import Sentence, UserError
-from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS, too_many_characters
-from model.instruments import MAX_SAMPLE
-from model.network.config import LARGEST
-from model.results import KINDS, Head
+from model.errors import UserError
+from model.inputs import MAX_TARGET_TOKENS
 from model.storage.checkpoint import MAX_LABEL
 from model.text.languages import join_prefix
-from viz.limits import MAX_ADDRESS, MAX_HEADS, MAX_LISTED, MAX_SENTENCES
+from viz.server.fields import (
+    Address,
+    Heads,
+    Index,
+    Language,
+    OwnSentences,
+    Places,
+    Sample,
+    Step,
+    Text,
+    TokenIds,
+    whole,
+)
 
-MAX_CHARACTERS = CHARACTERS_PER_TOKEN * MAX_TOKENS  # no model reads more
-MAX_STEP = 1_000_000_000
 SENTENCES = ("text", "other", "sample", "sentences")  # fields with source sentences
-
-
-def _check_length(text: str) -> str:
-    # Not Field(max_length=...), which refuses half a surrogate pair with a misleading message. A UserError
-    # passes through pydantic as it is, so the page can say it in its language.
-    if problem := too_many_characters(text, MAX_TOKENS):
-        raise problem
-    return text
-
-
-def _without_repeats(heads: list[Head]) -> list[Head]:
-    return list(dict.fromkeys(heads))
-
-
-def _check_total(sentences: list[str]) -> list[str]:
-    length = sum(map(len, sentences))
-    if length > MAX_LISTED:
-        raise UserError(
-            Sentence(
-                "All sentences must have at most {most:,} characters in all; these have {length:,}. "
-                "Shorten them.",
-                length=length,
-                most=MAX_LISTED,
-            )
-        )
-    return sentences
-
-
-# A description completes the error message: “name” must be ...
-def _whole(low: int, high: int) -> Any:
-    return Field(ge=low, le=high, description=f"a whole number from {low} to {high:,}")
-
-
-def _list(length: int, what: str) -> Any:
-    return Field(max_length=length, description=f"a list of at most {length} {what}")
-
-
-def _sentences(length: int) -> Any:
-    return _list(length, f"sentences of {MAX_LISTED:,} characters in all")
-
-
-HEADS = f'heads, each [kind, layer, head] as in ["{KINDS[-1]}", 0, 3], layers and heads counted from 0'
-
-Text = Annotated[
-    str,
-    AfterValidator(_check_length),
-    Field(description=f"text of at most {MAX_CHARACTERS:,} characters"),
-]
-Address = Annotated[
-    str, Field(max_length=MAX_ADDRESS, description=f"text of at most {MAX_ADDRESS:,} characters")
-]
-Language = Annotated[str, Field(max_length=8, description="the code of a language, such as de")]
-Sentences = Annotated[list[Text], AfterValidator(_check_total)]
-Index = Annotated[int, _whole(0, MAX_TARGET_TOKENS)]
-TokenIds = Annotated[list[int], _list(MAX_TARGET_TOKENS, "token ids")]
-Places = Annotated[list[Index], _list(MAX_TOKENS, "places of source tokens")]
-Heads = Annotated[list[Head], _list(MAX_HEADS, HEADS), AfterValidator(_without_repeats)]
-KindName = Annotated[Kind, Field(description=f"one of: {', '.join(KINDS)}")]
-WordId = Annotated[int, _whole(0, LARGEST["target_vocabulary"])]
 
 
 class Request(BaseModel):
@@ -92,7 +35,7 @@ class Request(BaseModel):
 
     model: Text
     text: Text
-    beam_size: Annotated[int, _whole(1, PAGE_MAX_BEAM)]
+    beam_size: Annotated[int, whole(1, PAGE_MAX_BEAM)]
     length_penalty: Annotated[
         float,
         Field(
@@ -149,7 +92,7 @@ class BaselineRequest(Request):
     baseline: Annotated[
         Literal["zero", "mean", "sentence"], Field(description="one of: zero, mean, sentence")
     ] = "zero"
-    sample: Annotated[Sentences, _sentences(MAX_SAMPLE)] = []
+    sample: Sample = []
     other: Text = ""
 
 
@@ -160,7 +103,7 @@ class ImportanceRequest(OptionalTargetRequest, BaselineRequest):
 class MutedRowRequest(BaselineRequest):
     """As BaselineRequest; with a `row`, only this row of the heads changes."""
 
-    row: Annotated[int | None, _whole(0, MAX_TARGET_TOKENS)] = None
+    row: Annotated[int | None, whole(0, MAX_TARGET_TOKENS)] = None
 
 
 class MuteRequest(OptionalTargetRequest, MutedRowRequest):
@@ -176,20 +119,10 @@ class ScoreRequest(Request):
     target: Text
 
 
-class CellRequest(TargetRequest):
-    """Asks how one attention weight was computed."""
-
-    kind: KindName
-    layer: Index
-    head: Index
-    row: Index
-    column: Index
-
-
 class ExamplesRequest(Request):
     """Asks what every head does over these sentences; `text` plays no part."""
 
-    sentences: Annotated[Sentences, _sentences(MAX_SENTENCES)]
+    sentences: OwnSentences
 
 
 class TrainingSentenceRequest(Request):
@@ -201,7 +134,7 @@ class TrainingSentenceRequest(Request):
 class TrainingStepRequest(TrainingSentenceRequest):
     """Asks for one sentence at one saved step of the training."""
 
-    step: Annotated[int, _whole(0, MAX_STEP)]
+    step: Step
 
 
 class PortableRequest(Request):

@@ -181,7 +181,7 @@ def _rankings(study: Study) -> str:
     return (
         "What a word loses, in nats, when the source tokens are hidden that a measure ranks first: the "
         "more, the more the measure is to be trusted. The head is chosen on lines 1, 3, 5 and so on; the "
-        f"numbers are those of the other lines.\n\n{_table(['measure', 'one token', 'three tokens'], rows)}"
+        f"numbers come from the other lines.\n\n{_table(['measure', 'one token', 'three tokens'], rows)}"
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from posixpath import dirname, normpath
 from typing import Any
 
+from model.analysis.thresholds import THRESHOLDS
 from viz.limits import LIMITS
 from viz.payload import to_json
 
@@ -45,8 +46,9 @@ def modules(entries: tuple[str, ...] = VIEWER) -> dict[str, str]:
     while waiting:
         name = waiting.pop()
         if name not in texts:
-            text = (HERE / name).read_text("utf-8")
-            texts[name] = text.replace("LIMITS = {}", f"LIMITS = {to_json(LIMITS)}")
+            texts[name] = (HERE / name).read_text("utf-8")
+            for table, values in {"LIMITS": LIMITS, "THRESHOLDS": THRESHOLDS}.items():
+                texts[name] = texts[name].replace(f"{table} = {{}}", f"{table} = {to_json(values)}")
             imports[name] = [_resolve(name, found[2]) for found in _IMPORT.finditer(texts[name])]
             waiting += imports[name]
     return {name: texts[name] for name in TopologicalSorter(imports).static_order()}

@@ -97,9 +97,9 @@ function measuredOf({ trained, study }) {
 }
 
 function cardOf({ card = [] }) {
-  if (card.length === 0) return note(say('This model came without a card.'));
   const title = spokenLanguage() === 'en' ? say('The card of the model') : say('The card of the model, in English');
   const free = card.filter((row) => !isFixed(row));
+  if (free.length === 0) return note(say('This model came without a card.'));
   const lines = free.map(([name, value]) => [nameInvisible(tell(name)), withoutMarks(value)]);
   return element('details', { class: 'hl-part' }, element('summary', {}, title), listOf(lines, 'en'));
 }

@@ -5,9 +5,10 @@
 import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './core/effects.js';
 import { forceTokens, scoreTranslation, showHypothesis } from './core/effects.js';
 import { showMuted, showReference, showTrainingStep } from './core/effects.js';
-import { keep } from './core/state/modes.js';
+import { compareWith } from './values/difference.js';
+import { keep } from './core/state/choose_value.js';
 import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
-import { sameQuestion } from './core/instruments/questions.js';
+import { sameQuestion } from './core/questions.js';
 import { goHome } from './core/state/actions.js';
 import { differs, sameSpot } from './core/state/queries.js';
 import { CHOICES } from './core/state/store.js';
@@ -76,7 +77,7 @@ function isNewTask(state, before) {
 
 // Something else stands beside the view, or nothing any more.
 function isOtherBeside(state, before) {
-  const [now, then] = [state, before].map(({ beside }) => (beside?.by ? [beside.by, beside.with] : null));
+  const [now, then] = [state, before].map(({ sideB }) => (sideB?.by ? [sideB.by, sideB.with] : null));
   return !sameQuestion(now, then);
 }
 
@@ -97,7 +98,7 @@ async function openAddress(server, address, { chosen, isWanted }) {
   const { store } = server;
   const wanted = viewOfAddress(address);
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
-  store.change({ ...goHome(store.get()), mode: 'weight', reference: null });
+  store.change({ ...goHome(store.get()), mode: CHOICES.mode, reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
   store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
   chosen.clear(); // of this change
@@ -136,7 +137,7 @@ function compareWithHeads(store, { compared, comparesOwn }) {
   const heads = compared.length > 1 ? { selection: compared } : { selection: [] };
   const { record } = comparesOwn ? state.home : state;
   const reference = keep({ ...state, kind, layer, head, ...heads, record });
-  store.change({ reference, mode: 'difference' });
+  store.change(compareWith(reference));
 }
 
 async function showMutedOnes(server, isWanted) {

@@ -1,13 +1,15 @@
 // The keyboard, the line below the viewer, and the help dialog, which names the keys.
 
 import { createButton, element } from './core/dom.js';
-import { forPointer, logP } from './core/labels.js';
+import { forPointer } from './core/numbers.js';
+import { logP } from './core/labels.js';
 import { KINDS } from './core/payload.js';
 import { chooseKind, moveHead, moveLayer, toggleAverage, toggleMute } from './core/state/actions.js';
 import { isCell } from './core/state/queries.js';
 import { whyNot } from './core/requests.js';
 import { movePin } from './core/grid.js';
-import { nextMode } from './core/state/modes.js';
+import { nextValue } from './core/state/choose_value.js';
+import { VALUES } from './values/values.js';
 import { say } from './locales/language.js';
 
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -40,11 +42,9 @@ const readingOf = () => [
     'Encoder: source tokens read each other. Decoder: each step of the translation reads the tokens written so far; hatched cells are later tokens, which the mask forbids. Cross: each step reads the source tokens.',
   ),
   say('A row of Decoder and Cross has two names: the token that the step reads and the token that it predicts.'),
+  ...VALUES.map(({ button, meaning }) => say('“{value}”: {meaning}.', { value: button(), meaning: meaning() })),
   say(
-    '“Weight” is the share of a row that goes to a column. “Norm” is how much the column contributes: a large weight on a small value contributes little. “Without it” hides one source word at a time and shows how much less likely each word of the translation becomes. “Compare” keeps the view and shows how the next one differs from it.',
-  ),
-  say(
-    'Where did a word come from? Trust “Without it” most, then “Weight” (of the average, or of a head that aligns), then “Norm”: this is their order in the study of the heads.',
+    'Where did a word come from? Trust “Removed word” most, then “Weight” (of the average, or of a head that aligns), then “Norm”: this is their order in the study of the heads.',
   ),
   say(
     'With “Weight”, a line of the picture joins a word of the translation with a word that this head reads just before or just after writing it; a thick line is a large weight. It says where the head looked, not that the word was copied.',
@@ -113,7 +113,7 @@ function changesOf({ key, shiftKey }, state, server) {
   const letters = {
     a: () => toggleAverage(state),
     m: () => mute(state, server),
-    n: () => nextMode(state, server.ask !== null),
+    n: () => nextValue(state, server.ask !== null),
     f: () => ({ fit: !state.fit }),
     s: () => ({ hideSpecials: !state.hideSpecials }),
     w: () => ({ words: !state.words }),

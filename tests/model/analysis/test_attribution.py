@@ -82,6 +82,17 @@ def test_norm_weights_are_the_norms_of_each_cells_vector(norm: str) -> None:
             assert_exact(total, output[0])
 
 
+def test_shares_of_norms_add_up_to_1_and_a_row_of_zeros_stays() -> None:
+    norms = norm_weights(random_model(), SOURCE, READ)
+    norms.cross[0, 0, 1] = 0
+    shares = norms.row_shares()
+    for kind, share in zip(norms, shares, strict=True):
+        assert_exact(share * kind.sum(-1, keepdim=True), kind)
+    sums = torch.ones(shares.cross.shape[:-1], dtype=torch.float64)
+    sums[0, 0, 1] = 0
+    assert_exact(shares.cross.sum(-1), sums)
+
+
 def test_norm_weights_by_hand() -> None:
     """Two heads of width 1 on a model of width 2: f_0(x) = 3 v_0 (1, 0) and f_1(x) = v_1 (3, 4)."""
     attention = MultiHeadAttention(2, 2)

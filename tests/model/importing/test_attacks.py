@@ -15,11 +15,12 @@ import torch
 from huggingface_hub import ModelCard
 
 from model.errors import UserError
-from model.importing.card import card_text, model_info
+from model.importing.card import import_card, model_info
 from model.importing.files.pickles import read_pickle
 from model.importing.files.weights import BIN, SAFETENSORS, read_weights
 from model.importing.importer import read_checkpoint
 from model.network.config import ModelConfig
+from model.storage.card import readme
 from tests.model.helpers import assert_sentence
 from tests.model.importing import checkpoints as marian
 
@@ -266,7 +267,8 @@ def test_names_of_folders_and_languages_are_text_in_the_card() -> None:
     origin = '<img src=x onerror="alert(1)">`|[a](javascript:b)'
     config = ModelConfig(10, 10)
     info = model_info(origin, {}, (">>fra<<",))
-    text = card_text(info, "marian", "MarianMT", "", config, ["<script> is 3, which Headlight does not do."])
+    notes = ["<script> is 3, which Headlight does not do."]
+    text = readme(import_card(info, "marian", "MarianMT", "", config, notes))
     for hostile in ("<img", "<script", "](javascript", "`"):
         assert hostile not in text
     assert "&#62;&#62;fra" in text

@@ -113,7 +113,9 @@ def test_imported_again_it_is_the_same_model(pair: Both, tmp_path: Path) -> None
 
 
 def test_the_card_says_how_to_load_it(tmp_path: Path) -> None:
-    checkpoint = replace(load(DE_EN), card="---\nlicense: mit\nlibrary_name: headlight\n---\n\n# Mine\n")
+    checkpoint = replace(
+        load(DE_EN), card={"title": "Mine", "front": {"license": "mit", "library_name": "headlight"}}
+    )
     write_transformers(checkpoint, tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: transformers\nlicense: mit\n---\n")

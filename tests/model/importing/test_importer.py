@@ -192,6 +192,7 @@ def test_opened_by_the_translator_alone(checkpoint: Path, tmp_path: Path) -> Non
         "model.safetensors",
         "source_tokenizer.json",
         "target_tokenizer.json",
+        "card.json",
         "README.md",
     }
 

@@ -46,7 +46,7 @@ def test_at_most_a_hundred_prompts_are_loaded_and_each_keeps_its_space(directory
 @EITHER
 def test_load_gives_back_what_was_saved_in_16_bits(tied: bool, tmp_path: Path) -> None:
     saved = tiny_checkpoint(tied, norm="pre" if tied else "post")
-    save(saved, tmp_path, card="# Tiny")
+    save(saved, tmp_path, card={"title": "Tiny"})
     loaded = load(tmp_path)
     assert loaded.model.config == saved.model.config
     assert loaded.info == saved.info
@@ -109,16 +109,16 @@ def test_loaded_weights_stay_tied_or_apart(tied: bool, tmp_path: Path) -> None:
 
 @EITHER
 def test_second_save_writes_the_same_bytes(tied: bool, tmp_path: Path) -> None:
-    save(tiny_checkpoint(tied), tmp_path / "first", card="# Tiny")
-    save(load(tmp_path / "first"), tmp_path / "second", card="# Tiny")
+    save(tiny_checkpoint(tied), tmp_path / "first", card={"title": "Tiny"})
+    save(load(tmp_path / "first"), tmp_path / "second", card={"title": "Tiny"})
     assert files(tmp_path / "first") == files(tmp_path / "second")
 
 
 @EITHER
 def test_directory_holds_json_safetensors_and_the_card_alone(tied: bool, tmp_path: Path) -> None:
-    save(tiny_checkpoint(tied), tmp_path, card="# Tiny")
+    save(tiny_checkpoint(tied), tmp_path, card={"title": "Tiny"})
     tokenizers = {"tokenizer.json"} if tied else {"source_tokenizer.json", "target_tokenizer.json"}
-    assert set(files(tmp_path)) == {"config.json", "model.safetensors", "README.md", *tokenizers}
+    assert set(files(tmp_path)) == {"config.json", "model.safetensors", "card.json", "README.md", *tokenizers}
 
 
 def test_scores_and_languages_come_back(tmp_path: Path) -> None:
@@ -129,9 +129,10 @@ def test_scores_and_languages_come_back(tmp_path: Path) -> None:
 
 
 def test_card_of_an_earlier_save_stays(directory: Path) -> None:
-    save(tiny_checkpoint(), directory, card="# Tiny")
+    save(tiny_checkpoint(), directory, card={"title": "Tiny"})
     save(tiny_checkpoint(), directory)
-    assert (directory / "README.md").read_text(encoding="utf-8") == "# Tiny"
+    assert load(directory).card == {"title": "Tiny"}
+    assert (directory / "README.md").read_text(encoding="utf-8") == "# Tiny\n"
 
 
 def test_list_models_names_model_directories_in_order(tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_save_killed_between_any_two_files_leaves_a_loadable_checkpoint(
     tied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = tiny_checkpoint(tied), tiny_checkpoint(tied, seed=1)
-    save(old, tmp_path, card="# Old")
+    save(old, tmp_path, card={"title": "Old"})
     replace = Path.replace
     allowed = 0
 
@@ -272,15 +273,15 @@ def test_save_killed_between_any_two_files_leaves_a_loadable_checkpoint(
     for survivors in range(n_files):
         allowed = survivors
         with pytest.raises(KeyboardInterrupt):
-            save(new, tmp_path, card="# New")
+            save(new, tmp_path, card={"title": "New"})
         assert same_weights(load(tmp_path), old)
     allowed = n_files
-    save(new, tmp_path, card="# New")
+    save(new, tmp_path, card={"title": "New"})
     assert same_weights(load(tmp_path), new)
 
 
 def test_written_files_leave_no_temporary_ones(directory: Path) -> None:
-    save(tiny_checkpoint(seed=1), directory, card="# New")
+    save(tiny_checkpoint(seed=1), directory, card={"title": "New"})
     assert not [name for name in files(directory) if name.startswith(".")]
 
 

@@ -24,7 +24,12 @@ SECONDS = 10  # of the processor, for what takes some hundredths
 def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sound")
     tied = request.param != "separate"
-    save(tiny_checkpoint(tied, d_model=6, d_ff=4), path, card="# Tiny", eight_bit=request.param == "8 bits")
+    save(
+        tiny_checkpoint(tied, d_model=6, d_ff=4),
+        path,
+        card={"title": "Tiny"},
+        eight_bit=request.param == "8 bits",
+    )
     return path
 
 

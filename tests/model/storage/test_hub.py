@@ -14,6 +14,7 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
 from model.errors import UserError
+from model.storage import card as cards
 from model.storage import checkpoint, hub, probes, training_log
 from model.storage.checkpoint import Checkpoint, save
 from model.translator import Translator
@@ -96,7 +97,11 @@ def test_local_directory_is_read_without_a_network(
 def test_what_is_pushed_comes_back(
     kind: type[Checkpoint | Translator], tied: bool, folder_hub: FolderHub, tmp_path: Path
 ) -> None:
-    save(tiny_checkpoint(tied), tmp_path / "tiny", card="# Tiny\n\nIts data and their licence.")
+    save(
+        tiny_checkpoint(tied),
+        tmp_path / "tiny",
+        card={"title": "Tiny", "notes": ["Its data and their licence."]},
+    )
     assert kind.from_pretrained(tmp_path / "tiny").push_to_hub("ada/tiny-de-en") == "commit of ada/tiny-de-en"
     assert files(folder_hub.folder / "ada/tiny-de-en") == files(tmp_path / "tiny")
     fetched = kind.from_pretrained("ada/tiny-de-en", revision="main")
@@ -126,10 +131,17 @@ def test_model_without_a_card_gets_one(tmp_path: Path) -> None:
 
 
 def test_files_of_a_model_directory_are_fetched_and_no_others(folder_hub: FolderHub) -> None:
-    names = {checkpoint.CONFIG, checkpoint.WEIGHTS, checkpoint.CARD, training_log.METRICS, probes.PROBES}
+    names = {
+        checkpoint.CONFIG,
+        checkpoint.WEIGHTS,
+        cards.CARD,
+        cards.README,
+        training_log.METRICS,
+        probes.PROBES,
+    }
     assert set(hub.FILES) == names | {checkpoint.JOINT, checkpoint.SOURCE, checkpoint.TARGET}
     remote = folder_hub.folder / "ada/tiny"
-    save(tiny_checkpoint(), remote, card="# Tiny")
+    save(tiny_checkpoint(), remote, card={"title": "Tiny"})
     before = set(files(remote))
     for name in ("pytorch_model.bin", "code.py", "model-2.safetensors", "config.json.bak"):
         (remote / name).write_bytes(b"\x80\x04")

@@ -21,6 +21,7 @@ from model.errors import UserError
 from model.files import MAX_JSON_BYTES, MAX_TEXT_BYTES
 from model.network.config import LARGEST, ModelConfig
 from model.network.transformer import Transformer
+from model.storage.card import CARD
 from model.storage.checkpoint import MAX_PARAMETERS, find_model, list_models, load, save
 from model.text.tokenizer import Tokenizer
 from model.translator import Translator
@@ -33,7 +34,7 @@ Damage = Callable[[Path], object]
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    save(tiny_checkpoint(), tmp_path / "tiny", card="# Tiny")
+    save(tiny_checkpoint(), tmp_path / "tiny", card={"title": "Tiny"})
     return tmp_path / "tiny"
 
 
@@ -180,23 +181,30 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
         "not valid JSON .Exceeds the limit",
     ),
     "bytes that are no text": (written(CONFIG, b"\xff\xfe{}"), "is not UTF-8"),
-    "card that is no text": (written("README.md", b"\xff\xfe"), "README.md is not UTF-8"),
+    "card that is no text": (written(CARD, b"\xff\xfe"), "card.json is not UTF-8"),
+    "card without a title": (written(CARD, "{}"), "card.json is not the card of a model"),
+    "card with other facts": (
+        written(CARD, '{"title": "T", "facts": {"a": 1}}'),
+        "is not the card of a model",
+    ),
+    "card with broken text": (written(CARD, '{"title": "", "facts": [["a", "\\ud800"]]}'), "is not the card"),
+    "deep card": (written(CARD, DEEP), "nested too deeply"),
     # sizes
     "config without end": (sparse(CONFIG, MAX_JSON_BYTES + 1), "config.json has .* bytes; at most"),
     "tokenizer without end": (sparse(TOKENIZER, MAX_JSON_BYTES + 1), "tokenizer.json has .* bytes; at most"),
-    "card without end": (sparse("README.md", MAX_TEXT_BYTES + 1), "README.md has .* bytes; at most"),
+    "card without end": (sparse(CARD, MAX_TEXT_BYTES + 1), "card.json has .* bytes; at most"),
     "weights without end": (sparse(WEIGHTS, 1 << 40), "model.safetensors has .* bytes; at most"),
     # what is no file
     "folder for config": (instead(CONFIG, Path.mkdir), "config.json is not a file"),
     "folder for weights": (instead(WEIGHTS, Path.mkdir), "model.safetensors is not a file"),
     "folder for tokenizer": (instead(TOKENIZER, Path.mkdir), "tokenizer.json"),
-    "folder for card": (instead("README.md", Path.mkdir), "README.md is not a file"),
+    "folder for card": (instead(CARD, Path.mkdir), "card.json is not a file"),
     "pipe": (instead(CONFIG, os.mkfifo), "config.json is not a file"),
     "endless device": (instead(WEIGHTS, lambda path: path.symlink_to("/dev/zero")), "is not a file"),
     "link to nothing": (instead(WEIGHTS, lambda path: path.symlink_to("gone")), "safetensors is missing"),
     "link to itself": (instead(CONFIG, lambda path: path.symlink_to(path.name)), "cannot be read"),
     "link out": (instead(CONFIG, outside), "is a link to a file in another folder"),
-    "card that links out": (instead("README.md", outside), "is a link to a file in another folder"),
+    "card that links out": (instead(CARD, outside), "is a link to a file in another folder"),
     # weights
     "weights of no numbers": (
         weights(lambda w: first_matrix(w).fill_(torch.nan)),

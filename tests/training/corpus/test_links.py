@@ -1,4 +1,4 @@
-"""Word links: they stay with their pairs, and sub-words inherit those of their words."""
+"""Word links: they stay with their pairs, and sub-words inherit the links of their words."""
 
 from __future__ import annotations
 

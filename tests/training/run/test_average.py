@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from model.errors import UserError
-from model.storage.checkpoint import CARD, WEIGHTS, load, save
+from model.storage.card import read_card, write_card
+from model.storage.checkpoint import WEIGHTS, load, save
 from model.storage.probes import PROBES
 from model.storage.training_log import METRICS
 from model.translator import Translator
@@ -108,7 +109,7 @@ def test_a_missing_run_or_snapshot_is_reported(finished, tmp_path):
 
 def test_published_weights_are_nearly_the_same_and_smaller(tmp_path):
     model, output = tmp_path / "model", tmp_path / "shared"
-    save(tiny_checkpoint(seed=1, d_model=48, d_ff=96), model, "A card of the run.")
+    save(tiny_checkpoint(seed=1, d_model=48, d_ff=96), model, {"title": "A card of the run"})
     publish(model, output)
     before, after = load(model), load(output)
     for one, other in zip(before.model.parameters(), after.model.parameters(), strict=True):
@@ -116,25 +117,25 @@ def test_published_weights_are_nearly_the_same_and_smaller(tmp_path):
         allowed = 0.501 / 127 * one.abs().amax(-1, keepdim=True)
         assert ((one - other).abs() <= allowed).all()
     assert (output / WEIGHTS).stat().st_size < 0.75 * (model / WEIGHTS).stat().st_size
-    assert after.card == "A card of the run."
+    assert after.card == {"title": "A card of the run"}
 
 
 def test_curves_and_probes_are_copied_and_an_existing_card_stays(tmp_path):
     model, output = tmp_path / "model", tmp_path / "shared"
-    save(tiny_checkpoint(seed=1), model, "A card of the run.")
+    save(tiny_checkpoint(seed=1), model, {"title": "A card of the run"})
     (model / METRICS).write_text('{"step": 1}\n')
     (model / PROBES).write_bytes(b"probes")
     output.mkdir()
-    (output / CARD).write_text("By hand.")
+    write_card(output, {"title": "By hand"})
     publish(model, output)
-    assert (output / CARD).read_text() == "By hand."
+    assert read_card(output) == {"title": "By hand"}
     assert (output / METRICS).read_text() == '{"step": 1}\n'
     assert (output / PROBES).read_bytes() == b"probes"
 
 
 def test_probes_of_another_training_are_removed(tmp_path):
     model, output = tmp_path / "model", tmp_path / "shared"
-    save(tiny_checkpoint(seed=1), model, "A card of the run.")
+    save(tiny_checkpoint(seed=1), model, {"title": "A card of the run"})
     output.mkdir()
     (output / PROBES).write_bytes(b"another model's")
     publish(model, output)

@@ -1,4 +1,4 @@
-"""The cards of the shipped models are correct, and `python -m training cards` fills their parts."""
+"""The cards of the shipped models are correct, and `python -m training cards` updates their figures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import pytest
 from huggingface_hub import RepoCard
 
 from model.errors import UserError
-from model.storage.checkpoint import CARD, list_models, save
+from model.files import write_json
+from model.storage.card import CARD, README, markdown_table, read_card, readme, write_card
+from model.storage.checkpoint import WEIGHTS, list_models, save
 from model.translator import Translator
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.training.tiny import write_lines
 from training import __main__ as command_line
-from training.run.card import cells, file_of, fill_data, model_table, refresh, translate_everyday
+from training.run.card import file_of, fill_data, refresh, translate_everyday
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = {path.name: path for path in list_models(ROOT / "assets" / "models")}
@@ -42,18 +44,7 @@ def shipped(request) -> Path:
 
 
 def text_of(directory: Path) -> str:
-    return (directory / CARD).read_text(encoding="utf-8")
-
-
-def part(text: str, name: str) -> str:
-    found = re.search(rf"<!-- begin {name} -->\n(.*?)<!-- end {name} -->", text, re.DOTALL)
-    assert found, f"the card has no part {name}"
-    return found[1]
-
-
-def table(text: str) -> list[list[str]]:
-    header, _, *rows = [cells(line) for line in text.splitlines() if line.startswith("|")]
-    return [header, *rows]
+    return (directory / README).read_text(encoding="utf-8")
 
 
 def run(monkeypatch, *words: str) -> None:
@@ -65,7 +56,7 @@ def run(monkeypatch, *words: str) -> None:
 
 
 def test_front_matter_has_languages_data_and_licence(shipped):
-    data = RepoCard.load(shipped / CARD).data
+    data = RepoCard.load(shipped / README).data
     info = Translator.load(shipped).checkpoint.info
     words = info.source_language == "word"
     assert data.language == (["en"] if words else [info.source_language, info.target_language])
@@ -77,14 +68,20 @@ def test_front_matter_has_languages_data_and_licence(shipped):
 
 
 def test_the_card_names_the_licence_of_its_data(shipped):
-    card = RepoCard.load(shipped / CARD)
+    card = RepoCard.load(shipped / README)
     assert card.data.datasets
     text = " ".join(card.text.split())
     assert [name for name in card.data.datasets if LICENCES[name] not in text] == []
 
 
 def test_size_and_shape_are_those_of_the_model(shipped):
-    assert part(text_of(shipped), "model") == model_table(Translator.load(shipped), shipped)
+    shape = Translator.load(shipped).checkpoint.shape((shipped / WEIGHTS).stat().st_size)
+    assert read_card(shipped)["shape"] == shape
+
+
+def test_the_readme_is_the_card(shipped):
+    assert text_of(shipped) == readme(read_card(shipped))
+    assert not re.search(r"^\{\w+\}$", text_of(shipped), re.MULTILINE)  # each table has its place
 
 
 def test_every_command_on_the_card_parses(shipped, monkeypatch):
@@ -112,13 +109,14 @@ def test_there_are_forty_everyday_sentences_ten_of_them_long(name):
 
 
 def test_the_table_of_sources_is_that_of_the_run(tmp_path):
-    table = "| old |\n"
+    table = {"columns": ["source"], "rows": [["old"]]}
     about = {"news": {"kind": "news", "licence": "CC0"}}
     assert fill_data(table, "de-en", [tmp_path], about) == table  # the run is not here
     (tmp_path / "de-en").mkdir()
     sources = {"news": {"pairs": 1200, "weight": 0.5}, "concatenated": {"pairs": 2000, "weight": 1.0}}
     (tmp_path / "de-en" / "run.json").write_text(json.dumps({"sources": sources}))
-    _, _, first, second = fill_data(table, "de-en", [tmp_path], about).splitlines()
+    text = markdown_table(**fill_data(table, "de-en", [tmp_path], about))
+    _, _, first, second = text.splitlines()
     assert first == "| concatenated | 2,000 | 1 | neighbouring pairs, joined | those of their sources |"
     assert second == "| news | 1,200 | 0.5 | news | CC0 |"
     with pytest.raises(UserError, match="news has no kind and licence; add them to assets/sources.json"):
@@ -133,63 +131,58 @@ def test_every_source_of_the_file_has_a_kind_and_a_licence():
 
 @pytest.mark.parametrize("name", sorted(set(EVERYDAY) & set(SHIPPED)))
 def test_everyday_translations_are_those_of_the_model(name):
-    shown = part(text_of(SHIPPED[name]), "everyday")
+    shown = read_card(SHIPPED[name])["tables"]["everyday"]
     assert shown == translate_everyday(Translator.load(SHIPPED[name]), EVERYDAY[name])
 
 
 @pytest.mark.slow
 def test_every_figure_is_what_evaluate_prints(shipped, monkeypatch, capsys):
-    """HEADLIGHT_DATA lists the folders of the test sets as PATH does: those of the corpora and the runs."""
+    """HEADLIGHT_DATA lists the folders of the test sets as PATH does: the corpora and the runs."""
     corpora = [Path(folder) for folder in os.environ.get("HEADLIGHT_DATA", "").split(os.pathsep)]
     info = Translator.load(shipped).checkpoint.info
-    figures = part(text_of(shipped), "figures")
-    header, *rows = table(figures)
-    assert rows
-    for row in rows:
-        shown = dict(zip(header, row, strict=True))
-        names = [
-            f"{shown['test set'].strip('`')}.{language}"
-            for language in (info.source_language, info.target_language)
-        ]
+    figures = read_card(shipped)["tables"]["figures"]
+    assert figures["rows"]
+    for row in figures["rows"]:
+        shown = dict(zip(figures["columns"], row, strict=True))
+        names = [f"{shown['test set']}.{code}" for code in (info.source_language, info.target_language)]
         try:
             files = [file_of(name, corpora) for name in names]
         except UserError:
             pytest.skip(f"{shown['test set']} is not here; name its folder in HEADLIGHT_DATA")
-        assert shown["sentences"] == f"{len(files[1].read_text(encoding='utf-8').splitlines()):,}"
-        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", shown["beam"]]
+        assert shown["sentences"] == len(files[1].read_text(encoding="utf-8").splitlines())
+        words = ["--source", str(files[0]), "--reference", str(files[1]), "--beam", str(shown["beam"])]
         run(monkeypatch, "evaluate", str(shipped), *words)
         printed = {
             line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()
         }
         for name in TOLERANCE.keys() & shown.keys():
             value, rest = printed[name]
-            assert float(shown[name]) == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
-            assert name not in ("BLEU", "chrF") or f"{name} `{rest}`" in figures
+            assert shown[name] == pytest.approx(float(value), abs=TOLERANCE[name]), (row, name)
+            assert name not in ("BLEU", "chrF") or figures["signatures"][name] == rest[0]
 
 
-# Filling a card
+# Updating a card
 
-TEMPLATE = """By hand.
-
-<!-- begin model -->
-<!-- end model -->
-<!-- begin figures -->
-| test set | beam | sentences | BLEU |
-|---|---|---|---|
-| `set/test` | 1 |
-| `other/set/test` | 2 | 7 | 99.99 |
-<!-- end figures -->
-<!-- begin everyday -->
-old
-<!-- end everyday -->
-By hand, too.
-"""
+TEMPLATE = {
+    "title": "By hand",
+    "introduction": ["{figures}", "{everyday}"],
+    "facts": [["data", "by hand"]],
+    "tables": {
+        "figures": {
+            "columns": ["test set", "beam", "sentences", "BLEU"],
+            "rows": [["set/test", 1], ["other/set/test", 2, 7, 99.99]],
+        },
+        "everyday": {"columns": ["old"], "rows": []},
+        "mine": {"columns": ["a"], "rows": [["b"]]},
+    },
+}
 
 
 @pytest.fixture
 def directory(tmp_path) -> Path:
     directory = tmp_path / "model"
-    save(tiny_checkpoint(seed=1), directory, TEMPLATE)
+    save(tiny_checkpoint(seed=1), directory)
+    write_json(directory / CARD, TEMPLATE)
     for folder in (tmp_path / "set", tmp_path / "more" / "other" / "set"):
         for language in ("German", "English"):
             write_lines(folder / f"test.{language}", SENTENCES[:3])
@@ -201,37 +194,39 @@ def corpora(tmp_path) -> list[Path]:
     return [tmp_path, tmp_path / "more"]
 
 
-def test_refresh_fills_the_parts_and_keeps_the_rest(directory, corpora):
+def test_refresh_updates_the_tables_and_keeps_the_rest(directory, corpora):
     refresh(directory, corpora, SENTENCES[:2])
-    text = text_of(directory)
-    assert text.startswith("By hand.\n\n<!-- begin model -->\n| | |")
-    assert text.endswith("<!-- end everyday -->\nBy hand, too.\n")
-    header, *rows = table(part(text, "figures"))
-    assert header == ["test set", "beam", "sentences", "BLEU"]
-    assert [row[:3] for row in rows] == [["`set/test`", "1", "3"], ["`other/set/test`", "2", "3"]]
-    assert all(0 <= float(row[3]) < 99 for row in rows)
-    assert "BLEU `nrefs:1" in part(text, "figures")
-    assert [row[0] for row in table(part(text, "everyday"))[1:]] == list(SENTENCES[:2])
+    card = read_card(directory)
+    assert text_of(directory) == readme(card)
+    assert {**card, "shape": 0, "tables": 0} == {**TEMPLATE, "shape": 0, "tables": 0}
+    figures = card["tables"]["figures"]
+    assert figures["columns"] == TEMPLATE["tables"]["figures"]["columns"]
+    assert [row[:3] for row in figures["rows"]] == [["set/test", 1, 3], ["other/set/test", 2, 3]]
+    assert all(0 <= row[3] < 99 for row in figures["rows"])
+    assert figures["signatures"].keys() == {"BLEU"}
+    assert "BLEU `nrefs:1" in text_of(directory)
+    assert [row[0] for row in card["tables"]["everyday"]["rows"]] == list(SENTENCES[:2])
+    assert card["tables"]["mine"] == TEMPLATE["tables"]["mine"]
     refresh(directory, corpora, SENTENCES[:2])
-    assert text_of(directory) == text
+    assert read_card(directory) == card
 
 
-def test_a_missing_part_is_not_added(directory, corpora):
-    (directory / CARD).write_text("Nothing to fill.\n", encoding="utf-8")
+def test_a_missing_table_is_not_added(directory, corpora):
+    write_card(directory, {"title": "Nothing to fill"})
     refresh(directory, corpora, SENTENCES)
-    assert text_of(directory) == "Nothing to fill.\n"
+    assert read_card(directory).keys() == {"title", "shape"}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [(("BLEU |", "COMET |"), "no figure 'COMET'"), (("set/test", "set/missing"), "no file .*missing")],
+    [(("BLEU", "COMET"), "no figure 'COMET'"), (("set/test", "set/missing"), "no file .*missing")],
 )
 def test_a_mistake_on_the_card_is_one_sentence_and_changes_nothing(directory, corpora, change, message):
-    wrong = TEMPLATE.replace(*change)
+    wrong = (directory / CARD).read_text(encoding="utf-8").replace(*change)
     (directory / CARD).write_text(wrong, encoding="utf-8")
     with pytest.raises(UserError, match=message):
         refresh(directory, corpora, SENTENCES)
-    assert text_of(directory) == wrong
+    assert (directory / CARD).read_text(encoding="utf-8") == wrong
 
 
 def test_a_model_without_a_card_is_refused(directory, corpora):
@@ -253,4 +248,4 @@ def test_cards_refreshes_every_model_of_a_folder(directory, tmp_path, monkeypatc
     ]
     run(monkeypatch, "cards", *map(str, options))
     assert capsys.readouterr().out == f"{directory / CARD}\n"
-    assert SENTENCES[0] in part(text_of(directory), "everyday")
+    assert SENTENCES[0] in text_of(directory)

@@ -99,7 +99,7 @@ def test_a_setting_added_since_the_run_started_is_not_compared(tmp_path):
 def test_another_corpus_is_refused(tmp_path):
     corpora = [read_corpus(PARALLEL, [parallel_files(tmp_path / f"{n}", sentences(n))]) for n in (50, 51)]
     write_description(tmp_path, PARALLEL, [], corpora[0], {}, "no")
-    with pytest.raises(UserError, match="corpus differs from that of the run in .*; give the same data"):
+    with pytest.raises(UserError, match="differs from the corpus of the run in .*; give the same data"):
         check_split(tmp_path, corpora[1])
 
 

@@ -30,7 +30,7 @@ async function outcomeOf(damage) {
       JSON.parse(await files.text('config.json')),
       await files.bytes('model.safetensors'),
     );
-    const translator = createTranslator(model, await createTokenizers(files), settings.limits, identity);
+    const translator = createTranslator(model, await createTokenizers(files), identity);
     await answer({ identity, translator, settings, files }, request, async () => {});
     return 'answer';
   } catch (error) {

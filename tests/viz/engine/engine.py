@@ -9,8 +9,6 @@ import base64
 import json
 import math
 import re
-import shutil
-import subprocess
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +20,12 @@ import numpy as np
 from model import Translator
 from model.results import KINDS
 from tests.numerics import PASSES, ROUNDINGS, UNIT, copies, translator_of
-from tests.viz.test_viewer import node
+from tests.viz.node import run_node
 from viz.payload import SCALE, to_json
 from viz.payload import UNIT as DIGIT
 from viz.server.backend import Backend
 from viz.static.settings import settings
 from viz.static.site import identity_of
-from viz.viewer import HERE as VIEWER
 
 # What printing a number can change: half of its last digit. A code is the nearest one or a neighbour.
 PRINTED = {"code": 1 / SCALE, "unit": DIGIT / 2, "measure": 0.5e-4, "other": 0.5e-6}
@@ -55,16 +52,10 @@ def ask_engine(
     folder: Path, translators: Mapping[str, Translator], requests: Sequence[Request], wasm: bool = True
 ) -> list[Reply]:
     """The engine's replies, {"answer": ...} or {"error": ...} each."""
-    shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
-    shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
-    (folder / "package.json").write_text('{"type": "module"}')
     models = {name: identity_for_node(translator) for name, translator in translators.items()}
     questions = {"models": models, "settings": settings(), "requests": requests, "wasm": wasm}
     (folder / "questions.json").write_text(json.dumps(questions), "utf-8")
-    run = subprocess.run(
-        [node(), "tests/answers.mjs"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+    run_node(folder, Path(__file__).parent, "tests/answers.mjs")
     return [unpacked(each) for each in json.loads((folder / "answers.json").read_text("utf-8"))]
 
 

@@ -17,7 +17,7 @@ async function load(identity, settings, wasm) {
   const model = await createModel(JSON.parse(await files.text('config.json')), await files.bytes('model.safetensors'), {
     wasm,
   });
-  const translator = createTranslator(model, await createTokenizers(files), settings.limits, identity);
+  const translator = createTranslator(model, await createTokenizers(files), identity);
   return { identity, translator, settings, files };
 }
 

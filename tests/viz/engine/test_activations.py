@@ -8,7 +8,7 @@ import subprocess
 import torch
 import torch.nn.functional as F
 
-from tests.viz.test_viewer import node
+from tests.viz.node import node
 from viz.viewer import HERE as VIEWER
 
 PRINT = """

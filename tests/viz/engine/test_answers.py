@@ -18,8 +18,8 @@ from tests import hostile
 from tests.model.helpers import SENTENCES, tiny_checkpoint
 from tests.viz.engine.engine import Reference, ask_engine, ask_server
 from tests.viz.questions import COMMON, GOOD, IDS, PATCH, TEXT, train
+from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS
-from viz.server.validation import MAX_CHARACTERS
 
 SERVER_ONLY = {
     "contributions",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,10 +15,9 @@ from model import Translator
 from model.storage.checkpoint import save
 from tests.model.helpers import tiny_checkpoint
 from tests.viz.engine.engine import identity_for_node
+from tests.viz.node import run_node
 from tests.viz.questions import COMMON
-from tests.viz.test_viewer import node
 from viz.static.settings import settings
-from viz.viewer import HERE as VIEWER
 
 HERE = Path(__file__).parent
 NAMES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -44,12 +41,7 @@ def test_damaged_files_never_stop_the_worker(tmp_path, of_each):
     request = {**COMMON, "do": "translate", "prefix": [], "model": "tiny"}
     given = {"identity": identity_for_node(translator), "settings": settings(), "request": request}
     (tmp_path / "damages.json").write_text(json.dumps({**given, "names": NAMES, "damages": damages}))
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    shutil.copytree(VIEWER, tmp_path / "viewer")
-    shutil.copytree(HERE, tmp_path / "tests")
-    command = [node(), "tests/damaged.mjs"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
-    assert run.returncode == 0, run.stderr[-2000:]
+    run_node(tmp_path, HERE, "tests/damaged.mjs", seconds=600)
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())
     assert len(outcomes) == len(damages)
     assert len(set(outcomes)) > 1  # some damage is harmless, some is noticed

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,12 @@ from typing import Any
 import pytest
 
 from model import Translator
+from model.analysis.thresholds import THRESHOLDS
 from tests.viz.engine.engine import identity_for_node
-from tests.viz.test_viewer import node
+from tests.viz.node import run_node
 from viz.payload import to_json
 from viz.server.backend import Backend
 from viz.static.settings import settings
-from viz.viewer import HERE as VIEWER
 
 ROOT = Path(__file__).parents[3]
 ASSETS = ROOT / "assets"
@@ -63,7 +61,7 @@ OWN = {
         "She's a doctor; he isn't.",
     ],
 }
-LOST, LINKED, UNSURE = -math.log(0.9), 1.0, 0.5
+LOST, LINKED, UNSURE = (THRESHOLDS[name] for name in ("lost", "linked", "unsure"))
 ROUNDED = 1e-5  # nats: both answers are rounded to six digits, and their parts are added
 
 
@@ -211,14 +209,10 @@ CHECKS = {
 
 
 def facts_in_node(folder: Path, translator: Translator, asked: list[Mapping[str, Any]]) -> list[Any]:
-    shutil.copytree(VIEWER, folder / "viewer")
-    shutil.copytree(Path(__file__).parent, folder / "tests")
-    (folder / "package.json").write_text('{"type": "module"}')
     models = {translator.name: identity_for_node(translator)}
     questions = {"models": models, "settings": settings(), "sentences": asked}
     (folder / "questions.json").write_text(to_json(questions), "utf-8")
-    run = subprocess.run([node(), "tests/short.mjs"], cwd=folder, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    run_node(folder, Path(__file__).parent, "tests/short.mjs")
     return list(json.loads((folder / "facts.json").read_text("utf-8")))
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import shutil
 import string
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,7 @@ import torch
 from model import Translator
 from model.storage.probes import Probes
 from model.storage.training_log import TrainingLog
-from tests.viz.test_viewer import node
-from viz.viewer import HERE as VIEWER
+from tests.viz.node import run_node
 
 WORDS = 200
 LONGEST_TARGET = 17  # tokens that the page writes; Python's limit is higher
@@ -36,20 +33,11 @@ SETTINGS = {
 }
 
 
-def run_node(folder: Path, script: str) -> None:
-    """Run a script of this folder on the viewer's modules."""
-    shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
-    shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
-    (folder / "package.json").write_text('{"type": "module"}')
-    run = subprocess.run([node(), f"tests/{script}"], cwd=folder, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-
-
 def trained(folder: Path, texts: list[str], steps: int, **changes: Any) -> dict[str, Any]:
     """Train in node and unpack the saved directory; returns its name, its weights and what is written."""
     request = {"settings": SETTINGS | changes, "steps": steps, "texts": texts}
     (folder / "settings.json").write_text(json.dumps(request), "utf-8")
-    run_node(folder, "directory.mjs")
+    run_node(folder, Path(__file__).parent, "tests/directory.mjs")
     with zipfile.ZipFile(folder / "model.zip") as archive:
         assert archive.testzip() is None
         archive.extractall(folder)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.viz.playground.test_directory import SETTINGS, run_node
+from tests.viz.node import run_node
+from tests.viz.playground.test_directory import SETTINGS
 
 pytestmark = pytest.mark.slow
 WIDE: dict[str, Any] = {"width": 32}
@@ -23,7 +24,7 @@ def outcomes(folder: Path, *runs: tuple[int, dict[str, Any]]) -> list[Outcome]:
     """What trainings come to, each (steps, changes of the usual settings)."""
     asked = [{"settings": SETTINGS | WIDE | changes, "steps": steps} for steps, changes in runs]
     (folder / "settings.json").write_text(json.dumps(asked), "utf-8")
-    run_node(folder, "outcomes.mjs")
+    run_node(folder, Path(__file__).parent, "tests/outcomes.mjs")
     found: list[Outcome] = json.loads((folder / "outcomes.json").read_text("utf-8"))
     return found
 

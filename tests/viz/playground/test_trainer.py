@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,8 +23,7 @@ from torch import Tensor
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from model.text.tokenizer import BOS_ID, EOS_ID
-from tests.viz.test_viewer import node
-from viz.viewer import HERE as VIEWER
+from tests.viz.node import run_node
 
 GRADIENT, LOSS, WEIGHT = 1e-5, 1e-4, 1e-5
 STEPS, RATE = 50, 5e-3
@@ -110,9 +107,6 @@ def ask(
     folder: Path, case: Case, model: Transformer, *, rate: float = 0.0, wasm: bool = True
 ) -> dict[str, Any]:
     """What the trainer answers from these weights."""
-    shutil.copytree(VIEWER, folder / "viewer", dirs_exist_ok=True)
-    shutil.copytree(Path(__file__).parent, folder / "tests", dirs_exist_ok=True)
-    (folder / "package.json").write_text('{"type": "module"}')
     questions = {
         "shape": case.config.to_json(),
         "weights": {name: each.flatten().tolist() for name, each in model.named_parameters()},
@@ -122,10 +116,7 @@ def ask(
         "wasm": wasm,
     }
     (folder / "questions.json").write_text(json.dumps(questions), "utf-8")
-    run = subprocess.run(
-        [node(), "tests/gradients.mjs"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+    run_node(folder, Path(__file__).parent, "tests/gradients.mjs")
     answer: dict[str, Any] = json.loads((folder / "answers.json").read_text("utf-8"))
     return answer
 

@@ -25,9 +25,9 @@ from tests.viz.questions import COMMON, GOOD, IDS, PAIRS, TEXT, TRANSLATOR, trai
 from viz.about import NO_CURVES, NO_TRAINING
 from viz.payload import decode, to_json
 from viz.server.backend import UNEXPECTED, Backend
+from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS
 from viz.server.handlers.training import BROKEN_TRAINING
-from viz.server.validation import MAX_CHARACTERS
 
 BACKEND = Backend({"tiny": TRANSLATOR})
 

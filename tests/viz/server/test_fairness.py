@@ -17,10 +17,10 @@ from tests.viz.server.test_scheduler import Work, ask, quick, until
 from viz.limits import MAX_BODY, MAX_LISTED, MAX_SENTENCES
 from viz.server import work_queue
 from viz.server.backend import Backend
+from viz.server.fields import MAX_CHARACTERS
 from viz.server.handlers import HANDLERS, estimate_seconds
 from viz.server.handlers.registry import COUNTED
 from viz.server.scheduler import QUICK_SECONDS, Scheduler
-from viz.server.validation import MAX_CHARACTERS
 from viz.server.work_queue import MAX_WAITING, Client, WorkQueue, asking
 
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ZERO } from '../viewer/core/state/store.js';
-import { THRESHOLDS, factsOf, wordsOf } from '../viewer/short/facts.js';
+import { THRESHOLDS } from '../viewer/core/limits.js';
+import { factsOf, wordsOf } from '../viewer/short/facts.js';
 import { token } from './record.mjs';
 
 const SOURCE = [token('Hund', 0), token('Mü', 1), token('ll', 1), token('er', 1), token('.', 2), token('</s>', null)];

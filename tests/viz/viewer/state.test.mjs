@@ -11,7 +11,7 @@ import {
 } from '../viewer/core/state/permalink.js';
 import { movePin, shownGrid } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
-import { headsByDifference } from '../viewer/core/instruments/comparison.js';
+import { headsByDifference } from '../viewer/core/comparison.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
   chooseHead,
@@ -27,7 +27,8 @@ import {
   toggleMute,
   togglePin,
 } from '../viewer/core/state/actions.js';
-import { chosenHeads, pinnedCell, placeOfRow, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
+import { chosenHeads } from '../viewer/core/heads.js';
+import { pinnedCell, placesOfRows, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
 import { CHOICES } from '../viewer/core/state/store.js';
 import { CHAPTERS } from '../viewer/learn/chapters.js';
 import { opened, record, recordOf, token, weights } from './record.mjs';
@@ -65,31 +66,29 @@ test('a token of the strip has a row and a column', () => {
   const at = (kind, side, place) => spotOfToken({ ...opened().get(), record, kind, head: null }, side, place);
   assert.deepEqual(at('encoder', 'source', 2), { row: 2, column: 2, token: true });
   assert.deepEqual(at('cross', 'source', 2), { row: null, column: 2 });
-  assert.deepEqual(at('cross', 'target', 2), { row: 1, column: null, token: false });
-  assert.deepEqual(at('decoder', 'target', 2), { row: 1, column: 2, token: true });
+  assert.deepEqual(at('cross', 'target', 2), { row: 1, column: null, token: false, step: 1 });
+  assert.deepEqual(at('decoder', 'target', 2), { row: 1, column: 2, token: true, step: 1 });
   assert.equal(at('cross', 'target', 0), null);
 });
 
-test('the rows of a head that looks up the word just written are named by the word that they read', () => {
+test('a head that looks up the word just written lights another row for a word, and names no row anew', () => {
   const words = ['a', 'b', 'c'].map((text, word) => token(text, word));
   const made = recordOf(words, [...words, token('</s>', null)], [Array.from({ length: 4 }, () => [0.4, 0.3, 0.3])]);
   const definitions = { roles: { wrote: { measure: 'focus' } } };
   const roles = { cross: [['wrote']] };
   const measures = { cross: { focus: [[1]], focus_offset: [[-1]] } };
   const store = opened({ ...made, definitions, roles, measures });
-  const names = () => shownGrid(store.get()).rowGroups.map(({ token: { text }, reads }) => [text, reads?.text]);
-  assert.deepEqual(
-    names().map(([text]) => text),
-    ['<s>', 'a', 'b', 'c'],
-  );
+  const names = () => shownGrid(store.get()).rowGroups.map(({ token: { text }, reads }) => `${reads.text} → ${text}`);
+  assert.deepEqual(names(), ['<s> → a', 'a → b', 'b → c', 'c → </s>']);
   const spot = spotOfToken(store.get(), 'target', 2); // b
-  assert.deepEqual(spot, { row: 2, column: null, token: false });
-  assert.deepEqual(placeOfRow(store.get(), spot.row), { side: 'target', place: 2 });
+  assert.deepEqual(spot, { row: 2, column: null, token: false, step: 1 });
+  assert.deepEqual(placesOfRows(store.get(), [spot.row]), [{ side: 'target', place: 2 }]);
   store.change({ pin: spot });
   assert.equal(store.get().record.tokens.predicted[store.get().step].text, 'b');
   assert.equal(spotOfToken(store.get(), 'target', 4), null); // no row reads the end
   store.change({ record: { ...store.get().record, measures: { cross: { focus: [[1]] } } } }); // of an earlier release
-  assert.deepEqual(names()[0], ['a', '<s>']);
+  assert.deepEqual(spotOfToken(store.get(), 'target', 2).row, 1);
+  assert.deepEqual(names()[0], '<s> → a');
 });
 
 const ADDRESSED = {
@@ -101,7 +100,7 @@ const ADDRESSED = {
     ['decoder', 0, 1],
     ['decoder', 1, 2],
   ],
-  mode: 'norm',
+  mode: 'transformed_norm',
   pin: { row: 2, column: 2, token: true },
   mutes: [
     ['encoder', 0, 2],
@@ -121,7 +120,7 @@ const ADDRESSED = {
   linkedBy: 'own',
   gold: '0-0 2p1',
   learn: 3,
-  beside: { by: 'model', with: 'de-fr', to: '>>fra<< ', apart: true },
+  sideB: { by: 'model', with: 'de-fr', to: '>>fra<< ', separate: true },
 };
 
 test('the address contains every choice and the task', () => {
@@ -244,18 +243,18 @@ test('the heads on screen are muted and unmuted', () => {
 test('a new record keeps the choices but not the answers about the old one', () => {
   const store = opened();
   store.change({
-    mode: 'norm',
+    mode: 'transformed_norm',
     mutes: [['cross', 0, 0]],
     pin: { row: 0, column: 0 },
     importance: {},
     muted: {},
     cell: {},
-    values: { norm: {} },
+    values: { norms: {} },
   });
   store.change(showRecord(store.get(), { ...record }));
   const { pin, importance, muted, cell, values, mutes, mode } = store.get();
-  assert.deepEqual([pin, importance, muted, cell, values.norm], [null, null, null, null, null]);
-  assert.deepEqual([mutes, mode], [[['cross', 0, 0]], 'norm']);
+  assert.deepEqual([pin, importance, muted, cell, values.norms], [null, null, null, null, undefined]);
+  assert.deepEqual([mutes, mode], [[['cross', 0, 0]], 'transformed_norm']);
 });
 
 test('closing a view restores the choices and the answers from before', () => {

@@ -1,77 +1,39 @@
-"""Answers the instruments: the request of each, and the function of `viz.instruments` that answers it."""
+"""Answers the instruments: their requests are made from the functions of `viz.instruments`."""
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, get_type_hints
 
-from pydantic import Field
+from pydantic import create_model
 
 from model import Translator
-from model.results import Head
-from viz import instruments
+from viz.instruments import INSTRUMENTS, Values, survey_values
 from viz.server.handlers.registry import Work, handler
-from viz.server.validation import (
-    CellRequest,
-    ExamplesRequest,
-    Index,
-    KindName,
-    Request,
-    ShortRequest,
-    TargetRequest,
-    Text,
-    WordId,
-)
+from viz.server.validation import ExamplesRequest, Request, ShortRequest
 from viz.short import short_values
 
 
-class StepRequest(TargetRequest):
-    """Asks about the word of a step."""
-
-    step: Index
-
-
-class ContributionRequest(StepRequest):
-    """Asks what wrote a word at a step, or that word and not another."""
-
-    word: WordId
-    other: WordId | None = Field(None, description="the id of a word")
+def _own_fields(values: Values) -> dict[str, Any]:
+    """The fields of an instrument's request: the parameters of its function after translator and text."""
+    hints = get_type_hints(values, include_extras=True)
+    _, _, *own = signature(values).parameters.values()
+    return {
+        each.name: (hints[each.name], ... if each.default is Parameter.empty else each.default)
+        for each in own
+    }
 
 
-class RemovalRequest(StepRequest):
-    """Asks how the word of a step fares while cells of one row are removed; no head means the whole layer."""
-
-    kind: KindName
-    layer: Index
-    head: Index | None = Field(None, description="the index of a head")
-    row: Index
-
-
-class LinksRequest(TargetRequest):
-    """Asks for the word links of this pair, and for their error if there are links in Pharaoh form."""
-
-    head: Head | None = Field(None, description='a head of cross-attention such as ["cross", 0, 3]')
-    gold: Text = ""
-
-
-def _instrument(values: Any, request: type[Request]) -> Work:
-    """Answer with the fields that this request has besides those of every request."""
-    own = request.model_fields.keys() - Request.model_fields.keys()
+def _answer(values: Values, fields: dict[str, Any]) -> Work:
     return lambda translator, asked: values(
-        translator, asked.text, **{name: getattr(asked, name) for name in own}
+        translator, asked.text, **{name: getattr(asked, name) for name in fields}
     )
 
 
-for _name, _values, _request, _cost in (
-    ("lens", instruments.lens_values, TargetRequest, 0.6),
-    ("contributions", instruments.contribution_values, ContributionRequest, 0.8),
-    ("score_split", instruments.score_values, CellRequest, 0.6),
-    ("writing", instruments.writing_values, CellRequest, 0.6),
-    ("removal", instruments.removal_values, RemovalRequest, 4.0),
-    ("without", instruments.without_values, TargetRequest, 1.5),
-    ("routes", instruments.route_values, StepRequest, 0.6),
-    ("links", instruments.link_values, LinksRequest, 0.4),
-):
-    handler(_name, _request, cost=_cost)(_instrument(_values, _request))
+for _name, _instrument in INSTRUMENTS.items():
+    _fields = _own_fields(_instrument.values)
+    _request = create_model(_name, __base__=Request, **_fields)
+    handler(_name, _request, cost=_instrument.cost)(_answer(_instrument.values, _fields))
 
 
 @handler("short", ShortRequest, cost=6.0)
@@ -81,8 +43,8 @@ def short(translator: Translator, request: ShortRequest) -> dict[str, Any]:
     return short_values(translator, request.text, request.ids, *options)
 
 
-# Its cost is that of the sentences. Not cached, so that nothing is kept of what a visitor pastes.
+# Its cost is the cost of the sentences. Not cached, so that nothing is kept of what a visitor pastes.
 @handler("examples", ExamplesRequest, cost=0.0, is_cached=False)
 def examples(translator: Translator, request: ExamplesRequest) -> dict[str, Any]:
     """What every head does over some of the visitor's sentences; the page asks again for the next ones."""
-    return instruments.survey_values(translator, request.sentences, request.beam_size, request.length_penalty)
+    return survey_values(translator, request.sentences, request.beam_size, request.length_penalty)

@@ -10,19 +10,17 @@ from base64 import b64encode
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
 from model import Translation, Translator
 from model.decoding.options import SearchOptions
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
-from model.results import KINDS, AblationResult, Head
+from model.results import KINDS, AblationResult
 from viz.export import files
+from viz.instruments import rounded
 from viz.payload import encode, encode_hypothesis, encode_values
 from viz.server.handlers.registry import handler
 from viz.server.snippets import call_of, curl_call, python_call
 from viz.server.validation import (
     BaselineRequest,
-    CellRequest,
     ExportRequest,
     HiddenRequest,
     ImportanceRequest,
@@ -128,7 +126,7 @@ def importance(translator: Translator, request: ImportanceRequest) -> dict[str, 
     """Change of the log-probability of `ids`, in nats, with each head alone muted; see `mute`."""
     baseline = _baseline(translator, request)
     values = translator.importance(request.text, request.target, baseline.outputs)
-    return {kind: _rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
+    return {kind: rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
 
 
 @handler("norms", TargetRequest, cost=2.0)
@@ -136,26 +134,6 @@ def norms(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The norm-based weights of `ids`, for every cell."""
     found = translator.norm_weights(request.text, request.ids)
     return {kind: encode_values(getattr(found, kind).numpy()) for kind in KINDS}
-
-
-@handler("cell", CellRequest, cost=0.4)
-def cell(translator: Translator, request: CellRequest) -> dict[str, Any]:
-    """How the weight at `row` and `column` of one head was computed."""
-    head = Head(request.kind, request.layer, request.head)
-    found = translator.cell(request.text, request.ids, head, request.row, request.column)
-    scores = zip(_rounded(found.scores), found.allowed.tolist(), strict=True)
-    return {
-        "query": _rounded(found.query),
-        "key": _rounded(found.key),
-        "products": _rounded(found.products),
-        "scale": found.scale,
-        "bias": found.bias,
-        "score": found.score,
-        "scores": [score if allowed else None for score, allowed in scores],
-        "weights": _rounded(found.weights),
-        "norm": float(found.norms[request.column]),
-        "row_norms": _rounded(found.norms),
-    }
 
 
 @handler("beams", Request, cost=1.5)
@@ -189,7 +167,3 @@ def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
         "python": python_call(request.address, *call),
         "curl": curl_call(request.address, *call),
     }
-
-
-def _rounded(numbers: torch.Tensor) -> list[Any]:
-    return numbers.cpu().double().round(decimals=6).tolist()

@@ -2,31 +2,24 @@
 // the answers go into the state.
 
 import { readable, visible } from './dom.js';
-import { decode, givenIds, targetIds, taskOf, unpackKinds } from './payload.js';
+import { decode, givenIds, targetIds, taskOf } from './payload.js';
 import { changedHeads } from './labels.js';
-import { importanceOf } from './measures.js';
-import { REQUESTS } from './state/modes.js';
+import { importanceOf, importanceBeside } from './measures.js';
+import { removedPlaces } from '../values/leave_one_out.js';
+import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO } from './state/store.js';
-import { besideQuestion, isUpToDate } from './instruments/comparison.js';
-import {
-  SUBJECTS,
-  baselineGiven,
-  isAnswered,
-  isOutcome,
-  muteQuestion,
-  nameOfImportance,
-  nameOfMute,
-  openQuestions,
-  questionOf,
-  sameQuestion,
-} from './instruments/questions.js';
+import { besideQuestion, isUpToDate } from './comparison.js';
+import { baselineGiven, isOutcome, muteQuestion, nameOfImportance, nameOfMute } from './mutes.js';
+import { isAnswered, ofPinnedCell, sameQuestion } from './questions.js';
+import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
-import { addSurvey, partOf } from './instruments/survey.js';
+import { addSurvey, partOf } from './survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
-import { PINNED, differs, isExplained, pinnedCell, placesLeftOut, sameSpot, sourceView } from './state/queries.js';
+import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
+import { compareWith } from '../values/difference.js';
+import { createBesideView } from './state/sides.js';
 import { say } from '../locales/language.js';
 
-const READ = { norms: unpackKinds }; // how the answers of a request are read
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
 const OPENING = ['force', 'score', 'target', 'training_step']; // requests whose answers open another view
 
@@ -35,14 +28,23 @@ export function startEffects(server) {
   server.store.subscribe((state, before) => {
     if (!state.record) return;
     followMutes(server, state, before);
-    followMode(server, state, before);
+    followValue(server, state, before);
     followPin(server, state, before);
-    followLeftOut(server, state, before);
+    followRemoved(server, state, before);
     followShort(server, state, before);
     followTraining(server, state, before);
     followQuestions(server, state, before);
     followBeside(server, state, before);
-    followFacing(server, state, before);
+  });
+}
+
+// The same for side B, which is about its values, its word links and its heads.
+export function startEffectsOfB(server) {
+  server.store.subscribe((state, before) => {
+    if (!state.record) return;
+    followValue(server, state, before);
+    followQuestions(server, state, before);
+    followImportance(server, state, before);
   });
 }
 
@@ -84,28 +86,30 @@ export async function askMuted(server) {
   else store.change({ mutes: [] });
 }
 
-// Values that the payload does not have: asked once per record; without an answer, the mode goes back to weights.
-async function followMode(server, state, before) {
-  const { record, mode, values } = state;
-  const name = REQUESTS[mode];
-  if (!name || values[mode] || !differs(state, before, ['record', 'mode'])) return;
-  const decoded = await request(server, name, { do: name, ids: targetIds(record) }, READ[name]);
+// Numbers that the record does not have: asked once for each record; without an answer, weights are shown again.
+async function followValue(server, state, before) {
+  const { record, values } = state;
+  const { request: name, read } = chosenValue(state);
+  if (!name || values[name] || !differs(state, before, ['record', 'mode'])) return;
+  const question = { do: name, ids: targetIds(record) };
+  if (isRequested(server, name, question)) return;
+  const numbers = await request(server, name, question, read);
   const { store } = server;
   const now = store.get();
-  if (decoded === undefined || now.record !== record) return;
-  if (decoded) store.change({ values: { ...now.values, [mode]: decoded } });
-  else if (now.mode === mode) store.change({ mode: 'weight' });
+  if (numbers === undefined || now.record !== record) return;
+  if (numbers) store.change({ values: { ...now.values, [name]: numbers } });
+  else if (chosenValue(now).request === name) store.change({ mode: USUAL.name });
 }
 
-// The whole translation without the source word that is pinned while the values of `without` are shown.
-async function followLeftOut(server, state, before) {
+// The whole translation without the source word that is pinned while losses are shown.
+async function followRemoved(server, state, before) {
   const { record } = state;
-  const places = placesLeftOut(state);
+  const places = removedPlaces(state);
   if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'leave_out')) return;
-  if (sameQuestion(state.leftOut?.places, places)) return;
+  if (sameQuestion(state.removed?.places, places)) return;
   const answer = await request(server, 'leave_out', { do: 'leave_out', places, ...givenPrefix(record) });
   const { store } = server;
-  if (answer && store.get().record === record) store.change({ leftOut: { places, text: answer.text } });
+  if (answer && store.get().record === record) store.change({ removed: { places, text: answer.text } });
 }
 
 // What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
@@ -115,8 +119,8 @@ function followShort(server, state, before) {
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
   if (!differs(state, before, ['panel', 'record'])) return;
   queueMicrotask(() => {
-    const { panel, record, short, shown, isSecond } = server.store.get();
-    if (panel !== 'short' || short || shown?.type === 'muted' || isSecond) return;
+    const { panel, record, short, shown } = server.store.get();
+    if (panel !== 'short' || short || shown?.type === 'muted') return;
     if (!whyNot(server, 'short') && !isRequested(server, 'short', shortQuestion(record))) askShort(server);
   });
 }
@@ -149,7 +153,7 @@ function followPin(server, state, before) {
 }
 
 function cellQuestion(state) {
-  return { do: 'cell', ids: targetIds(state.record), ...pinnedCell(state) };
+  return { do: 'cell', ...ofPinnedCell(state) };
 }
 
 export async function askCell(server) {
@@ -185,16 +189,16 @@ export async function askQuestion(server, name) {
 // What stands beside the view is asked for when the person chooses it, and again when the view that it follows changes.
 async function followBeside(server, state, before) {
   const question = besideQuestion(state);
-  if (!question || isUpToDate(state) || !differs(state, before, ['beside', 'record', 'shown'])) return;
+  if (!question || isUpToDate(state) || !differs(state, before, ['sideB', 'record', 'shown'])) return;
   if (isRequested(server, 'beside', question) || whyNot(server, 'beside')) return;
   const record = await request(server, 'beside', question, decode);
-  if (record !== undefined) server.store.change({ opposite: { question, record } });
+  if (record !== undefined) server.store.change({ beside: createBesideView(server.store.get(), question, record) });
 }
 
 // The heads of B are measured once those of A are.
-function followFacing(server, state, before) {
-  if (!state.isSecond || !state.facingImportance || importanceOf(state)) return;
-  if (!differs(state, before, ['record', 'facingImportance', 'instead'])) return;
+function followImportance(server, state, before) {
+  if (!importanceBeside(state) || importanceOf(state)) return;
+  if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
   if (!whyNot(server, nameOfImportance(state))) askImportance(server);
 }
 
@@ -223,14 +227,18 @@ function followTraining(server, state, before) {
   if (!whyNot(server, 'training')) askTraining(server);
 }
 
+// Adds to what is known of the training of a record's model.
+function keepTraining(store, { model: { name } }, known) {
+  const { trainings } = store.get();
+  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], ...known } } });
+}
+
 // Returns whether the training of the model on screen is known.
 export async function askTraining(server) {
   const { store } = server;
-  const { name } = store.get().record.model;
+  const { record } = store.get();
   const training = await request(server, 'training', { do: 'training' });
-  const records = new Map(); // of the steps that were shown
-  if (training)
-    store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records, heads: new Map() } } });
+  if (training) keepTraining(store, record, { ...training, records: new Map(), heads: new Map() }); // that were asked for
   return Boolean(training);
 }
 
@@ -238,22 +246,19 @@ export async function askTraining(server) {
 export async function readTrainingAgain({ store, ask }) {
   const { record } = store.get();
   const training = await ask({ ...taskOf(record), do: 'training' }).catch(() => null); // the next one may arrive
-  const { trainings } = store.get();
-  const { name } = record.model;
-  const { records, ...known } = trainings[name];
+  const { records: _, ...known } = store.get().trainings[record.model.name];
   if (!training || sameQuestion(training, { ...known, heads: undefined })) return;
-  store.change({ trainings: { ...trainings, [name]: { ...training, records, heads: new Map() } } });
+  keepTraining(store, record, { ...training, heads: new Map() });
 }
 
 // What every head was at each saved step, for one sentence.
 export async function askTrainingHeads(server, sentence) {
   const { store } = server;
-  const { name } = store.get().record.model;
+  const { record } = store.get();
   const answer = await request(server, 'training_heads', { do: 'training_heads', sentence });
   if (!answer) return;
-  const { trainings } = store.get();
-  const heads = new Map(trainings[name].heads).set(sentence, answer.steps);
-  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], heads } } });
+  const { heads } = store.get().trainings[record.model.name];
+  keepTraining(store, record, { heads: new Map(heads).set(sentence, answer.steps) });
 }
 
 // Shows one sentence at one saved step; returns whether it is on screen.
@@ -263,12 +268,10 @@ export async function showTrainingStep(server, step, sentence) {
   const { records } = trainings[record.model.name];
   const key = `${sentence}/${step}`;
   const question = { do: 'training_step', step, sentence };
-  if (!records.has(key)) {
-    const answer = await request(server, 'training_step', question, decode);
-    if (!answer) return false;
-    records.set(key, answer);
-  }
-  open(store, records.get(key), { type: 'training', label: say('training, step {step}', { step }), step, sentence });
+  const shown = records.get(key) ?? (await request(server, 'training_step', question, decode));
+  if (!shown) return false;
+  keepTraining(store, record, { records: new Map(store.get().trainings[record.model.name].records).set(key, shown) });
+  open(store, shown, { type: 'training', label: say('training, step {step}', { step }), step, sentence });
   return true;
 }
 
@@ -346,7 +349,7 @@ export function compareWithReference({ store }) {
   store.change(goHome(store.get()));
   const { scored } = store.get();
   const reference = { label: say('your own translation'), record: scored };
-  store.change({ ...chooseKind(store.get(), 'cross'), reference, mode: 'difference' });
+  store.change({ ...chooseKind(store.get(), 'cross'), ...compareWith(reference) });
 }
 
 // Scores a translation that the person typed; returns whether there is a result.

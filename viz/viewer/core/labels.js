@@ -1,18 +1,12 @@
-// How the viewer writes numbers and the names of kinds and heads.
+// How the viewer names kinds, heads, matrices and views.
 
-import { effectiveMode, isSubtracted, sideOf } from './instruments/comparison.js';
+import { isSubtracted, shownValue, sideOf } from './comparison.js';
 import { isTaught, taughtName } from './roles.js';
-import { headsOfKind } from './state/queries.js';
-import { say, sayCount, localNumber } from '../locales/language.js';
+import { headsOfKind } from './heads.js';
+import { fixed } from './numbers.js';
+import { say, sayCount } from '../locales/language.js';
 
 const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };
-
-const MODE_NAMES = {
-  weight: () => say('weight'),
-  norm: () => say('norm'),
-  without: () => say('loss'),
-  difference: () => say('difference'),
-};
 
 // How the natural logarithms of the page belong together.
 export function logP() {
@@ -22,50 +16,19 @@ export function logP() {
   );
 }
 
-// What is for people with a mouse, such as a text, or what is for people who touch the screen.
-export function forPointer(mouse, touch) {
-  return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
-}
-
-export function fixed(value, digits = 4) {
-  return localNumber(value.toFixed(digits).replace('-', '−'));
-}
-
-// Always with a sign, except for a value that rounds to 0.
-export function signed(value, digits = 4) {
-  const text = fixed(Math.abs(value), digits);
-  if (Number(value.toFixed(digits)) === 0) return text;
-  return (value < 0 ? '−' : '+') + text;
-}
-
-// A probability as a person says it; what is not 0 or 1 does not read as that.
-export function percent(probability) {
-  const value = 100 * probability;
-  const digits = value < 1 || value > 99 ? 1 : 0;
-  if (value > 0 && value < 0.1) return say('less than {share} %', { share: fixed(0.1, 1) });
-  if (value < 100 && value > 99.9) return say('more than {share} %', { share: fixed(99.9, 1) });
-  return say('{share} %', { share: fixed(value, digits) });
-}
-
-// A value of the matrix; only differences have a plus sign.
-export function valueText(mode, value) {
-  return mode === 'difference' && value >= 0 ? `+${fixed(value)}` : fixed(value);
-}
-
 export function kindName(kind) {
   return KIND_NAMES[kind]();
 }
 
-// The name of a value of the matrix within a sentence.
-export function modeName(mode) {
-  return MODE_NAMES[mode]();
+// What the matrix shows: its heads, unless its value is not about heads.
+export function titleOf(state) {
+  return shownValue(state).title?.() ?? titleOfHeads(state);
 }
 
-// What the matrix shows: "Cross · layer 3 · head 6". The head that was taught to align is called so.
-export function titleOf(state) {
+// The heads on screen: "Cross · layer 3 · head 6". The head that was taught to align is called so.
+export function titleOfHeads(state) {
   const { kind, layer, head, selection, reduce } = state;
   const names = { kind: kindName(kind), layer: layer + 1 };
-  if (effectiveMode(state) === 'without') return say('What each word loses without each source word');
   const isMax = reduce === 'max';
   if (selection.length > 0) return titleOfSelection(state, { ...names, count: selection.length }, isMax);
   if (head === null && isMax) return say('{kind} · layer {layer} · largest of its heads', names);

@@ -3,7 +3,7 @@
 import { say } from '../locales/language.js';
 
 const VERSION = 3;
-const SCALE = 65535;
+export const SCALE = 65535; // the code of 1
 export const KINDS = ['encoder', 'decoder', 'cross'];
 
 // Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
@@ -116,15 +116,12 @@ export function isAllowed(record, kind, row, column) {
   return record.masks[kind] !== 'causal' || column <= row;
 }
 
-// The tokens along the two axes. A row of the decoder or of cross-attention reads one token and predicts another: it is
-// named by the one that it predicts, or by the one that it reads if `offset` is -1. The other one is in `reads` or
-// in `predicts`.
-export function axes(record, kind, offset = 0) {
+// The tokens along the two axes. A row of the decoder or of cross-attention reads one token (`reads`) and predicts another
+// (`rows`).
+export function axes(record, kind) {
   const { source, read, predicted } = record.tokens;
-  if (kind === 'encoder') return { rows: source, reads: null, predicts: null, columns: source };
-  const columns = kind === 'cross' ? source : read;
-  if (offset < 0) return { rows: read, reads: null, predicts: predicted, columns };
-  return { rows: predicted, reads: read, predicts: null, columns };
+  if (kind === 'encoder') return { rows: source, reads: null, columns: source };
+  return { rows: predicted, reads: read, columns: kind === 'cross' ? source : read };
 }
 
 // A smaller matrix. Each of its cells is the largest of a block, so that a thin diagonal stays visible.

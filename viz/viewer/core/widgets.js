@@ -1,7 +1,7 @@
 // Small elements that the panels share: buttons, titled sections, notes, numbers, bars, rugs and the glyphs of roles.
 
 import { createButton, element, shape, tokenText } from './dom.js';
-import { fixed, signed } from './labels.js';
+import { fixed, signed } from './numbers.js';
 import { say } from '../locales/language.js';
 
 export function actionButton(label, onclick, attributes = {}) {

@@ -1,5 +1,6 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
+import { LIMITS, THRESHOLDS } from '../core/limits.js';
 import { KINDS } from '../core/payload.js';
 import { needsServer } from '../core/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights } from './analysis.js';
@@ -11,8 +12,6 @@ import { normalise } from './text/tokenizer.js';
 import { beginsTrained, createTraining, earlierParts, trainingHeads, trainingStep } from './training.js';
 import { pass, read, score, targetIds, translate } from './translator.js';
 import { fault, message } from '../locales/language.js';
-
-const [RIVALS, UNSURE] = [3, Math.log(0.5)]; // as in viz/short.py
 
 const HANDLERS = {
   load: () => null, // only loads the model; a server has loaded all of them
@@ -93,13 +92,12 @@ async function headImportance({ translator }, { text, ids, baseline }, pause) {
 // What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
 // muted that it needs most.
 async function inShort(loaded, asked, pause) {
-  const { limits } = loaded.settings;
   const { parameters, network } = loaded.translator.model;
   const { encoder, decoder, heads: width } = network;
-  const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= limits.headWork;
+  const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= LIMITS.head_work;
   const changes = isSmall ? await headImportance(loaded, asked, pause) : null;
   const heads = [];
-  const needed = isSmall ? mostNeeded(changes, limits) : [];
+  const needed = isSmall ? mostNeeded(changes) : [];
   for (const head of needed) {
     const gates = gatesOf(network, [head]);
     const { text } = translate(loaded.translator, asked.text, { ...optionsOf(asked), gates });
@@ -108,7 +106,7 @@ async function inShort(loaded, asked, pause) {
   }
   const rivals = isSmall ? rivalsOf(targetOf(loaded.translator, asked), asked) : [];
   return {
-    without: parameters <= limits.weights ? await HANDLERS.without(loaded, asked, pause) : null,
+    without: parameters <= LIMITS.weights ? await HANDLERS.without(loaded, asked, pause) : null,
     lens: HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,
@@ -126,7 +124,7 @@ function rivalsOf({ tokens: { predicted }, logProbabilities: chances, alternativ
       (step) => step >= prefix.length && predicted[step].word !== null && /[\p{L}\p{N}]/u.test(predicted[step].text),
     )
     .sort((one, other) => chances[one] - chances[other]);
-  const unsure = steps.filter((step) => chances[step] < UNSURE).slice(0, RIVALS);
+  const unsure = steps.filter((step) => chances[step] < Math.log(THRESHOLDS.unsure)).slice(0, THRESHOLDS.named);
   return (unsure.length > 0 ? unsure : steps.slice(0, 1))
     .map((step) => ({ step, other: alternatives[step].find(({ token }) => token.id !== predicted[step].id)?.token }))
     .filter(({ other }) => other && !other.special)
@@ -141,14 +139,14 @@ function withWord({ tokens: { predicted } }, step) {
 }
 
 // The heads without which the translation becomes clearly less likely, the first one most.
-function mostNeeded(changes, { neededHeads, leastNeed }) {
+function mostNeeded(changes) {
   const all = KINDS.flatMap((kind) =>
     changes[kind].flatMap((heads, layer) => heads.map((value, head) => ({ head: [kind, layer, head], value }))),
   );
   return all
-    .filter(({ value }) => value <= -leastNeed)
+    .filter(({ value }) => value <= -THRESHOLDS.needed)
     .sort((one, other) => one.value - other.value)
-    .slice(0, neededHeads)
+    .slice(0, THRESHOLDS.named)
     .map(({ head }) => head);
 }
 

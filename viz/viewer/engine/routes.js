@@ -1,9 +1,8 @@
 // Through which layers, positions and heads a word reads the sentence, as model/analysis/routes.py defines it: ALTI+.
 
+import { THRESHOLDS } from '../core/limits.js';
 import { headVectors } from './analysis.js';
 import { short } from './payload.js';
-
-const LEAST_FLOW = 0.01; // of the word, for a connection to be listed
 
 // The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
 // that of one pass over the translation.
@@ -95,7 +94,7 @@ function connectionsOf(sublayer, rows, flow) {
   const { kind, layer, columns } = sublayer;
   return rows.flatMap((found, row) =>
     (found?.shares ?? []).flatMap((share, key) => {
-      if (flow[row] * share < LEAST_FLOW) return [];
+      if (flow[row] * share < THRESHOLDS.flow) return [];
       const column = key < columns ? key : null;
       const head = column === null ? null : strongestHead(sublayer, row, column, found.y);
       return [{ kind, layer, row, column, head, share: short(share), flow: short(flow[row] * share) }];

@@ -1,6 +1,7 @@
 // The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
 // in the form that model/storage/probes.py describes.
 
+import { THRESHOLDS } from '../core/limits.js';
 import { sum } from '../core/math.js';
 import { measureHeads } from './measures.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
@@ -9,7 +10,6 @@ import { kindsOf } from './payload.js';
 import { fault, inEnglish, message } from '../locales/language.js';
 
 const LEVELS = 255; // codes of the weights
-const TRAINED_BELOW = 0.5; // of the loss of a uniform guess, as in model/storage/probes.py
 
 // `probes` are the bytes of probes.safetensors, `log` the text of metrics.jsonl or null.
 export function createTraining(probes, log, sentences) {
@@ -38,7 +38,7 @@ export function beginsTrained({ tensors, parts }, { target }) {
   const at = steps.indexOf(0);
   if (at < 0) return false;
   const values = sentences.flatMap((_, sentence) => chancesAt(tensors, `${prefix}${sentence}`, at));
-  return -sum(values) / values.length < TRAINED_BELOW * Math.log(vocabulary);
+  return -sum(values) / values.length < THRESHOLDS.trained * Math.log(vocabulary);
 }
 
 // The log-probabilities of a sentence's tokens at one of the steps; `name` begins the names of its tensors.

@@ -1,5 +1,6 @@
 // Text in, translation out, with every attention weight: what model/translator.py does with a checkpoint.
 
+import { LIMITS, THRESHOLDS } from '../core/limits.js';
 import { embed, predict } from './model.js';
 import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';
@@ -9,38 +10,38 @@ import { fault, message } from '../locales/language.js';
 
 const nothing = () => fault('There is nothing to translate; type a sentence.');
 
-// `tokenizers` are { source, target }, `limits` the settings of viz/static/settings.py. The identity has `language`, the
-// name of the language that the model reads, and `codes`, one of which must begin each sentence; most models have none.
-export function createTranslator(model, tokenizers, limits, { language, codes }) {
-  return { model, tokenizers, limits, language, codes };
+// `tokenizers` are { source, target }. The identity has `language`, the name of the language that the model reads, and
+// `codes`, one of which must begin each sentence; most models have none.
+export function createTranslator(model, tokenizers, { language, codes }) {
+  return { model, tokenizers, language, codes };
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
-export function sourceIds({ tokenizers: { source }, limits, language }, text) {
+export function sourceIds({ tokenizers: { source }, language }, text) {
   if (normalise(text) === '') throw nothing();
-  checkCharacters(text, limits);
+  checkCharacters(text);
   const ids = source.encode(text);
   const pieces = ids.map((id) => source.piece(id)).filter((piece) => !TARGET_CODE.test(piece));
   if (ids.length > 0 && pieces.length === 0) throw nothing();
   if (pieces.every((piece) => [UNK, SPACE].includes(piece)))
     throw fault('The model knows none of these characters; it reads {language}.', { language: [language, {}] });
-  if (ids.length >= limits.tokens)
+  if (ids.length >= LIMITS.source_tokens)
     throw fault('The sentence has {tokens} tokens; the limit is {limit}. Split it into shorter ones.', {
       tokens: ids.length + 1,
-      limit: limits.tokens,
+      limit: LIMITS.source_tokens,
     });
   return [...ids, EOS_ID];
 }
 
 // A given target as ids: of a text, or the ids themselves. Throws an error if no translation can have them.
-export function targetIds({ tokenizers: { target }, limits }, given) {
-  if (typeof given === 'string') checkCharacters(given, limits);
+export function targetIds({ tokenizers: { target } }, given) {
+  if (typeof given === 'string') checkCharacters(given);
   const ids = typeof given === 'string' ? target.encode(given) : [...given];
   const wrong = ids.find((id) => !(id >= 0 && id < target.size) || id === PAD_ID || id === BOS_ID);
   if (wrong !== undefined)
     throw fault('A translation cannot contain token {token}; give ids of the vocabulary.', { token: String(wrong) });
   if (ids.slice(0, -1).includes(EOS_ID)) throw fault('The given translation continues after its </s>; end it there.');
-  const most = lengthLimit(limits.tokens);
+  const most = LIMITS.target_tokens;
   if (ids.length > most)
     throw fault('The given translation has {tokens} tokens; the limit is {limit}. Split it into shorter ones.', {
       tokens: ids.length,
@@ -49,8 +50,9 @@ export function targetIds({ tokenizers: { target }, limits }, given) {
   return ids;
 }
 
-function checkCharacters(text, { tokens, charactersPerToken }) {
-  const [length, most] = [[...text].length, tokens * charactersPerToken];
+function checkCharacters(text) {
+  const { source_tokens: tokens, characters_per_token: characters } = LIMITS;
+  const [length, most] = [[...text].length, tokens * characters];
   if (length <= most) return;
   throw fault(
     'The text has {length:,} characters; the limit is {most:,}. Translate one sentence of at most {tokens} tokens at a time.',
@@ -141,7 +143,7 @@ export function pass({ model }, source, target, gates) {
 }
 
 function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted = false }, { trace, steps }) {
-  const { tokenizers, limits } = translator;
+  const { tokenizers } = translator;
   const logProbabilities = steps.map(({ logits, norm }, step) => logits[target[step]] - norm);
   const total = logProbabilities.reduce((sum, value) => sum + value, 0);
   const text = tokenizers.target.decode(target);
@@ -151,7 +153,7 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
     predicted: tokenizers.target.tokens(target),
   };
   const alternativesOf = ({ logits, norm }) =>
-    largestPlaces(logits, limits.alternatives).map((id) => ({
+    largestPlaces(logits, LIMITS.alternatives).map((id) => ({
       token: tokenizers.target.tokens([id])[0],
       logProbability: logits[id] - norm,
     }));
@@ -177,7 +179,7 @@ function resultOf(translator, source, target, { prefixLength, alpha = 1, isMuted
 
 // Warnings about a translation; `chosen` are the log-probabilities of the tokens that the model chose. It is changed if words
 // were forced or heads muted.
-function noticesOf({ tokenizers, limits, language, codes }, source, { ids }, { chosen, isChanged }) {
+function noticesOf({ tokenizers, language, codes }, source, { ids }, { chosen, isChanged }) {
   const notices = [];
   const unknown = source.filter(({ special, word }) => special && word !== null).map(({ text }) => text);
   if (unknown.length > 0) {
@@ -188,7 +190,7 @@ function noticesOf({ tokenizers, limits, language, codes }, source, { ids }, { c
   }
   if (codes.length > 0 && !codes.includes(source[0].piece))
     notices.push(message('Begin the sentence with the code of a target language, such as {code}.', { code: codes[0] }));
-  if (chosen.reduce((sum, value) => sum + value, 0) / chosen.length < limits.unsure)
+  if (chosen.reduce((sum, value) => sum + value, 0) / chosen.length < THRESHOLDS.unsure_translation)
     notices.push(
       isChanged
         ? message('After your change, the model is unsure of this translation.')

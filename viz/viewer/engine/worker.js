@@ -108,6 +108,6 @@ async function openModel({ scope, models, settings, embedded, address }, name) {
   ]);
   const model = await createModel(config, weights);
   scope.postMessage({ loading: { model: name, count: identity.size, size: identity.size } });
-  const translator = createTranslator(model, tokenizers, settings.limits, identity);
+  const translator = createTranslator(model, tokenizers, identity);
   return { identity, translator, settings, files: createFiles(place) }; // no bar for files that only a panel needs
 }

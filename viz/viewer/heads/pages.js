@@ -3,7 +3,8 @@
 
 import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
 import { sortedHeads } from '../core/measures.js';
-import { chosenHeads, differs } from '../core/state/queries.js';
+import { chosenHeads } from '../core/heads.js';
+import { differs } from '../core/state/queries.js';
 import { say } from '../locales/language.js';
 
 const MOST_COLUMNS = 8;

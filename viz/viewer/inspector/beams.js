@@ -2,7 +2,8 @@
 
 import { createButton, element, readable, replaceKeepingFocus, shape, tokenText, visible } from '../core/dom.js';
 import { askBeams, showHypothesis } from '../core/effects.js';
-import { fixed, forPointer, logP } from '../core/labels.js';
+import { fixed, forPointer } from '../core/numbers.js';
+import { logP } from '../core/labels.js';
 import { strongest } from '../core/math.js';
 import { targetIds } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';

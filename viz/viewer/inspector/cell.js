@@ -3,11 +3,12 @@
 import { element, readUnderPointer, replaceKeepingFocus, tokenText } from '../core/dom.js';
 import { axes, isAllowed } from '../core/payload.js';
 import { gridFocus, shownGrid } from '../core/grid.js';
-import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin, rowOffset } from '../core/state/queries.js';
+import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../core/state/queries.js';
 import { askCell } from '../core/effects.js';
 import { whyNot } from '../core/requests.js';
 import { clamp, largest, sum } from '../core/math.js';
-import { fixed, forPointer, titleOf } from '../core/labels.js';
+import { fixed, forPointer } from '../core/numbers.js';
+import { titleOfHeads } from '../core/labels.js';
 import {
   actionButton,
   fact,
@@ -19,16 +20,19 @@ import {
   signedBar,
   tint,
 } from '../core/widgets.js';
-import { createScoreSplit } from './instruments/score_split.js';
-import { createWriting } from './instruments/writing.js';
+import { cellName, rowAt, rowName } from '../core/names.js';
+import { createQuestion } from '../instruments/question.js';
+import { scoreSplit } from '../instruments/score_split.js';
+import { writing } from '../instruments/writing.js';
 import { readersOf } from './rankings.js';
+import { weight } from '../values/weight.js';
 import { say, sayCount, sayParts } from '../locales/language.js';
 
 const LISTED_KEYS = 8; // largest weights of the row that are listed; the others are added up
 
 export function createCell(server) {
   const parts = { title: element('div'), rest: element('div') };
-  const questions = [createScoreSplit, createWriting].map((create) => create(server));
+  const questions = [scoreSplit, writing].map((one) => createQuestion(server, one));
   const asked = element('div');
   return {
     node: element('div', {}, parts.title, asked, parts.rest),
@@ -89,9 +93,9 @@ function whyNoCell(server, state) {
 function titleOfCell(state) {
   const { cell } = state;
   const { row, column } = namesOf(state);
-  const link = element('span', {}, tokenText(row), ' ← ', tokenText(column));
-  const weight = numberText(fixed(cell.weights[cell.column]));
-  return [element('p', { class: 'hl-fact hl-role' }, link, weight), note(titleOf(state)), ...remarkOf(state)];
+  const link = element('span', {}, ...cellName(row, column));
+  const number = numberText(`${weight.label()} ${fixed(cell.weights[cell.column])}`);
+  return [element('p', { class: 'hl-fact hl-role' }, link, number), note(titleOfHeads(state)), ...remarkOf(state)];
 }
 
 // How this weight differs from the number in the matrix, which can show whole words and leave out special tokens.
@@ -99,7 +103,7 @@ function remarkOf(state) {
   const { rows, columns } = placesOfPin(state);
   const grid = shownGrid(state);
   const { row, column } = gridFocus(state, state.pin);
-  const isWeight = grid.mode === 'weight' && row !== null && column !== null;
+  const isWeight = grid.value === weight && row !== null && column !== null;
   const remarks = [
     rows.length * columns.length > 1 &&
       say('The matrix shows whole words; explained here is the strongest pair of pieces of these two.'),
@@ -114,8 +118,7 @@ function remarkOf(state) {
 // As the matrix names them.
 function namesOf(state) {
   const { cell, record, kind } = state;
-  const { rows, columns } = axes(record, kind, rowOffset(state));
-  return { row: rows[cell.row], column: columns[cell.column] };
+  return { row: rowAt(record, kind, cell.row), column: axes(record, kind).columns[cell.column] };
 }
 
 function explanation(state) {
@@ -136,7 +139,11 @@ function vectors(cell, { row, column }) {
   const field = element(
     'div',
     { class: 'hl-vectors', 'aria-hidden': 'true' },
-    element('span', { class: 'hl-soft' }, ...sayParts('query of the row {token}', { token: tokenText(row) })),
+    element(
+      'span',
+      { class: 'hl-soft' },
+      ...sayParts('query of the row {row}', { row: element('span', {}, ...rowName(row)) }),
+    ),
     strip(query, largest([...query, ...key])),
     element('span', { class: 'hl-soft' }, ...sayParts('key of the column {token}', { token: tokenText(column) })),
     strip(key, largest([...query, ...key])),

@@ -2,12 +2,14 @@
 
 import { element } from '../core/dom.js';
 import { askTrainingHeads } from '../core/effects.js';
-import { fixed, titleOf } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { titleOfHeads } from '../core/labels.js';
 import { measuresOf } from '../core/measures.js';
 import { nearestRole, offsetsOf } from '../core/roles.js';
-import { chosenHeads, trainingStep } from '../core/state/queries.js';
+import { chosenHeads } from '../core/heads.js';
+import { trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
-import { drawChart, endsOf } from './line_chart.js';
+import { drawChart, endsOf } from '../drawing/line_chart.js';
 import { say, tell } from '../locales/language.js';
 
 // Draws into `node` what is known of the head on screen; `training` is the record of the model's training.
@@ -20,7 +22,7 @@ export function drawHeadCurve(server, node, state, training) {
   const ask = () => askTrainingHeads(server, sentence);
   node.replaceChildren(
     title,
-    note(titleOf({ ...state, mode: 'weight' })),
+    note(titleOfHeads(state)),
     ...(found
       ? curveOf(state, heads[0], { ...training, found })
       : [actions(actionButton(say('Show how it got its role'), ask))]),

@@ -1,7 +1,7 @@
 // What muted heads change: the words of the translation, its log-probability, and that of each token.
 
 import { element, readable } from '../core/dom.js';
-import { fixed, signed } from '../core/labels.js';
+import { fixed, signed } from '../core/numbers.js';
 import { largest, sum } from '../core/math.js';
 import { fact, note, numberText, signedBar, tokenColumns } from '../core/widgets.js';
 import { say } from '../locales/language.js';

@@ -1,10 +1,11 @@
 // The likeliest tokens of a step. The person can force each of them.
 
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../core/dom.js';
-import { differs, showsMuted, stepToRow } from '../core/state/queries.js';
+import { differs, showsMuted } from '../core/state/queries.js';
 import { forceToken, showMuted } from '../core/effects.js';
-import { isOutcome } from '../core/instruments/questions.js';
-import { changedHeads, fixed, forPointer } from '../core/labels.js';
+import { isOutcome } from '../core/mutes.js';
+import { changedHeads } from '../core/labels.js';
+import { fixed, forPointer } from '../core/numbers.js';
 import { whyNot } from '../core/requests.js';
 import { actionButton, note, numberText, shareBar } from '../core/widgets.js';
 import { say, sayParts } from '../locales/language.js';
@@ -88,10 +89,8 @@ function mutingNote(server, state) {
 
 // Decoder and cross-attention have a row for each step, so the row is pinned too.
 function goTo(store, step) {
-  const state = store.get();
-  const row = stepToRow(state, step);
-  const pin = row === null ? null : { row, column: null };
-  store.change({ step, pin: state.kind === 'encoder' ? state.pin : pin, hover: null });
+  const { kind, pin } = store.get();
+  store.change({ step, pin: kind === 'encoder' ? pin : { row: step, column: null }, hover: null });
 }
 
 function alternative(server, { record, step }, one, reason) {

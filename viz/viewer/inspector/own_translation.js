@@ -2,7 +2,7 @@
 
 import { element, replaceKeepingFocus } from '../core/dom.js';
 import { compareWithReference, scoreTranslation, showReference } from '../core/effects.js';
-import { fixed } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
 import { sum } from '../core/math.js';
 import { whyNot } from '../core/requests.js';
 import { differs } from '../core/state/queries.js';

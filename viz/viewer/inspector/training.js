@@ -2,14 +2,15 @@
 
 import { element, readable } from '../core/dom.js';
 import { askTraining, readTrainingAgain, showTrainingStep } from '../core/effects.js';
-import { fixed, headName, kindName } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { headName, kindName } from '../core/labels.js';
 import { matrixOf } from '../core/payload.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
-import { drawChart, endsOf } from './line_chart.js';
+import { drawChart, endsOf } from '../drawing/line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];

@@ -4,6 +4,8 @@ import { isAllowed, matrixOf } from '../core/payload.js';
 import { headName } from '../core/labels.js';
 import { nearestRole } from '../core/roles.js';
 import { isMuted, pinnedCell } from '../core/state/queries.js';
+import { shownValue } from '../core/comparison.js';
+import { transformedNorm } from '../values/transformed_norm.js';
 import { say } from '../locales/language.js';
 
 const CLEAR = 0.5; // of a row: more than all other cells of the row together
@@ -62,7 +64,7 @@ export const CHAPTERS = [
           say(
             'Choose Norm above the matrix. It shows how much each letter really adds: its weight times the length of its value.',
           ),
-        isDone: ({ mode, values }) => mode === 'norm' && values.norm !== null,
+        isDone: (state) => shownValue(state) === transformedNorm,
       },
     ],
   },

@@ -2,9 +2,10 @@
 
 import { element, sizeCanvas } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { PALED, SHOWN, UNMATCHED, hasValue, shares, shownGrid } from '../core/grid.js';
+import { PALED, SHOWN, UNMATCHED, hasValue } from '../core/fold.js';
+import { shares, shownGrid } from '../core/grid.js';
 import { drawScale } from '../heads/thumbnails.js';
-import { fixed } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
 import { say, localNumber } from '../locales/language.js';
 
 const CELL = { width: [16, 96], height: [18, 60] };
@@ -52,7 +53,7 @@ function bounded(value, [least, most]) {
 }
 
 export function mapOf(grid) {
-  return grid.mode === 'difference' ? 'diverging' : 'lamp';
+  return grid.value.isSigned ? 'diverging' : 'lamp';
 }
 
 // Draws all cells, or a part of them, { row, column, rows, columns }.
@@ -123,10 +124,12 @@ function tiled(context, theme, draw) {
   return context.createPattern(tile, 'repeat');
 }
 
-// The values at the ends of the colour map, as text.
-export function scaleEnds(grid, { scale }) {
-  const most = scale === 'row' ? say('row max') : localNumber(String(Number(grid.high.toFixed(2))));
-  return grid.mode === 'difference' ? [`−${most}`, `+${most}`] : ['0', most];
+// What the colour map means, as text: the name of the value with the number at the low end, and the number at the high end with
+// its unit.
+export function scaleEnds({ high, value }, { scale }) {
+  const most = scale === 'row' ? say('row max') : localNumber(String(Number(high.toFixed(2))));
+  const low = value.isSigned ? `−${most}` : '0';
+  return [`${value.label()} ${low}`, `${value.isSigned ? '+' : ''}${most} ${value.unit()}`.trim()];
 }
 
 // The colour map with the values at its ends, below the matrix.

@@ -1,6 +1,7 @@
 // The magnifier: the cells around the pointer, enlarged, where the whole matrix is shown in small cells.
 
-import { element, tokenText } from '../core/dom.js';
+import { element } from '../core/dom.js';
+import { cellName } from '../core/names.js';
 import { isCell } from '../core/state/queries.js';
 import { clamp } from '../core/math.js';
 import { drawCells, isSmall } from './cells.js';
@@ -36,7 +37,7 @@ export function drawMagnifier(magnifier, { grid, size, field }, state, focus) {
     height: `${SIZE.height - 1}px`,
   });
   const [row, column] = [grid.rowGroups[focus.row], grid.columnGroups[focus.column]];
-  magnifier.names.replaceChildren(tokenText(row.token), ' ← ', tokenText(column.token));
+  magnifier.names.replaceChildren(...cellName(row, column.token));
   place(magnifier.node, field, (focus.column + 0.5) * size.width, (focus.row + 0.5) * size.height);
 }
 

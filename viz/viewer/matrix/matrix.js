@@ -7,7 +7,9 @@ import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createMagnifier, drawMagnifier } from './magnifier.js';
 import { createThreshold } from './toolbar.js';
-import { fixed, titleOfMatrix } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { titleOfMatrix } from '../core/labels.js';
+import { rowLabel } from '../core/names.js';
 import { describe, describeView, plain } from './readout.js';
 import { say } from '../locales/language.js';
 
@@ -18,8 +20,8 @@ export function createMatrix(store, heading, toolbar, table) {
   const bands = ['row', 'column', 'cell'].map((name) =>
     element('div', { class: `hl-band hl-band-${name}`, hidden: true }),
   );
-  const { isSecond } = store.get();
-  const id = isSecond ? 'hl-active-cell-of-b' : 'hl-active-cell';
+  const isB = store.get().side === 'B';
+  const id = isB ? 'hl-active-cell-of-b' : 'hl-active-cell';
   const active = element('div', { role: 'gridcell', id, class: 'hl-unseen' });
   const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
   const field = element('div', { class: 'hl-field' }, canvas, ...bands, hidden);
@@ -45,7 +47,7 @@ export function createMatrix(store, heading, toolbar, table) {
   const footer = element('div', { class: 'hl-matrix-footer' }, texts, colours);
   const node = element(
     'section',
-    { class: 'hl-panel hl-centre', 'aria-label': isSecond ? say('Matrix of B') : say('Matrix') },
+    { class: 'hl-panel hl-centre', 'aria-label': isB ? say('Matrix of B') : say('Matrix') },
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.
@@ -89,14 +91,14 @@ function renderMatrix(parts, state, before) {
     if (!layOut(parts, state)) drawCells(parts, state);
     writeScale(parts.scale, state);
   }
-  if (redrawn || differs(state, before, ['leftOut', 'pin'])) parts.facts.textContent = describeView(state);
+  if (redrawn || differs(state, before, ['removed', 'pin'])) parts.facts.textContent = describeView(state);
   if (redrawn || state.hover !== before.hover || state.pin !== before.pin) lightMatrix(parts, state);
   if (state.pin && state.pin !== before.pin && !state.hover) bringIntoView(parts, state);
 }
 
 function describeGrid({ scroll, hint, grid }, state) {
   const { rows, columns } = grid;
-  hint.textContent = state.kind === 'encoder' ? '' : say('reads → predicts');
+  hint.textContent = state.kind === 'encoder' ? '' : say('reads → writes');
   scroll.setAttribute(
     'aria-label',
     say('{title}, {rows} rows, {columns} columns', { title: titleOfMatrix(state), rows, columns }),
@@ -112,18 +114,9 @@ function drawLabels(parts, state) {
   if (names === parts.names) return;
   parts.names = names;
   rowLabels.replaceChildren(
-    ...grid.rowGroups.map(({ token, reads, predicts }, row) => {
-      const arrow = () => element('span', { class: 'hl-reads' }, '→');
-      const before = reads ? [tokenText(reads, 'hl-reads'), arrow()] : [];
-      const after = predicts ? [arrow(), tokenText(predicts, 'hl-reads')] : [];
-      return element(
-        'div',
-        { class: 'hl-row-label', 'data-row': row },
-        ...before,
-        tokenText(token, 'hl-name'),
-        ...after,
-      );
-    }),
+    ...grid.rowGroups.map((group, row) =>
+      element('div', { class: 'hl-row-label', 'data-row': row }, ...rowLabel(group)),
+    ),
   );
   columnLabels.replaceChildren(
     ...grid.columnGroups.map(({ token }, column) =>

@@ -2,10 +2,13 @@
 
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
-import { PALED, SHOWN, UNMATCHED, gridFocus, hasValue, shares, shownGrid } from '../core/grid.js';
+import { isSubtracted, recordOfB, sideOf } from '../core/comparison.js';
+import { PALED, SHOWN, UNMATCHED, hasValue } from '../core/fold.js';
+import { gridFocus, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
-import { fixed, modeName, titleOfMatrix } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { titleOfMatrix } from '../core/labels.js';
+import { isolated, rowText } from '../core/names.js';
 import { describe, plain } from './readout.js';
 import { tellTitle } from '../locales/language.js';
 
@@ -21,7 +24,7 @@ const INKS = {
 
 // A picture of the matrix on screen, or of both matrices where A and B stand next to each other.
 export function pictureOfSides(first, second) {
-  if (oppositeOf(first) === null || isSubtracted(first)) return pictureOf(first);
+  if (recordOfB(first) === null || isSubtracted(first)) return pictureOf(first);
   const pictures = [first, second].map(pictureOf);
   const sizes = pictures.map((picture) => ['width', 'height'].map((side) => Number(picture.getAttribute(side))));
   const [width, height] = [sizes[0][0] + sizes[1][0], Math.max(sizes[0][1], sizes[1][1])];
@@ -34,7 +37,7 @@ export function pictureOfSides(first, second) {
 function pictureOf(state) {
   const grid = shownGrid(state);
   const inks = INKS[state.theme];
-  const names = { rows: grid.rowGroups.map(rowName), columns: grid.columnGroups.map(({ token }) => visible(token)) };
+  const names = { rows: grid.rowGroups.map(rowText), columns: grid.columnGroups.map(({ token }) => visible(token)) };
   const left = MARGIN + LETTER * longest(names.rows) + 8;
   const slant = LETTER * longest(names.columns);
   const top = MARGIN + 32 + slant * 0.62 + 16;
@@ -56,19 +59,6 @@ function pictureOf(state) {
     ...captions(state, top + grid.rows * CELL.height + 28 + LEGEND.height, inks),
   );
   return svg;
-}
-
-function rowName({ reads, token, predicts }) {
-  if (!reads && !predicts) return visible(token);
-  return [reads, token, predicts]
-    .filter(Boolean)
-    .map((one) => isolated(visible(one)))
-    .join(' → ');
-}
-
-// Unicode isolates keep the order of two texts that are written from right to left.
-function isolated(text) {
-  return `\u2068${text}\u2069`;
 }
 
 function longest(names) {
@@ -125,8 +115,7 @@ function outlines(grid, state, inks) {
 // The colour map between the values at its ends.
 function legend(grid, state, y, inks) {
   const { css } = palette(state.theme, mapOf(grid));
-  const [low, high] = scaleEnds(grid, state);
-  const name = `${modeName(grid.mode)} ${low}`;
+  const [name, high] = scaleEnds(grid, state);
   const left = MARGIN + LETTER * [...name].length + 8;
   const width = LEGEND.width / LEGEND.steps;
   const steps = Array.from({ length: LEGEND.steps }, (_, step) => {
@@ -147,7 +136,7 @@ function legend(grid, state, y, inks) {
 function captions(state, y, inks) {
   const { record, pin } = state;
   const side = sideOf(state);
-  const other = isSubtracted(state) ? oppositeOf(state) : null;
+  const other = isSubtracted(state) ? recordOfB(state) : null;
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
     `${side === '' ? '' : `${side}: `}${sentenceOf(record)}`,

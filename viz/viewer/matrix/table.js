@@ -1,8 +1,11 @@
 // The matrix as an HTML table, for screen readers and for reading every number. It is built when it is opened.
 
 import { element, tokenText } from '../core/dom.js';
-import { gridChanged, hasValue, shownGrid } from '../core/grid.js';
-import { fixed, titleOfMatrix, valueText } from '../core/labels.js';
+import { gridChanged, shownGrid } from '../core/grid.js';
+import { hasValue } from '../core/fold.js';
+import { fixed } from '../core/numbers.js';
+import { titleOfMatrix } from '../core/labels.js';
+import { rowName } from '../core/names.js';
 import { say } from '../locales/language.js';
 
 export function createTable(store) {
@@ -24,13 +27,19 @@ function tableOf(state) {
   const heads = grid.columnGroups.map(({ token }) => element('th', { scope: 'col' }, tokenText(token)));
   const rows = grid.rowGroups.map((group, row) => {
     const cells = grid.columnGroups.map((_, column) => element('td', {}, cellText(grid, row * grid.columns + column)));
-    return element('tr', {}, rowHead(group), ...cells, element('td', {}, fixed(totals.rows[row], 2)));
+    return element(
+      'tr',
+      {},
+      element('th', { scope: 'row' }, ...rowName(group)),
+      ...cells,
+      element('td', {}, fixed(totals.rows[row], 2)),
+    );
   });
   const last = totals.columns.map((total) => element('td', {}, fixed(total, 2)));
   return element(
     'table',
     {},
-    element('caption', {}, titleOfMatrix(state)),
+    element('caption', {}, `${titleOfMatrix(state)} · ${grid.value.label()}`),
     element('thead', {}, element('tr', {}, element('td', {}, say('from ↓ to →')), ...heads, totalHead('col'))),
     element('tbody', {}, ...rows),
     element('tfoot', {}, element('tr', {}, totalHead('row'), ...last, element('td', {}))),
@@ -51,12 +60,6 @@ function totalsOf({ rows, columns, values }) {
   return totals;
 }
 
-function rowHead({ token, reads, predicts }) {
-  const before = reads ? [tokenText(reads), ' → '] : [];
-  const after = predicts ? [' → ', tokenText(predicts)] : [];
-  return element('th', { scope: 'row' }, ...before, tokenText(token), ...after);
-}
-
-function cellText({ mode, values, status }, cell) {
-  return hasValue(status[cell]) ? valueText(mode, values[cell]) : '–';
+function cellText({ value, values, status }, cell) {
+  return hasValue(status[cell]) ? value.text(values[cell]) : '–';
 }

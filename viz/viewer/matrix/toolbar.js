@@ -3,27 +3,11 @@
 import { createButton, element } from '../core/dom.js';
 import { toggleAverage } from '../core/state/actions.js';
 import { titleOfMatrix } from '../core/labels.js';
-import { REQUESTS, availableModes, chooseMode } from '../core/state/modes.js';
+import { availableValues, chooseValue } from '../core/state/choose_value.js';
+import { VALUES } from '../values/values.js';
 import { whyNot } from '../core/requests.js';
 import { tabs } from '../core/widgets.js';
 import { say } from '../locales/language.js';
-
-// The name of each mode and its definition.
-const MODE_LABELS = {
-  without: [
-    () => say('Without it'),
-    () =>
-      say(
-        'how much log p each word of the translation loses when one source word is hidden from every layer: what it needs, not what one head reads; of these values the one to trust most, by the study',
-      ),
-  ],
-  weight: [() => say('Weight'), () => say('the attention weight: each row adds up to 1')],
-  norm: [
-    () => say('Norm'),
-    () => say('how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'),
-  ],
-  difference: [() => say('Compare'), () => say('keep this view and show how the next ones differ from it')],
-};
 
 function tab(text, title, onclick) {
   return createButton('hl-tab', onclick, { title }, text);
@@ -62,9 +46,9 @@ function reduceTo(state, reduce) {
 
 export function createToolbar(server) {
   const { store } = server;
-  const modes = Object.entries(MODE_LABELS).map(([mode, [name, title]]) => {
-    const choose = () => store.change(chooseMode(store.get(), mode));
-    return createButton('hl-tab', choose, { title: title(), 'data-mode': mode }, name());
+  const values = VALUES.map((value) => {
+    const choose = () => store.change(chooseValue(store.get(), value));
+    return { value, button: createButton('hl-tab', choose, { 'data-value': value.name }, value.button()) };
   });
   const toggle = (name, on, off) => () => store.change({ [name]: store.get()[name] === on ? off : on });
   const specials = say('leave out <s> and </s> and scale up the other weights (S)');
@@ -82,10 +66,10 @@ export function createToolbar(server) {
   const node = element(
     'div',
     { class: 'hl-toolbar', role: 'toolbar', 'aria-label': say('What the matrix shows') },
-    tabs(say('Value'), ...modes),
+    tabs(say('Value'), ...values.map(({ button }) => button)),
     tabs(say('View'), ...Object.values(toggles)),
   );
-  const parts = { server, modes, toggles };
+  const parts = { server, values, toggles };
   store.subscribe((state) => renderToolbar(parts, state));
   return node;
 }
@@ -105,14 +89,13 @@ export function createThreshold(store) {
   return element('label', { class: 'hl-threshold hl-soft', title }, say('Shown'), input, output);
 }
 
-function renderToolbar({ server, modes, toggles }, state) {
+function renderToolbar({ server, values, toggles }, state) {
   if (!state.record) return;
-  const available = availableModes(state, server.ask !== null);
-  for (const button of modes) {
-    const { mode } = button.dataset;
-    button.setAttribute('aria-pressed', state.mode === mode);
-    button.disabled = !available.includes(mode);
-    button.title = button.disabled ? whyNot(server, REQUESTS[mode]) : MODE_LABELS[mode][1]();
+  const available = availableValues(state, server.ask !== null);
+  for (const { value, button } of values) {
+    button.setAttribute('aria-pressed', state.mode === value.name);
+    button.disabled = !available.includes(value);
+    button.title = button.disabled ? whyNot(server, value.request) : value.meaning();
   }
   toggles.hideSpecials.setAttribute('aria-pressed', state.hideSpecials);
   toggles.words.setAttribute('aria-pressed', state.words);

@@ -27,7 +27,7 @@ export async function directoryOf({ settings, task, trainer, log, probes }) {
     'config.json': [JSON.stringify(config, null, 2)],
     'model.safetensors': safetensors(tensors, {}),
     'tokenizer.json': [JSON.stringify(tokenizerSettings(task))],
-    'README.md': [cardOf(title, settings, trainer.steps, log)],
+    ...cardOf(title, settings, trainer.steps, log),
     'metrics.jsonl': log.map((row) => `${JSON.stringify(row)}\n`),
     'probes.safetensors': probesOf(task, probes, trainer.shape.n_heads),
   };
@@ -44,11 +44,17 @@ export async function directoryOf({ settings, task, trainer, log, probes }) {
   return { identity, files };
 }
 
+// The card, as model/storage/card.py describes it.
 function cardOf(title, settings, steps, log) {
   const share = log.at(-1)?.['validation/exact_match'];
   const score = share === undefined ? '' : ` It wrote ${share.toFixed(0)} % of unseen words right.`;
-  const choices = Object.entries(settings).map(([name, value]) => `| ${name} | ${value} |\n`);
-  return `# ${title}\n\nTrained in a browser for ${steps} steps.${score}\n\n| switch | value |\n|---|---|\n${choices.join('')}`;
+  const introduction = `Trained in a browser for ${steps} steps.${score}`;
+  const facts = Object.entries(settings).map(([name, value]) => [name, String(value)]);
+  const rows = facts.map(([name, value]) => `| ${name} | ${value} |\n`).join('');
+  return {
+    'card.json': [JSON.stringify({ title, introduction: [introduction], facts }, null, 2)],
+    'README.md': [`# ${title}\n\n${introduction}\n\n| switch | value |\n|---|---|\n${rows}`],
+  };
 }
 
 // The examples at the probed steps, in the form of model/storage/probes.py.

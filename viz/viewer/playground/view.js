@@ -2,10 +2,10 @@
 
 import { watchTheme } from '../core/colormap.js';
 import { createButton, element } from '../core/dom.js';
-import { fixed } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
 import { startWorker } from '../core/requests.js';
 import { actionButton, actions, note } from '../core/widgets.js';
-import { drawChart } from '../inspector/line_chart.js';
+import { drawChart } from '../drawing/line_chart.js';
 import { save } from '../matrix/save_menu.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from './directory.js';

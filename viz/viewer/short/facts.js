@@ -1,22 +1,12 @@
-// Selects the facts that In short mentions, by these thresholds.
+// Selects the facts that In short mentions, by the thresholds of model/analysis/thresholds.py.
 
+import { THRESHOLDS } from '../core/limits.js';
 import { importanceOf } from '../core/measures.js';
 import { KINDS } from '../core/payload.js';
-import { lossWithout, tokenWithout } from '../core/instruments/without.js';
+import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
 import { sum } from '../core/math.js';
 import { ZERO } from '../core/state/store.js';
 
-export const THRESHOLDS = {
-  unsure: 0.5, // probability below which the model hesitated
-  lost: -Math.log(0.9), // nats: a tenth of the probability, less is nothing
-  linked: 1, // nats that a word loses without the source word that it comes from
-  passed: 2, // other words that a word passed, and places that it moved
-  ordered: 3, // words that come from one source word each, of which none passed another
-  needed: Math.log(1.5), // nats that the translation loses without a head, as viz/short.py: LEAST_NEED
-  spelled: 3, // pieces of a word that the model knows only in parts ...
-  piece: 3, // ... of fewer letters than this on average
-};
-const LISTED = 3; // words or heads that one sentence names
 const MOST = 6; // sentences
 const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
 
@@ -145,7 +135,7 @@ function hesitation(record, { target }, known) {
     .map((step) => ({ step, chance: Math.exp(chances[step]), rival: rivalAt(record, step, known) }))
     .sort((one, other) => one.chance - other.chance);
   const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
-  if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, LISTED), count: unsure.length };
+  if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, THRESHOLDS.named), count: unsure.length };
   return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
 }
 
@@ -220,7 +210,7 @@ function neededHeads(importance, known) {
     importance[kind].flatMap((heads, layer) => heads.map((change, head) => ({ head: [kind, layer, head], change }))),
   ).sort((one, other) => one.change - other.change);
   const factorOf = ({ change }) => Math.exp(-change);
-  const needed = all.filter(({ change }) => -change >= THRESHOLDS.needed).slice(0, LISTED);
+  const needed = all.filter(({ change }) => -change >= THRESHOLDS.needed).slice(0, THRESHOLDS.named);
   if (needed.length === 0) return { name: 'no head', count: all.length, share: Math.min(1, 1 / factorOf(all[0])) };
   const textOf = ({ head }) => known.find((one) => String(one.head) === String(head))?.text ?? null;
   const heads = needed.map((one) => ({ head: one.head, factor: factorOf(one), text: textOf(one) }));
@@ -234,7 +224,7 @@ function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: lea
   const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
   const layer = Math.max(...steps.map((step) => leads[step]));
   const late = steps.filter((step) => leads[step] === layer);
-  if (!(layer > 0) || late.length > LISTED || steps.some((step) => leads[step] === null)) return null;
+  if (!(layer > 0) || late.length > THRESHOLDS.named || steps.some((step) => leads[step] === null)) return null;
   const leaderOf = (step) => names[words[layer - 1][step][0]];
   const decided = late.map((step) => ({ step, other: NEVER.includes(leaderOf(step).text) ? null : leaderOf(step) }));
   return { name: 'late', words: decided, layer, layers: words.length };

@@ -1,10 +1,11 @@
 // The words of the sentence to choose from, and the whole translation without the chosen one.
 
 import { element } from '../core/dom.js';
-import { translationWithout } from '../core/instruments/without.js';
+import { leaveOneOut, removedPlaces, translationWithout } from '../values/leave_one_out.js';
 import { whyNot } from '../core/requests.js';
-import { chooseWithout, closeAside, openAside } from '../core/state/actions.js';
-import { differs, placesLeftOut } from '../core/state/queries.js';
+import { closeAside, openAside } from '../core/state/actions.js';
+import { chooseValue } from '../core/state/choose_value.js';
+import { differs } from '../core/state/queries.js';
 import { sourceWords } from './facts.js';
 import { wordButton } from './words.js';
 import { say } from '../locales/language.js';
@@ -17,13 +18,13 @@ export function createLeftOut(server) {
   return {
     node,
     draw(state, before) {
-      if (!differs(state, before, ['record', 'shown', 'leftOut', 'mode', 'kind', 'pin', 'words'])) return;
+      if (!differs(state, before, ['record', 'shown', 'removed', 'mode', 'kind', 'pin', 'words'])) return;
       node.hidden = whyNot(server, 'leave_out') !== null;
       if (state.record !== before.record) words.replaceChildren(...buttonsOf(server, state));
-      const chosen = placesLeftOut(state)?.[0];
+      const chosen = removedPlaces(state)?.[0];
       for (const button of words.children) button.setAttribute('aria-pressed', Number(button.dataset.place) === chosen);
       answer.textContent = translationWithout(state);
-      if (state.leftOut !== before.leftOut && answer.textContent) scrollDownTo(answer);
+      if (state.removed !== before.removed && answer.textContent) scrollDownTo(answer);
     },
   };
 }
@@ -38,7 +39,7 @@ function buttonsOf({ store }, { record }) {
   return sourceWords(record).flatMap((word) => {
     const choose = () => {
       const state = store.get();
-      const isChosen = state.aside && placesLeftOut(state)?.[0] === word.places[0];
+      const isChosen = state.aside && removedPlaces(state)?.[0] === word.places[0];
       store.change(isChosen ? closeAside(state) : openAside(state, (before) => leaveOut(before, word)));
     };
     const button = wordButton(word, say('Translate without it'), choose);
@@ -50,5 +51,5 @@ function buttonsOf({ store }, { record }) {
 // Shows what is lost without a source word, whose pieces are hidden together; `made` is a word of the translation or null.
 export function leaveOut(state, from, made = null) {
   const words = state.words || [from, made].some((one) => one?.places.length > 1);
-  return { ...chooseWithout(state), words, pin: { row: made && made.places[0], column: from.places[0] } };
+  return { ...chooseValue(state, leaveOneOut), words, pin: { row: made && made.places[0], column: from.places[0] } };
 }

@@ -2,8 +2,10 @@
 
 import { createButton, element, readable, replaceKeepingFocus, visible } from '../core/dom.js';
 import { askImportance, askShort, forceToken } from '../core/effects.js';
-import { isAnswered, questionOf } from '../core/instruments/questions.js';
-import { fixed, headName, kindName, percent } from '../core/labels.js';
+import { isAnswered } from '../core/questions.js';
+import { questionOf } from '../instruments/instruments.js';
+import { fixed, percent } from '../core/numbers.js';
+import { headName, kindName } from '../core/labels.js';
 import { rangeNotices } from '../core/measures.js';
 import { whyNot } from '../core/requests.js';
 import { chooseKind, closeAside, headOf, openAside } from '../core/state/actions.js';
@@ -12,6 +14,7 @@ import { actionButton, actions, note, numberText } from '../core/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
 import { createLeftOut, leaveOut } from './left_out.js';
 import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
+import { nameOfHeads } from '../values/values.js';
 import { say, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
@@ -276,7 +279,7 @@ function openersOf(server, node) {
         change((state) => ({
           ...chooseKind(state, kind),
           ...headOf({ kind, layer, head }),
-          mode: state.mode === 'without' ? 'weight' : state.mode, // what words lose belongs to no head
+          mode: nameOfHeads(state),
           mutes: [[kind, layer, head]],
           panel: 'mute',
         })),

@@ -2,9 +2,10 @@
 
 import { shape } from '../core/dom.js';
 import { strongest } from '../core/math.js';
-import { focusOf, isCell, placeOfColumn, placeOfRow, rowOffset } from '../core/state/queries.js';
-import { gridFocus, hasValue } from '../core/grid.js';
-import { hasLink } from '../core/instruments/links.js';
+import { focusOf, isCell, placeOfColumn, placesOfRows, rowOffset } from '../core/state/queries.js';
+import { gridFocus } from '../core/grid.js';
+import { hasValue } from '../core/fold.js';
+import { hasLink } from '../instruments/links.js';
 
 const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one
 
@@ -35,7 +36,7 @@ export function drawArcs(parts, grid, state) {
 
 // A head that looks up the word just written has nothing to look up before the first one.
 function isBeforeFirstWord(state, grid, row) {
-  return rowOffset(state) < 0 && grid.rowGroups[row].token.word === null;
+  return rowOffset(state) < 0 && grid.rowGroups[row].reads.word === null;
 }
 
 // Word links in place of the arcs: a line between the middles of two words. Links that only one side has, the way or the
@@ -68,7 +69,7 @@ export function drawLinks(parts, record, { links, gold }) {
 
 function sizeOf(grid, row, column) {
   const cell = row * grid.columns + column;
-  const value = grid.mode === 'without' ? Math.max(0, grid.values[cell]) : Math.abs(grid.values[cell]);
+  const value = grid.value.isSigned ? Math.abs(grid.values[cell]) : Math.max(0, grid.values[cell]);
   return hasValue(grid.status[cell]) ? Math.min(1, value / grid.high) : 0;
 }
 
@@ -88,7 +89,7 @@ function endsOf({ chips, body }, grid, state) {
     };
   };
   return {
-    rows: grid.rowGroups.map(({ places }) => end(places.map((row) => placeOfRow(state, row)))),
+    rows: grid.rowGroups.map(({ places }) => end(placesOfRows(state, places))),
     columns: grid.columnGroups.map(({ places }) => end(places.map((column) => placeOfColumn(state.kind, column)))),
   };
 }
@@ -115,8 +116,7 @@ export function litPlaces(state, grid, side) {
   const focus = focusOf(state);
   const whole = (groups, place) => groups.find(({ places }) => places.includes(place))?.places ?? [place];
   const places = [];
-  if (focus && focus.row !== null)
-    places.push(...whole(grid.rowGroups, focus.row).map((row) => placeOfRow(state, row)));
+  if (focus && focus.row !== null) places.push(...placesOfRows(state, whole(grid.rowGroups, focus.row)));
   if (focus && focus.column !== null)
     places.push(...whole(grid.columnGroups, focus.column).map((column) => placeOfColumn(state.kind, column)));
   return new Set(places.filter((one) => one.side === side).map((one) => one.place));

@@ -2,7 +2,8 @@
 
 import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { fixed, labelOf, logP } from '../core/labels.js';
+import { fixed } from '../core/numbers.js';
+import { labelOf, logP } from '../core/labels.js';
 import { clamp, sum } from '../core/math.js';
 import { rangeNotices } from '../core/measures.js';
 import { togglePin } from '../core/state/actions.js';
@@ -12,15 +13,16 @@ import {
   focusOf,
   isElsewhere,
   placeOfColumn,
-  placeOfRow,
+  placesOfRows,
   rowOffset,
   sameSpot,
   spotOfToken,
 } from '../core/state/queries.js';
-import { NOTHING_BESIDE, differingPlaces, facingOf, sideOf } from '../core/instruments/comparison.js';
+import { NO_SIDE_B, otherRecord, sideOf } from '../core/comparison.js';
+import { differingPlaces } from '../core/counterparts.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
-import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
-import { toggleQuestion } from '../core/instruments/questions.js';
+import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
+import { toggleQuestion } from '../core/questions.js';
 import { isRefused } from '../core/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
@@ -51,9 +53,9 @@ export function createStrip(server) {
     { title: besideTitle },
     say('Side by side'),
   );
-  const { isSecond } = store.get();
-  toggle.hidden = isSecond || isRefused(server, 'links'); // those of A are for both sides
-  beside.hidden = isSecond || isRefused(server, 'beside');
+  const isB = store.get().side === 'B';
+  toggle.hidden = isB || isRefused(server, 'links'); // those of A are for both sides
+  beside.hidden = isB || isRefused(server, 'beside');
   const chips = {};
   for (const side of ['source', 'target']) {
     const name = side === 'source' ? say('Source tokens') : say('Tokens of the translation');
@@ -68,7 +70,7 @@ export function createStrip(server) {
   const more = createButton('hl-swipe', () => showMore(scroll), { title: say('More words') }, '›');
   const node = element(
     'section',
-    { class: 'hl-panel hl-strip', 'aria-label': isSecond ? say('Tokens of B') : say('Tokens') },
+    { class: 'hl-panel hl-strip', 'aria-label': isB ? say('Tokens of B') : say('Tokens') },
     element(
       'div',
       { class: 'hl-result' },
@@ -114,16 +116,16 @@ export function createStrip(server) {
 
 function renderStrip(parts, state, before) {
   if (!state.record) return;
-  if (differs(state, before, ['record', 'shown', 'beside', 'opposite'])) writeName(parts, state);
+  if (differs(state, before, ['record', 'shown', 'sideB', 'beside'])) writeName(parts, state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
-  if (differs(state, before, ['record', 'theme', 'words', 'beside', 'opposite', 'facing'])) markDiffering(parts, state);
+  if (differs(state, before, ['record', 'theme', 'words', 'sideB', 'beside'])) markDiffering(parts, state);
   if (gridChanged(state, before) || differs(state, before, ['theme', 'isPrinting', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
 
 function writeName({ analysed, beside }, state) {
-  beside.setAttribute('aria-pressed', state.beside !== null);
+  beside.setAttribute('aria-pressed', state.sideB !== null);
   analysed.textContent = analysed.title = nameOfShown(state);
 }
 
@@ -143,7 +145,7 @@ function showMore(scroll) {
 }
 
 function toggleBeside(store) {
-  store.change({ beside: store.get().beside === null ? NOTHING_BESIDE : null });
+  store.change({ sideB: store.get().sideB === null ? NO_SIDE_B : null });
 }
 
 // The links take the place of the arcs; their panel says how they were found.
@@ -166,7 +168,8 @@ function redraw(parts, state) {
 
 // Which word of the translation an arc of cross-attention ends at.
 function endsOfArcs(state) {
-  if (state.mode === 'without') return say('Each word is joined with the word without which it loses most.');
+  const { arcs } = ownGrid(state).value;
+  if (arcs) return arcs();
   if (state.kind !== 'cross') return '';
   if (rowOffset(state) < 0) return say('This head looks up the word just written.');
   return say('Each word is joined with what is read to write it.');
@@ -201,7 +204,7 @@ function drawTokens({ text, facts, notices, chips }, state) {
 
 // While there are two sides: the tokens that the other side does not have in their place.
 function markDiffering({ chips }, state) {
-  const other = facingOf(state)?.tokens;
+  const other = otherRecord(state)?.tokens;
   const { source, predicted } = state.record.tokens;
   const mark = (side, tokens, others, first = 0) => {
     const differing = other ? differingPlaces(tokens, others) : new Set();
@@ -286,7 +289,7 @@ function moveFocus(event, button) {
 
 // The strip shows the weights of its own side, also while the matrix shows the difference of both.
 function ownGrid(state) {
-  return shownGrid({ ...state, beside: null });
+  return shownGrid(state.sideB ? { ...state, sideB: { ...state.sideB, separate: true } } : state);
 }
 
 function light(parts, state) {
@@ -310,7 +313,7 @@ function chipsOfWord({ chips }, { record }, word) {
 function scrollToPin({ scroll, chips }, state, before) {
   const { kind, pin } = state;
   const moved = pin.column !== null && pin.column !== before?.column;
-  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placeOfRow(state, pin.row ?? 0);
+  const { side, place } = moved ? placeOfColumn(kind, pin.column) : placesOfRows(state, [pin.row ?? 0])[0];
   const frame = scroll.getBoundingClientRect();
   const { left, right } = chips[side].children[place].getBoundingClientRect();
   if (left < frame.left || right > frame.right) scroll.scrollLeft += (left + right - frame.left - frame.right) / 2;

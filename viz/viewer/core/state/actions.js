@@ -1,14 +1,16 @@
 // User actions, as changes for `store.change`.
 
+import { USUAL, chosenValue } from '../../values/values.js';
 import { clamp } from '../math.js';
 import { KINDS } from '../payload.js';
-import { chosenHeads, isElsewhere, isMuted, sameHead, sameSpot } from './queries.js';
+import { chosenHeads, sameHead } from '../heads.js';
+import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 
 // What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
+    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'sideB'].includes(name),
   ),
   'lastHead',
   'step',
@@ -43,11 +45,6 @@ export function chooseKind(state, kind) {
   if (kind === state.kind) return {};
   const row = kind === 'encoder' || state.kind === 'encoder' ? null : (state.pin?.row ?? null);
   return { kind, selection: NO_HEADS, hover: null, pin: row === null ? null : { row, column: null } };
-}
-
-// What words lose without source tokens has the rows and the columns of cross-attention.
-export function chooseWithout(state) {
-  return { ...chooseKind(state, 'cross'), mode: 'without' };
 }
 
 export function chooseHead(state, layer, head) {
@@ -101,10 +98,10 @@ export function withoutRow(instead) {
 }
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
-export function forgetModel({ trainings, opposite }, name) {
+export function forgetModel({ trainings, beside }, name) {
   const others = Object.entries(trainings).filter(([model]) => model !== name);
-  const isOfModel = opposite?.record?.model.name === name;
-  return { trainings: Object.fromEntries(others), opposite: isOfModel ? null : opposite };
+  const isOfModel = beside?.record?.model.name === name;
+  return { trainings: Object.fromEntries(others), beside: isOfModel ? null : beside };
 }
 
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted and
@@ -114,8 +111,8 @@ export function openView(state, record, { type, label, ...details }) {
   const choices = state.shown?.choices ?? pick(state, RESTORED);
   const source = type === 'muted' ? state.shown : null;
   const shown = { ...createView(state, record), type, label, ...details, source, choices };
-  const onlyWeights = ['training', 'muted'].includes(type) && state.mode !== 'difference';
-  return { ...choicesFor(state, record), shown, mode: onlyWeights ? 'weight' : state.mode };
+  const isAskedInVain = ['training', 'muted'].includes(type) && chosenValue(state).request;
+  return { ...choicesFor(state, record), shown, mode: isAskedInVain ? USUAL.name : state.mode };
 }
 
 // Goes back to the view from which this one was opened.
@@ -151,7 +148,7 @@ function choicesFor(state, record) {
 }
 
 // Whether two records are of one model, with the same layers and heads.
-function sameHeads(one, other) {
+export function sameHeads(one, other) {
   const sizes = (record) => KINDS.flatMap((kind) => [record.attention[kind].layers, record.attention[kind].heads]);
   return one?.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }

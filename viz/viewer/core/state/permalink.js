@@ -2,15 +2,16 @@
 // count from 1 there, as on screen: #v=2&model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
-import { LIMITS } from '../limits.js';
+import { chosenValue, valueNamed } from '../../values/values.js';
+import { LIMITS, THRESHOLDS } from '../limits.js';
 import { KINDS, givenIds, targetIds } from '../payload.js';
 import { importanceOf, sortsOf } from '../measures.js';
-import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
-import { QUESTIONS } from '../instruments/questions.js';
+import { NO_SIDE_B, SIDE_B_BY } from '../comparison.js';
+import { QUESTIONS } from '../../instruments/instruments.js';
 import { longPrefix, shortPrefix } from './source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
-import { BASELINES, CHOICES, LINKED, MODES, REDUCTIONS, SCALES, TABS } from './store.js';
+import { BASELINES, CHOICES, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
 import { chosenLanguage } from '../../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
@@ -20,7 +21,7 @@ const LONGEST_NAME = 255; // of the directory of a model
 const LONGEST_TEXT = 2000;
 const LONGEST_STEP = 9; // digits
 const GREEDY = 1; // the beam of an address that names none
-const NAMES = ['mode', 'reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
+const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from those of a new page.
 export function toAddress(state) {
@@ -31,12 +32,9 @@ export function toAddress(state) {
     parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
-  Object.assign(parameters, insteadParameters(state.instead), besideParameters(state.beside));
+  Object.assign(parameters, insteadParameters(state.instead), sideBParameters(state.sideB));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
-  if (state.mode === 'difference') {
-    delete parameters.mode;
-    Object.assign(parameters, comparisonParameters(state));
-  }
+  Object.assign(parameters, linkOfValue(state));
   // In short measures it anyway.
   if (importanceOf(state) && state.panel !== 'short') parameters.marks = 'importance';
   if (state.hideSpecials) parameters.specials = 'hidden';
@@ -84,21 +82,21 @@ function insteadOf(parameters) {
 }
 
 // What stands beside the view.
-function besideParameters(beside) {
-  if (!beside?.by || beside.with.length > LONGEST_TEXT) return {};
-  const parameters = { beside: beside.by, with: beside.with };
-  if (beside.to !== '') parameters.into = shortPrefix(beside.to);
-  return beside.apart ? { ...parameters, apart: 'yes' } : parameters;
+function sideBParameters(sideB) {
+  if (!sideB?.by || sideB.with.length > LONGEST_TEXT) return {};
+  const parameters = { beside: sideB.by, with: sideB.with };
+  if (sideB.to !== '') parameters.into = shortPrefix(sideB.to);
+  return sideB.separate ? { ...parameters, apart: 'yes' } : parameters;
 }
 
-function besideOf(parameters) {
+function sideBOf(parameters) {
   const [by, text, prefix] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
   const longest = { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] ?? 0;
-  if (!BESIDE.includes(by) || text === '' || text.length > longest || prefix.length > LONGEST_NAME)
-    return CHOICES.beside;
-  if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.beside;
-  const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NOTHING_BESIDE.to;
-  return { by, with: text, to, apart: parameters.get('apart') === 'yes' };
+  if (!SIDE_B_BY.includes(by) || text === '' || text.length > longest || prefix.length > LONGEST_NAME)
+    return CHOICES.sideB;
+  if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.sideB;
+  const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NO_SIDE_B.to;
+  return { by, with: text, to, separate: parameters.get('apart') === 'yes' };
 }
 
 // The address of one cell in the translation of another sentence by the model on screen.
@@ -121,19 +119,14 @@ function viewParameters(state) {
   return opened.length > 0 ? { ...parameters, show: opened.join(',') } : parameters;
 }
 
-// What the view is compared with: the own translation, or heads of the record on screen or of the model's own.
-function comparisonParameters({ home, record, reference }) {
-  if (reference.record === home.scored) return { compare: 'reference' };
-  if (reference.record !== record && reference.record !== home.record) return {};
-  const heads = reference.heads.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
-  return { compare: heads, ...(reference.record === record ? {} : { compared: 'own' }) };
+function linkOfValue(state) {
+  const value = chosenValue(state);
+  return value.linkOf(state, value);
 }
 
-// Whether a link opens the same view. A comparison with another sentence does not fit into it.
+// Whether a link opens the same view.
 export function isLinkable(state) {
-  const { home, mode } = state;
-  const isComplete = mode !== 'difference' || comparisonParameters(state).compare !== undefined;
-  return isComplete && home.record.source_text.length <= LONGEST_TEXT;
+  return linkOfValue(state) !== null && state.home.record.source_text.length <= LONGEST_TEXT;
 }
 
 function pinParameters(pin) {
@@ -144,10 +137,10 @@ function pinParameters(pin) {
   return parameters;
 }
 
-// The step on screen in the tab Step, if no pinned row implies it: the rows of the encoder are no steps, and the last step may
-// have no row.
+// The step on screen in the tab Step, unless it is the pinned row: the rows of the encoder are no steps, and a head may light
+// another row for the word of a step.
 function stepParameters({ panel, step, kind, pin }) {
-  const isImplied = kind !== 'encoder' && Number.isInteger(pin?.row);
+  const isImplied = kind !== 'encoder' && pin?.row === step;
   return panel === 'step' && step > 0 && !isImplied ? { step: step + 1 } : {};
 }
 
@@ -170,6 +163,7 @@ export function fromAddress(address, record) {
   const choices = {
     ...CHOICES,
     kind,
+    mode: valueNamed(parameters.get('mode')).name,
     layer: index(parameters, 'layer') ?? 0,
     head,
     selection: headsOf((parameters.get('heads') ?? '').split(','), (text) => `${kind}.${text}`),
@@ -181,15 +175,15 @@ export function fromAddress(address, record) {
     words: parameters.get('words') === 'merged',
     fit: parameters.get('size') !== 'scroll',
     threshold: number(parameters, 'threshold', 0, 1) ?? CHOICES.threshold,
-    flow: number(parameters, 'flow', 0.01, 1) ?? CHOICES.flow,
+    flow: number(parameters, 'flow', THRESHOLDS.flow, 1) ?? CHOICES.flow,
     questions: questionsOf(parameters.get('ask') ?? ''),
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
     learn,
-    beside: besideOf(parameters),
+    sideB: sideBOf(parameters),
   };
   const sorts = sortsOf(record).map(({ name }) => name);
-  const known = { mode: MODES, reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
+  const known = { reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };
   for (const name of NAMES) if (known[name].includes(parameters.get(name))) choices[name] = parameters.get(name);
   return choices;
 }
@@ -242,7 +236,7 @@ function chapterOf(parameters) {
 function idsOf(text) {
   if (!/^\d{1,7}(\.\d{1,7})*$/.test(text ?? '')) return null;
   const ids = text.split('.').map(Number);
-  return ids.length <= LIMITS.tokens ? ids : null;
+  return ids.length <= LIMITS.target_tokens ? ids : null;
 }
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
@@ -297,6 +291,8 @@ function number(parameters, name, least, most) {
 function pinOf(parameters) {
   const pin = { row: index(parameters, 'row'), column: index(parameters, 'column') };
   if (pin.row === null && pin.column === null) return null;
+  const step = index(parameters, 'step');
+  if (step !== null) pin.step = step;
   return parameters.get('pin') === 'token' ? { ...pin, token: true } : pin;
 }
 

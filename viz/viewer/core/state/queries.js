@@ -1,6 +1,8 @@
 // Questions about a state, and which token of the strip and spot of the matrix belong together.
 
 import { alignedOffset } from '../roles.js';
+import { chosenValue } from '../../values/values.js';
+import { chosenHeads, sameHead } from '../heads.js';
 import { axes, codeAt, isAllowed, placesOfWord } from '../payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
@@ -16,15 +18,8 @@ export function isCell(spot) {
 export function placesOfPin(state) {
   const { record, kind, pin, words } = state;
   if (!words) return { rows: [pin.row], columns: [pin.column] };
-  const names = axes(record, kind, rowOffset(state));
+  const names = axes(record, kind);
   return { rows: placesOfWord(names.rows, pin.row), columns: placesOfWord(names.columns, pin.column) };
-}
-
-// The places of the source word that is pinned while the values are what words lose without it; null without one.
-export function placesLeftOut(state) {
-  const { record, mode, kind, pin, words } = state;
-  if (mode !== 'without' || kind !== 'cross' || !Number.isInteger(pin?.column)) return null;
-  return words ? placesOfWord(record.tokens.source, pin.column) : [pin.column];
 }
 
 // The parts of the state that the pinned cell depends on.
@@ -52,26 +47,10 @@ export function sameSpot(one, other) {
   return one?.row === other?.row && one?.column === other?.column && Boolean(one?.token) === Boolean(other?.token);
 }
 
-export function sameHead(one, other) {
-  return one.every((value, place) => value === other[place]);
-}
-
-// The heads that the matrix shows, [kind, layer, head] each: one, a selection, or all of a layer.
-export function chosenHeads({ record, kind, layer, head, selection }) {
-  if (selection.length > 0) return selection;
-  if (head !== null) return [[kind, layer, head]];
-  return Array.from({ length: record.attention[kind].heads }, (_, each) => [kind, layer, each]);
-}
-
-// All heads of the kind on screen.
-export function headsOfKind({ record, kind }) {
-  const { layers, heads } = record.attention[kind];
-  return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
-}
-
-// Whether the mode of the matrix has something to show: source tokens are hidden from the words of the translation.
-export function isPossible({ mode, reference, kind }) {
-  return (mode !== 'difference' || reference !== null) && (mode !== 'without' || kind === 'cross');
+// Whether the chosen value has something to show.
+export function isPossible(state) {
+  const value = chosenValue(state);
+  return value.kinds.includes(state.kind) && value.isChosen(state);
 }
 
 export function isMuted(state, head) {
@@ -108,11 +87,11 @@ export function aboutModel({ about, record }) {
   return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 }
 
-// Which target token the rows on screen are about: 0 the one that a row predicts, −1 the one that it reads. Several heads
-// together, and those that align no words, are shown by what their rows predict; so is what a word loses.
+// Which word lights a row: 0 the one that it writes, −1 the one that it reads. A head that is aligned to the word just
+// written has −1: for the word *dog* the row "dog → is" is lit. Several heads together, and heads that align no words, have 0.
 export function rowOffset(state) {
   const [head, ...others] = chosenHeads(state);
-  return others.length > 0 || state.mode === 'without' ? 0 : alignedOffset(state.record, head);
+  return others.length > 0 || !chosenValue(state).isOfHeads ? 0 : alignedOffset(state.record, head);
 }
 
 // The row that is about the token of a step; null if there is none.
@@ -121,7 +100,8 @@ export function stepToRow(state, step) {
   return row >= 0 && row < state.record.tokens.predicted.length ? row : null;
 }
 
-// The spot of a token in the current matrix. Target place 0 is the start token, which is only read.
+// The spot of a token in the current matrix. Target place 0 is the start token, which is only read. The spot keeps the step
+// that writes the token, which is what the tab Step is about, also if another row is lit for it.
 export function spotOfToken(state, side, place) {
   const length = state.record.tokens.predicted.length;
   if (state.kind === 'encoder') return side === 'source' ? { row: place, column: place, token: true } : null;
@@ -129,13 +109,16 @@ export function spotOfToken(state, side, place) {
   const row = stepToRow(state, place - 1);
   const column = state.kind === 'decoder' && place < length ? place : null;
   if (row === null && column === null) return null;
-  return { row, column, token: row !== null && column !== null };
+  const step = place > 0 ? { step: place - 1 } : {};
+  return { row, column, token: row !== null && column !== null, ...step };
 }
 
-// The reverse: the place in the strip of a row or a column.
-export function placeOfRow(state, row) {
-  if (state.kind === 'encoder') return { side: 'source', place: row };
-  return { side: 'target', place: row + 1 + rowOffset(state) };
+// The reverse: the places in the strip of a group of rows, or the place of a column. The rows that write a word are read
+// one token earlier, so what they read is the token of the first one.
+export function placesOfRows(state, rows) {
+  if (state.kind === 'encoder') return rows.map((place) => ({ side: 'source', place }));
+  const offset = rowOffset(state);
+  return (offset < 0 ? rows.slice(0, 1) : rows).map((row) => ({ side: 'target', place: row + 1 + offset }));
 }
 
 export function placeOfColumn(kind, column) {

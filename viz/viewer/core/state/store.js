@@ -3,12 +3,12 @@
 // Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
 // words are merged or special tokens are hidden.
 
+import { USUAL, nameOfHeads } from '../../values/values.js';
 import { clamp } from '../math.js';
 import { importanceOf } from '../measures.js';
-import { differs, focusOf, isPossible, rowOffset, sameHead } from './queries.js';
+import { differs, focusOf, isPossible } from './queries.js';
+import { sameHead, hasHeads } from '../heads.js';
 
-// What a cell can show, the most faithful by the study first; a difference is of weights or norms.
-export const MODES = ['without', 'weight', 'norm', 'difference'];
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['short', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
@@ -20,6 +20,9 @@ export const NO_HEADS = Object.freeze([]);
 // Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
 export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
+// The choices that say which heads are on screen, apart from their kind.
+export const HEADS = ['layer', 'head', 'lastHead', 'selection'];
+
 // What the person chose. A link carries these choices; a choice that is not in the link has the value below.
 export const CHOICES = Object.freeze({
   kind: 'cross',
@@ -27,8 +30,8 @@ export const CHOICES = Object.freeze({
   head: 0, // null: all heads of the layer together
   reduce: 'mean', // how several heads become one matrix
   selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
-  mode: 'weight', // which value of a cell is shown
-  pin: null, // a spot { row, column, token }; `token` means a token's row and column instead of a cell
+  mode: USUAL.name, // which value of a cell is shown
+  pin: null, // a spot { row, column, token, step }; `token` means a token's row and column instead of a cell, `step` is the step that writes it
   mutes: NO_HEADS, // muted heads, [kind, layer, head] each
   instead: ZERO, // what these heads give instead of their own output
   hideSpecials: false,
@@ -39,24 +42,24 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'short', // the open tab of the inspector
-  questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
+  questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
-  beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
+  sideB: null, // what stands beside the view, { by, with, to, separate }; see core/comparison.js
 });
 
-// A view is one record and what the server said about it. The state has two of them: `home` is the model's own
-// translation, and `shown` is another record opened in its place, or null. The fields of the view on screen are
+// A view is one record and what the server said about it. The state has three of them: `home` is the model's own
+// translation, `shown` is another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are
 // also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
   gold: '', // the person's own word links
   muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
-  values: Object.freeze({ without: null, norm: null }), // by mode
-  leftOut: null, // the translation without source tokens, { places, text }
+  values: Object.freeze({}), // numbers of the values of a cell, by the names of their requests
+  removed: null, // the translation without source tokens, { places, text }
   // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
   // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
   short: null,
@@ -80,7 +83,7 @@ export const EMPTY = Object.freeze({
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
-  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/survey.js
   played: null, // the trainings of the playground: { settings, steps, share } each
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
@@ -101,16 +104,27 @@ export const EMPTY = Object.freeze({
   error: null, // one sentence
   theme: 'light',
   isPrinting: false, // the page is laid out for paper
-  opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
-  facing: null, // the record of A, in the state of B
-  facingImportance: null, // of the heads of the other side, so that the colours mean the same on both ...
-  facingHigh: 0, // ... and the largest value of the other side's matrix; 0 where all matrices have the same scale
-  isSecond: false, // whether this is the state of what stands beside the view
+  beside: null, // the view of the other side; see state/sides.js
+  side: 'A', // B in the state that state/sides.js makes of this one
 });
 
 export function createStore(initial = EMPTY) {
   let state = initial;
   const listeners = [];
+  const untold = []; // changes, [state, before] each
+  let isTelling = false;
+  // Every listener hears of every change in order, also of one that another listener makes.
+  const tell = () => {
+    isTelling = true;
+    try {
+      while (untold.length > 0) {
+        const change = untold.shift();
+        for (const listener of listeners) listener(...change);
+      }
+    } finally {
+      isTelling = false;
+    }
+  };
   return {
     get: () => state,
     // A listener gets the new state and the one before.
@@ -118,9 +132,10 @@ export function createStore(initial = EMPTY) {
     change(changes) {
       const before = state;
       const merged = merge(state, { ...changes, ...modeAfter(state, changes) });
-      const left = merge(merged, asideAfter(state, merged));
+      const left = merge(merged, { ...asideAfter(state, merged), ...besideAfter(state, merged) });
       state = merge(left, settle(left));
-      for (const listener of listeners) listener(state, before);
+      untold.push([state, before]);
+      if (!isTelling) tell();
     },
   };
 }
@@ -134,10 +149,10 @@ function merge(state, changes) {
   return { ...merged, ...pick(merged[place], VIEW_FIELDS) };
 }
 
-// What words lose belongs to no head: choosing one shows its weights.
+// Choosing a head shows a value of heads.
 function modeAfter(state, changes) {
-  const isChosen = state.mode === 'without' && differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
-  return isChosen && !('mode' in changes) ? { mode: 'weight' } : {};
+  const isHead = differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
+  return isHead && !('mode' in changes) ? { mode: nameOfHeads(state) } : {};
 }
 
 // What a sentence of In short opened is given back when the person returns to In short. It stays once the person chooses
@@ -148,12 +163,19 @@ function asideAfter(before, state) {
   return state.panel === 'short' && before.panel !== 'short' ? { ...before.aside, aside: null } : {};
 }
 
+// Side B shows the heads of A as long as it has them; otherwise it keeps those that it showed last.
+function besideAfter(before, state) {
+  const { beside } = state;
+  if (!beside?.record || beside !== before.beside || !differs(state, before, HEADS)) return {};
+  return hasHeads(state, beside.record) ? { beside: { ...beside, heads: pick(state, HEADS) } } : {};
+}
+
 export function pick(object, names) {
   return Object.fromEntries(names.map((name) => [name, object[name]]));
 }
 
 // Keeps every index inside the record and every choice possible; the step follows the row in focus.
-function settle(state) {
+export function settle(state) {
   if (!state.record) return {};
   const { layers, heads, rows, columns } = state.record.attention[state.kind];
   const inside = (spot) => keepInside(spot, rows, columns);
@@ -165,12 +187,13 @@ function settle(state) {
     hover: inside(state.hover),
     pin: inside(state.pin),
     step: clamp(state.step, state.record.tokens.predicted.length),
-    mode: isPossible(state) ? state.mode : 'weight',
+    mode: isPossible(state) ? state.mode : USUAL.name,
     sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
   });
-  const row = focusOf(settled)?.row ?? null;
-  if (state.kind === 'encoder' || row === null) return settled;
-  return { ...settled, step: Math.max(0, row + rowOffset(settled)) };
+  const focus = focusOf(settled);
+  const step = focus?.step ?? focus?.row ?? null;
+  if (state.kind === 'encoder' || step === null) return settled;
+  return { ...settled, step: clamp(step, state.record.tokens.predicted.length) };
 }
 
 // Removes heads that the record does not have; a selection of one head becomes that head.

@@ -1,0 +1,28 @@
+// How the viewer writes numbers, and what it says to a mouse and to a finger.
+
+import { say, localNumber } from '../locales/language.js';
+
+// What is for people with a mouse, such as a text, or what is for people who touch the screen.
+export function forPointer(mouse, touch) {
+  return typeof matchMedia === 'function' && matchMedia('(hover: none)').matches ? touch : mouse;
+}
+
+export function fixed(value, digits = 4) {
+  return localNumber(value.toFixed(digits).replace('-', '−'));
+}
+
+// Always with a sign, except for a value that rounds to 0.
+export function signed(value, digits = 4) {
+  const text = fixed(Math.abs(value), digits);
+  if (Number(value.toFixed(digits)) === 0) return text;
+  return (value < 0 ? '−' : '+') + text;
+}
+
+// A probability as a person says it; what is not 0 or 1 does not read as that.
+export function percent(probability) {
+  const value = 100 * probability;
+  const digits = value < 1 || value > 99 ? 1 : 0;
+  if (value > 0 && value < 0.1) return say('less than {share} %', { share: fixed(0.1, 1) });
+  if (value < 100 && value > 99.9) return say('more than {share} %', { share: fixed(99.9, 1) });
+  return say('{share} %', { share: fixed(value, digits) });
+}

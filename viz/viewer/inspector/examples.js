@@ -1,0 +1,167 @@
+// The panel Examples: what the head on screen does over many sentences, and where it does it most clearly.
+
+import { createButton, element, nameInvisible, replaceKeepingFocus } from '../core/dom.js';
+import { askExamples } from '../core/effects.js';
+import { fixed } from '../core/numbers.js';
+import { headName, titleOfHeads } from '../core/labels.js';
+import { LIMITS } from '../core/limits.js';
+import { addressOfCell } from '../core/state/permalink.js';
+import { whyNot } from '../core/requests.js';
+import { headOf } from '../core/state/actions.js';
+import { aboutModel, differs, rowOffset } from '../core/state/queries.js';
+import { chosenHeads } from '../core/heads.js';
+import { MOST_SENTENCES, headSurvey, sentencesOf } from '../core/survey.js';
+import { actionButton, actions, note, numberText, section, shareBar } from '../core/widgets.js';
+import { say, sayCount, tell } from '../locales/language.js';
+
+const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about', 'busy'];
+const pairsNote = () =>
+  say(
+    'A row’s token and its strongest key. Only the ten most frequent pairs of each part of {count} sentences are counted, so a count can be too low.',
+    { count: LIMITS.sentences },
+  );
+
+export function createExamples(server) {
+  const { store } = server;
+  const box = element('textarea', {
+    class: 'hl-box',
+    rows: 2,
+    dir: 'auto',
+    placeholder: say('Paste up to {count} sentences, one a line, or a text', { count: MOST_SENTENCES }),
+    'aria-label': say('Your text'),
+  });
+  const read = (sentences) => sentences.length > 0 && askExamples(server, sentences.slice(0, MOST_SENTENCES));
+  const own = actionButton(say('Read them'), () => read(sentencesOf(box.value)));
+  const project = actionButton('', () => read(aboutModel(store.get()).everyday));
+  const progress = note();
+  const result = element('div');
+  const title = element('h3', {}, say('What does this head do in other sentences?'));
+  const form = element('section', { class: 'hl-part' }, title, box, actions(own, project), progress);
+  return {
+    node: element('div', {}, form, result),
+    draw(state, before) {
+      if (!differs(state, before, INPUTS)) return;
+      const { everyday } = aboutModel(state);
+      const reason = whyNot(server, 'examples');
+      box.disabled = own.disabled = project.disabled = reason !== null;
+      project.hidden = !everyday;
+      project.textContent = sayCount(
+        everyday?.length ?? 0,
+        'Or {count} sentence of the project',
+        'Or {count} sentences of the project',
+      );
+      progress.textContent = reason ?? progressOf(state);
+      replaceKeepingFocus(result, ...(reason ? [] : foundOf(store, state)));
+    },
+  };
+}
+
+function surveyOf({ surveys, record }) {
+  return surveys[record.model.name] ?? null;
+}
+
+function progressOf(state) {
+  const survey = surveyOf(state);
+  if (!survey) return say('Every head is read over all of them. The server keeps none.');
+  const { done, sentences, found } = survey;
+  const skipped = found?.skipped.length ?? 0;
+  const read = sayCount(sentences.length, '{done} of {count} sentence read.', '{done} of {count} sentences read.', {
+    done,
+  });
+  if (skipped === 0) return read;
+  const [[, reason]] = found.skipped;
+  const left = sayCount(
+    skipped,
+    '{count} sentence could not be read: {reason}',
+    '{count} sentences could not be read: {reason}',
+    { reason: tell(reason) },
+  );
+  return `${read} ${left}`;
+}
+
+function foundOf(store, state) {
+  const survey = surveyOf(state);
+  if (!survey?.found) return [];
+  const [one, ...others] = chosenHeads(state);
+  if (others.length > 0) return [note(say('Choose one head to see what it does in these sentences.'))];
+  const found = headSurvey(survey.found, one, rowOffset(state));
+  if (!found) return [];
+  const name = titleOfHeads(state);
+  return [
+    section(
+      say('Its strongest cells'),
+      note(say('{head}. Each opens its sentence; special tokens are left out.', { head: name })),
+      hitsOf(state, one, survey, found),
+    ),
+    section(
+      sayCount(found.sentences, 'Its role in each of {count} sentence', 'Its role in each of {count} sentences'),
+      rolesOf(found),
+    ),
+    section(say('What its rows read most'), pairsOf(found), note(pairsNote())),
+    section(
+      say('The heads most alike'),
+      alikeOf(store, one[0], found),
+      note(say('The mean distance of their rows in bits: 0 is equal, 1 has nothing in common (Clark et al. 2019).')),
+    ),
+  ];
+}
+
+// A row has the name that it has in the matrix, here and in the pairs: the token that it predicts, or the one that the head
+// looks up.
+function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
+  const rows = ({ predicted }) => (rowOffset(state) < 0 ? ['<s>', ...predicted] : predicted);
+  const lines = hits.map(([weight, place, row, column]) => {
+    const tokens = found.sentences[place];
+    const from = { encoder: tokens.source, decoder: tokens.predicted, cross: rows(tokens) }[kind][row];
+    const to = kind === 'decoder' ? (['<s>', ...tokens.predicted][column] ?? '') : tokens.source[column];
+    const href = addressOfCell(state, sentences[place], { kind, layer, head, row, column });
+    const names = element(
+      'span',
+      {},
+      element('bdi', {}, nameInvisible(from.trim())),
+      ' ← ',
+      element('bdi', {}, nameInvisible(to.trim())),
+    );
+    const sentence = element(
+      'span',
+      { class: 'hl-soft hl-hit-sentence', dir: 'auto' },
+      nameInvisible(sentences[place]),
+    );
+    return element(
+      'li',
+      {},
+      element('a', { class: 'hl-choice hl-hit', href }, names, numberText(fixed(weight)), sentence),
+    );
+  });
+  return element('ol', { 'aria-label': say('Strongest cells') }, ...lines);
+}
+
+function rolesOf({ roles, sentences }) {
+  const lines = roles.map(([role, count]) =>
+    element('li', {}, tell(role), shareBar(count / sentences), numberText(String(count))),
+  );
+  return element('ol', { class: 'hl-most-read', 'aria-label': say('Roles') }, ...lines);
+}
+
+function pairsOf({ pairs }) {
+  const most = Math.max(1, ...pairs.map(([, , count]) => count));
+  const lines = pairs.map(([query, key, count]) => {
+    const names = element(
+      'span',
+      {},
+      element('bdi', {}, nameInvisible(query.trim())),
+      ' ← ',
+      element('bdi', {}, nameInvisible(key.trim())),
+    );
+    return element('li', {}, names, shareBar(count / most), numberText(String(count)));
+  });
+  return element('ol', { class: 'hl-most-read', 'aria-label': say('Pairs') }, ...lines);
+}
+
+function alikeOf(store, kind, { alike }) {
+  const lines = alike.map(({ layer, head, distance }) => {
+    const open = () => store.change(headOf({ kind, layer, head }));
+    return element('li', {}, createButton('hl-choice', open, {}, headName(layer, head), numberText(fixed(distance))));
+  });
+  return element('ol', { 'aria-label': say('Heads most alike') }, ...lines);
+}

@@ -1,0 +1,163 @@
+// Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
+
+import { element, replaceKeepingFocus, visible } from '../core/dom.js';
+import { fixed, signed } from '../core/numbers.js';
+import { kindName } from '../core/labels.js';
+import { largest, sum } from '../core/math.js';
+import { targetIds } from '../core/payload.js';
+import { actionButton, numberText, note, signedLine, tabs } from '../core/widgets.js';
+import { headMap } from '../drawing/head_map.js';
+import { say } from '../locales/language.js';
+
+const LARGEST = 10; // parts in the ranking
+const PATHS = {
+  direct: [
+    () => say('Direct'),
+    () =>
+      say(
+        'What each head adds to this number itself. Decoder and Cross are parts of the sum above; Encoder splits what Cross adds once more, by where it came from.',
+      ),
+  ],
+  gradient: [
+    () => say('Through all layers'),
+    () =>
+      say(
+        "How much the number would grow if the head's output were slightly larger, its effect through later heads and layers included (a gradient, so for small changes only).",
+      ),
+  ],
+};
+
+export const contributions = {
+  name: 'contributions',
+  panel: 'step',
+  isServerOnly: true,
+  title: () => say('Why this word?'),
+  doing: () => say('Adding up what wrote this word'),
+  ask: contributionsOf,
+  create(store) {
+    const shown = { path: 'direct' };
+    return {
+      draw: (state, answer, question) => {
+        const map = element('div');
+        const draw = (path) => {
+          shown.path = path;
+          replaceKeepingFocus(map, ...mapOf(store, state, answer, path, draw));
+        };
+        draw(shown.path);
+        return [chooserOf(store, state), ...partsOf(state, answer, question), map];
+      },
+    };
+  },
+};
+
+function contributionsOf(state) {
+  const { record, step } = state;
+  const ids = targetIds(record);
+  const other = otherWord(state);
+  return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
+}
+
+// The id of the other word, if it is an alternative at this step.
+export function otherWord({ record, step, other }) {
+  const { id: word } = record.tokens.predicted[step];
+  return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
+}
+
+// Chooses the word that was not said.
+function chooserOf(store, state) {
+  const { record, step } = state;
+  const { id: word } = record.tokens.predicted[step];
+  const others = (record.alternatives[step] ?? []).filter(({ id }) => id !== word);
+  const options = others.map((one) =>
+    element('option', { value: one.id }, say('and not “{word}”', { word: visible(one) })),
+  );
+  const choice = element(
+    'select',
+    { class: 'hl-box', 'aria-label': say('Compared with') },
+    element('option', { value: '' }, say('by itself')),
+    ...options,
+  );
+  choice.value = otherWord(state) ?? '';
+  choice.addEventListener('change', () => store.change({ other: choice.value === '' ? null : Number(choice.value) }));
+  return element(
+    'label',
+    { class: 'hl-asked-word' },
+    say('Why “{word}”', { word: visible(record.tokens.predicted[step]) }),
+    choice,
+  );
+}
+
+function partsOf({ record }, answer, { step, word, other }) {
+  const { decoder, logit } = answer;
+  const reads = visible(record.tokens.read[step]);
+  const lines = [
+    [say('reading “{word}”', { word: reads }), sum(decoder.tokens)],
+    [say('its position'), sum(decoder.positions)],
+    [say('heads of Decoder'), sum(decoder.heads.decoder.flat())],
+    [say('heads of Cross'), sum(decoder.heads.cross.flat())],
+    [say('feed-forward networks'), sum(decoder.feed_forward)],
+    [say('biases'), decoder.bias],
+  ];
+  const most = largest(lines.map(([, value]) => value));
+  const name = (id) => visible(answer.tokens[id]);
+  const what =
+    other === undefined
+      ? say('logit of “{word}”', { word: name(word) })
+      : say('lead of “{word}” over “{other}”', { word: name(word), other: name(other) });
+  return [
+    element(
+      'ol',
+      { class: 'hl-shares', 'aria-label': what },
+      ...lines.map(([label, value]) => signedLine(label, value, most)),
+      element('li', { class: 'hl-total' }, element('span', {}, what), element('span'), numberText(signed(logit, 2))),
+    ),
+    note(meaningOf(other, logit)),
+    element('h4', {}, say('The largest parts')),
+    ranking(decoder, reads),
+  ];
+}
+
+// Every part by itself, the largest first, whether it speaks for the word or against it.
+function ranking({ heads, feed_forward: feedForward, tokens, positions, bias }, reads) {
+  const ofHeads = ['decoder', 'cross'].flatMap((kind) =>
+    heads[kind].flatMap((row, layer) =>
+      row.map((value, head) => [`${kindName(kind)} ${layer + 1}.${head + 1}`, value]),
+    ),
+  );
+  const parts = [
+    ...ofHeads,
+    ...feedForward.map((value, layer) => [say('feed-forward, layer {layer}', { layer: layer + 1 }), value]),
+    [say('reading “{word}”', { word: reads }), sum(tokens)],
+    [say('its position'), sum(positions)],
+    [say('biases'), bias],
+  ];
+  const first = parts.sort(([, one], [, other]) => Math.abs(other) - Math.abs(one)).slice(0, LARGEST);
+  const [[, most]] = first;
+  const lines = first.map(([label, value]) => signedLine(label, value, Math.abs(most)));
+  return element('ol', { class: 'hl-shares', 'aria-label': say('The largest parts') }, ...lines);
+}
+
+// A lead of log 2 makes a word twice as likely.
+function meaningOf(other, logit) {
+  if (other === undefined)
+    return say(
+      'In this sentence, in logits. A single logit has a part that all words share; choose another word to leave it out.',
+    );
+  return say('In this sentence: the word is {factor} times as likely as the other.', {
+    factor: fixed(Math.exp(logit), logit < 3 ? 2 : 0),
+  });
+}
+
+function mapOf(store, state, answer, path, draw) {
+  const values =
+    path === 'gradient' ? answer.gradient : { ...answer.decoder.heads, encoder: answer.encoder.heads.encoder };
+  const buttons = Object.entries(PATHS).map(([name, [label]]) =>
+    actionButton(label(), () => draw(name), { 'aria-pressed': String(name === path) }),
+  );
+  return [
+    element('h4', {}, say('Which head?')),
+    tabs(say('Which path'), ...buttons),
+    note(PATHS[path][1]()),
+    ...headMap(store, state, values),
+  ];
+}

@@ -1,0 +1,67 @@
+// An instrument as a line that opens: a question, and its answer while it is open.
+
+import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
+import { askQuestion } from '../core/effects.js';
+import { isAnswered, toggleQuestion } from '../core/questions.js';
+import { SUBJECTS, questionOf } from './instruments.js';
+import { isRefused, whyNot } from '../core/requests.js';
+import { differs } from '../core/state/queries.js';
+import { note } from '../core/widgets.js';
+import { say } from '../locales/language.js';
+
+const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];
+
+// Of an instrument, `draw(state, answer, question)` returns the elements of an answer, and `nothing(state)` says in one
+// sentence why there is nothing to ask about. `controls`, { node, draw(state, before, refusal) }, are what the person can
+// enter; the refusal says why the instrument cannot be asked, if it cannot. The last answer stays, in pale colours, until
+// the next one arrives.
+export function createQuestion(server, { name, title, create }) {
+  const { store } = server;
+  const { nothing = () => '', controls = null, draw } = create(store);
+  const body = element('div', { class: 'hl-answer' });
+  const lack = isRefused(server, name) ? element('span', { class: 'hl-soft' }, say('not in this page')) : null;
+  const summary = element('summary', {}, element('h3', {}, title()), lack);
+  const node = element(
+    'details',
+    { class: 'hl-part hl-question', 'data-question': name },
+    summary,
+    controls?.node,
+    body,
+  );
+  summary.addEventListener('click', (event) => {
+    event.preventDefault(); // the state says which questions are open
+    store.change(toggleQuestion(store.get(), name));
+  });
+  return {
+    node,
+    draw(state, before) {
+      if (!differs(state, before, INPUTS)) return;
+      const isOpened = !node.open && state.questions.includes(name);
+      node.open = state.questions.includes(name);
+      controls?.draw(state, before, whyNot(server, name));
+      replaceKeepingFocus(body, ...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
+      if (isOpened) scrollToTop(node);
+    },
+  };
+}
+
+// Scrolls the panel, but not the page, so that there is room for the answer.
+function scrollToTop(node) {
+  const panel = node.closest('.hl-scroll');
+  panel.scrollTop += node.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+}
+
+function contentOf(server, state, name, { nothing, draw }, body) {
+  const reason = whyNot(server, name);
+  const question = questionOf(state, name);
+  const kept = state.answers[name];
+  const isCurrent = question !== null && isAnswered(state, name, question);
+  body.classList.toggle('hl-stale', !reason && question !== null && !isCurrent);
+  if (reason || !question) return [note(reason ?? nothing(state))];
+  if (kept?.answer) return draw(state, kept.answer, kept.question);
+  return isCurrent ? [note(say('There is no answer.'), ' ', askAgain(server, name))] : [];
+}
+
+function askAgain(server, name) {
+  return createButton('hl-act', () => askQuestion(server, name), {}, say('Ask again'));
+}

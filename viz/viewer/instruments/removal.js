@@ -1,0 +1,106 @@
+// Faithfulness: the probability of a word while the strongest cells of a row are removed.
+
+import { element, visible } from '../core/dom.js';
+import { fixed } from '../core/numbers.js';
+import { THRESHOLDS } from '../core/limits.js';
+import { sum } from '../core/math.js';
+import { axes, targetIds } from '../core/payload.js';
+import { note } from '../core/widgets.js';
+import { drawChart } from '../drawing/line_chart.js';
+import { say, sayCount, tell } from '../locales/language.js';
+
+export const removal = {
+  name: 'removal',
+  panel: 'head',
+  isServerOnly: true,
+  title: () => say('Do the weights tell the truth?'),
+  doing: () => say('Removing cells of this row'),
+  ask: removalOf,
+  create: () => ({
+    nothing: ({ selection }) =>
+      selection.length > 0
+        ? say('Choose one head, or all heads of a layer.')
+        : say('Choose a source token: its row loses its cells.'),
+    draw: ({ record }, { curves, tokens }, { ids, kind, row, step, head }) => {
+      const { rows, reads, columns } = axes(record, kind);
+      const lines = curves.map(({ name, order, probabilities }) => ({
+        name: tell(name),
+        ranking: name,
+        order,
+        points: probabilities.map((value, count) => [count, value]),
+      }));
+      const last = lines[0].points.length - 1;
+      const axis = { first: 0, last, marked: Math.min(1, last), isCount: true, format: (value) => fixed(value) };
+      const key = {
+        title: (count) => sayCount(count, '{count} cell removed', '{count} cells removed'),
+        of: (line, count) => removedBy(line, count, columns),
+      };
+      const about = {
+        word: visible(tokens[ids[step]]),
+        // As the matrix names it: two rows have a word, one that reads it and one that predicts it.
+        row: reads ? `${visible(reads[row])} → ${visible(rows[row])}` : visible(rows[row]),
+        count: lines.length,
+      };
+      return [
+        note(
+          head === undefined
+            ? say(
+                'In this sentence: the probability of “{word}” while the strongest cells of the row “{row}” of all heads of this layer are removed, one after the other, ranked in {count} ways.',
+                about,
+              )
+            : say(
+                'In this sentence: the probability of “{word}” while the strongest cells of the row “{row}” of this head are removed, one after the other, ranked in {count} ways.',
+                about,
+              ),
+        ),
+        element('p', { class: 'hl-verdict' }, verdictOf(lines)),
+        drawChart(say('Probability'), lines, { ...axis, key }),
+        note(
+          say('A ranking tells the truth if its curve falls sooner than the others, and sooner than at random.'),
+          ' ',
+          say('Value zeroing ranks cells by how far the layer’s output turns when the value of the cell is zero.'),
+        ),
+      ];
+    },
+  }),
+};
+
+// The row of the matrix that loses its cells: that of the step, or of the pinned source token.
+function removalOf({ record, kind, layer, head, selection, pin, step }) {
+  const row = kind === 'encoder' ? (pin?.row ?? null) : step;
+  if (row === null || selection.length > 0) return null;
+  return { ids: targetIds(record), kind, layer, ...(head === null ? {} : { head }), row, step };
+}
+
+// What the curves say about the weights, by the means over all counts of removed cells.
+function verdictOf(lines) {
+  const [[, start]] = lines[0].points;
+  const after = ({ points }) => points.slice(1).map(([, value]) => value);
+  const all = lines.flatMap(after);
+  const [low, high] = [Math.min(start, ...all), Math.max(start, ...all)];
+  const clear = THRESHOLDS.removed * start;
+  if (high - low < clear)
+    return say('The word hardly depends on these cells: its probability stays between {low} and {high}.', {
+      low: fixed(low),
+      high: fixed(high),
+    });
+  const [weight, random] = ['weight', 'random'].map((name) => {
+    const values = after(lines.find(({ ranking }) => ranking === name));
+    return sum(values) / values.length;
+  });
+  const means = { weight: fixed(weight), random: fixed(random) };
+  return random - weight >= clear
+    ? say(
+        "The weights tell the truth here: without the cells of the largest weights the word's average probability is {weight}; without as many random cells it is {random}.",
+        means,
+      )
+    : say(
+        "The weights say little here: without the cells of the largest weights the word's average probability is {weight}; without as many random cells it is {random}.",
+        means,
+      );
+}
+
+// The column that was removed last; random is a mean of orders.
+function removedBy({ order }, count, columns) {
+  return order.length > 0 && count > 0 ? `− ${visible(columns[order[count - 1]])}` : '';
+}

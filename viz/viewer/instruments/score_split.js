@@ -1,0 +1,81 @@
+// Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the
+// key.
+
+import { ofPinnedCell } from '../core/questions.js';
+import { element } from '../core/dom.js';
+import { fixed } from '../core/numbers.js';
+import { kindName } from '../core/labels.js';
+import { largest, sum } from '../core/math.js';
+import { fact, note, signedLine } from '../core/widgets.js';
+import { smallMatrix } from '../drawing/small_matrix.js';
+import { say, tell } from '../locales/language.js';
+
+const LISTED = 5; // pairs of single parts
+
+export const scoreSplit = {
+  name: 'score_split',
+  panel: 'cell',
+  isServerOnly: true,
+  title: () => say('Why does it look there?'),
+  doing: () => say('Splitting the score'),
+  ask: ofPinnedCell,
+  create: () => ({
+    draw: (_, { score, bias, query_parts: queries, key_parts: keys, matrix }) => {
+      const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
+      const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
+      const names = (groups) => groups.map(({ name }) => name);
+      return [
+        note(
+          bias
+            ? say('In this sentence: rows are what wrote the query, columns what wrote the key.')
+            : say(
+                'In this sentence: rows are what wrote the query, columns what wrote the key. All cells add up to the score.',
+              ),
+        ),
+        ...smallMatrix({ label: say('Parts of the score'), rows: names(rows), columns: names(columns), values }),
+        ...(bias ? [fact(say('sum of all cells'), fixed(score - bias))] : []),
+        ...(bias ? [fact(say('+ bias of the relative position'), fixed(bias))] : []),
+        fact(bias ? say('score') : say('score, the sum of all cells'), fixed(score)),
+        element('h4', {}, say('The strongest pairs, query × key')),
+        note(say('Here each head counts by itself; above, the heads of a layer are one line.')),
+        strongestPairs(queries, keys, matrix),
+      ];
+    },
+  }),
+};
+
+// The heads of one layer are one line of the matrix.
+function groupsOf(parts) {
+  const groups = [];
+  parts.forEach((part, place) => {
+    const name = groupName(part);
+    const last = groups.at(-1);
+    if (last?.name === name) last.places.push(place);
+    else groups.push({ name, places: [place] });
+  });
+  return groups;
+}
+
+function groupName({ name, kind, layer }) {
+  if (name === 'head') return `${kindName(kind)} ${layer + 1}`;
+  if (name === 'feed forward') return say('Feed-fwd {layer}', { layer: layer + 1 });
+  return name === 'bias' ? say('biases') : tell(name);
+}
+
+function partName(part) {
+  return part.name === 'head' ? `${groupName(part)}.${part.head + 1}` : groupName(part);
+}
+
+function sumOver(matrix, rows, columns) {
+  return sum(rows.map((row) => sum(columns.map((column) => matrix[row][column]))));
+}
+
+function strongestPairs(queries, keys, matrix) {
+  const pairs = matrix.flatMap((line, row) => line.map((value, column) => ({ row, column, value })));
+  const ranked = pairs.sort((one, other) => Math.abs(other.value) - Math.abs(one.value)).slice(0, LISTED);
+  const most = largest(ranked.map(({ value }) => value));
+  const lines = ranked.map(({ row, column, value }) =>
+    signedLine(`${partName(queries[row])} × ${partName(keys[column])}`, value, most),
+  );
+  return element('ol', { class: 'hl-shares', 'aria-label': say('Strongest pairs') }, ...lines);
+}

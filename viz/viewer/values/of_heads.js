@@ -1,0 +1,30 @@
+// What a value of a cell has, as it is for the usual one: numbers of the heads on screen. A file of this folder says where
+// its value differs; the panels ask the value, and none of them knows its name.
+
+import { fixed } from '../core/numbers.js';
+import { KINDS } from '../core/payload.js';
+import { sayParts } from '../locales/language.js';
+
+export const OF_HEADS = {
+  formerNames: [], // in the links of earlier releases
+  unit: () => '', // of its numbers; empty for a share, and for the network's own unit
+  text: (number) => fixed(number), // how a number is said
+  isSigned: false, // whether colours differ below and above 0; otherwise only what is above 0 has a colour
+  isShare: false, // whether each row adds up to 1: then the other cells are scaled up while some are hidden, and a row has an entropy
+  isOfHeads: true, // whether it is about heads; otherwise choosing a head shows the first value that is
+  isSubtracted: false, // whether A minus B can be shown
+  kinds: KINDS, // that it is about
+  request: null, // the name of the request that brings its numbers; null if the page has them
+  read: (answer) => answer, // the answer, as `state.values` keeps it
+  canBeShown: ({ values }, { request }) => !request || Boolean(values[request]), // now; until then, weights are shown
+  isChosen: () => true, // whether the person has chosen what it needs
+  choose: null, // the changes of its button, where it is not simply shown; gets the state and a function that keeps the heads on screen
+  linkOf: (_, { name }) => ({ mode: name }), // the parameters of a link that opens it; null if a link cannot hold it
+  title: null, // of the matrix, where the heads are none
+  arcs: null, // what an arc of the strip joins, where the heads do not say it
+  hint: () => '', // what to do now, if the person has to choose more
+  factsOf: () => [], // sentences about the whole matrix; get the state and what is subtracted
+  sayCell: null, // the sentence about one cell, where it is not its name, number, rank and row
+  sayRow: (names) => sayParts('{row} reads most from {column} {value}', names),
+  sayColumn: (names) => sayParts('{column} is read most by {row} {value}', names),
+};

@@ -1,0 +1,25 @@
+// The values of a cell, in the order of their buttons and of the key N: the most faithful by the study first.
+
+import { difference } from './difference.js';
+import { leaveOneOut } from './leave_one_out.js';
+import { normShare } from './norm_share.js';
+import { transformedNorm } from './transformed_norm.js';
+import { weight } from './weight.js';
+
+export const VALUES = [leaveOneOut, weight, transformedNorm, normShare, difference];
+export const USUAL = weight; // of a new page, and where another value cannot be shown
+
+// The value with this name, or with this name in a link of an earlier release; the usual one if there is none.
+export function valueNamed(name) {
+  return VALUES.find((value) => value.name === name || value.formerNames.includes(name)) ?? USUAL;
+}
+
+// The value that the person chose. Whether it can be shown now, shownValue says.
+export function chosenValue({ mode }) {
+  return valueNamed(mode);
+}
+
+// The name of the chosen value, or of the usual one if the chosen one is not about heads.
+export function nameOfHeads(state) {
+  return chosenValue(state).isOfHeads ? state.mode : USUAL.name;
+}

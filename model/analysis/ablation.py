@@ -96,7 +96,7 @@ def _changes(
             order += sorted((head for head in heads if head.kind == "encoder"), key=lambda head: head.layer)
             x = _with_copies(x, 1 + len(order))
             sentences = F.pad(torch.arange(len(memory)), (len(x) - len(memory), 0)).to(x.device)
-        sentences = F.pad(sentences, (0, len(x) - len(sentences)))  # those of `memory` that the rows read
+        sentences = F.pad(sentences, (0, len(x) - len(sentences)))  # what the rows read of `memory`
         cross_kv = KeyValue(*(each[sentences] for each in block.cross_attention.keys_values(memory)))
         query = block.cross_attention.queries(block.cross_residual.pre(x))
         cross = block.cross_attention(query, cross_kv, None, None, EXPLICIT)

@@ -75,7 +75,7 @@ def links(source_words: Sequence[int]) -> frozenset[Link]:
 
 
 def grow_diag(forward: Set[Link], backward: Set[Link]) -> frozenset[Link]:
-    """One alignment from those of both directions: the shared links, and links that grow from them.
+    """One alignment from both directions: the shared links, and links that grow from them.
 
     Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation". A link of either direction is
     added if it is next to an existing link, at a side or a corner, and one of its words has no link yet.
@@ -148,11 +148,11 @@ class WordLinks:
     shifted: bool  # uses the row that reads a target word, not the row that predicts it
     forward: frozenset[Link]  # each target word chooses its source word
     grown: frozenset[Link]  # each source word chooses a target word too; joined by grow-diag
-    agreement: float  # links of both directions, divided by those of either, 0 to 1
+    agreement: float  # links that both directions have, divided by links that either has, 0 to 1
 
 
 def word_links(record: AttentionRecord, head: Head | None, shifted: bool) -> WordLinks:
-    """The links between the words of a sentence and those of its translation.
+    """The links between the words of a sentence and the words of its translation.
 
     Each target word is linked to the source word that its tokens give most weight, and the other way round.
     Words are those of the tokens: punctuation marks are words, and special tokens are in none. Shifted
@@ -226,7 +226,7 @@ def sentence_error(found: frozenset[Link], gold: GoldAlignment, record: Attentio
 
 
 def target_words(record: AttentionRecord, shifted: bool) -> list[int | None]:
-    """The target word of each row: that of the token which the row predicts, or shifted, reads."""
+    """The target word of each row, by the token that the row predicts or, if shifted, reads."""
     predicted = _words(record.predicted)
     return [None, *predicted[:-1]] if shifted else predicted
 

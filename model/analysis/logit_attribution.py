@@ -39,7 +39,7 @@ class StackShares(NamedTuple):
 class Contributions:
     """A logit as a sum. `decoder` sums to it; `encoder` sums to what all cross-attention heads add."""
 
-    logit: float  # of the word, or of the word minus that of the other word
+    logit: float  # of the word, or its difference from the other word's logit
     decoder: StackShares
     encoder: StackShares  # through the cross-attention, its weights frozen
     gradient: HeadValues  # d logit / d gate of each head: also what acts through other heads and layers

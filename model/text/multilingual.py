@@ -1,6 +1,6 @@
 """The source tokenizer of a model of many languages, such as NLLB: codes of both languages before a sentence.
 
-The encoder reads the code of the source language first. The decoder writes that of the target language first,
+The encoder reads the code of the source language first. The decoder writes the target's code first,
 so this code is given to the search and is not part of the source.
 """
 

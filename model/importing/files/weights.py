@@ -37,7 +37,7 @@ class Weights:
         self._taken: set[str] = set()
 
     def take(self, name: str, shape: tuple[int, ...], default: float | None = None) -> Tensor:
-        """The weight; `default` fills one that is missing."""
+        """The weight; `default` fills a missing one."""
         tensor = self.take_any(name)
         if tensor is None and default is not None:
             return torch.full(shape, default)

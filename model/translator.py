@@ -92,7 +92,6 @@ class Translator(OnHub):
 
     @property
     def device(self) -> torch.device:
-        """The device of the model's weights."""
         return self.inference.device
 
     @property
@@ -351,7 +350,6 @@ class Translator(OnHub):
         options: SearchOptions,
         gates: HeadGates | None,
     ) -> Translation:
-        """The Translation of a target whose steps are known."""
         record = self._record(source, encoded, target, steps.self_weights, steps.cross_weights)
         total = sum(steps.log_probabilities)
         score = total / length_penalty(len(target), options.length_penalty)

@@ -66,7 +66,6 @@ class Inference:
 
     @property
     def device(self) -> torch.device:
-        """The device of the model's weights."""
         return self._network.output.weight.device
 
     @property

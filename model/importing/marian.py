@@ -71,7 +71,6 @@ def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan
 def _convert(
     weights: Weights, model: Transformer, source: Side, target: Side, scaled: bool, tied: bool
 ) -> Iterator[tuple[str, Tensor]]:
-    """Our weights with their names."""
     config = model.config
     width = config.d_model
     axis = axis_of(width)

@@ -168,7 +168,6 @@ def _convert_embeddings(
 
 
 def _attention(weights: Weights, model: Transformer, ours: str, theirs: str) -> Iterator[tuple[str, Tensor]]:
-    """The four matrices of one attention."""
     width, inner = model.config.d_model, model.config.d_attention
     query, key, value = (weights.take(f"{theirs}.{name}.weight", (inner, width)) for name in "qkv")
     # Ours divides scores by sqrt(d_head), theirs does not.
@@ -182,7 +181,6 @@ def _attention(weights: Weights, model: Transformer, ours: str, theirs: str) -> 
 def _feed_forward(
     weights: Weights, model: Transformer, ours: str, theirs: str
 ) -> Iterator[tuple[str, Tensor]]:
-    """The two or three matrices of one feed-forward network."""
     width, inner = model.config.d_model, model.config.d_ff
     for own, name in GATED if model.config.gated else PLAIN:
         rows, columns = (width, inner) if own == "outer" else (inner, width)
@@ -191,5 +189,4 @@ def _feed_forward(
 
 
 def _norm(weights: Weights, model: Transformer, sublayer: str) -> Tensor:
-    """The weight of the norm before a sub-layer."""
     return weights.take(f"{sublayer}.layer_norm.weight", (model.config.d_model,))

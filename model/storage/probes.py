@@ -173,7 +173,6 @@ class Probes:
         return probes
 
     def save(self, directory: Path) -> None:
-        """Write the file atomically."""
         tensors: dict[str, Tensor] = {}
         for prefix, part in self._named_parts():
             tensors |= part.tensors(prefix)

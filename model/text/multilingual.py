@@ -46,7 +46,6 @@ class MultilingualTokenizer(SentencePieceTokenizer):
         return cls(one.segmenter, one.vocabulary, code)
 
     def to_json(self) -> str:
-        """The whole tokenizer as JSON."""
         rules = json.loads(super().to_json())
         return json.dumps(rules | {"type": FILE_TYPE, "source_code": self.source_code}, ensure_ascii=False)
 

@@ -126,7 +126,6 @@ def _check_pre_tokenizer(rule: Any, path: Path) -> None:
 
 
 def _kind(rule: Any) -> str:
-    """The name of a rule, for a message."""
     name = rule.get("type") if isinstance(rule, dict) else rule
     return name if name == "Sequence" else quote_untrusted(name)
 

@@ -64,11 +64,9 @@ class Weights:
         return tensor
 
     def has(self, name: str) -> bool:
-        """Whether there is a weight of this name."""
         return name in self._tensors
 
     def take_first(self, names: Sequence[str], shape: tuple[int, ...]) -> Tensor:
-        """The first of these weights that is there."""
         name = next((name for name in names if name in self._tensors), names[0])
         return self.take(name, shape)
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.errors import UserError
 from model.files import decode_lines
 from model.importing.exporting import Form, export
@@ -118,12 +118,12 @@ def _to_json(translator: Translator, sentence: str, hypotheses: Sequence[Hypothe
     if not hypotheses:
         return {"source": sentence, "text": ""}
     best = hypotheses[0]
-    source = translator.checkpoint.source_tokenizer.source_tokens(sentence)
+    source = translator.source(sentence)
     target = translator.checkpoint.target_tokenizer.tokens(best.ids)
     return {
         "source": sentence,
         "text": best.text,
-        "source_tokens": [token.text for token in source],
+        "source_tokens": [token.text for token in source.tokens],
         "target_tokens": [token.text for token in target],
         "log_probabilities": best.log_probabilities,
         "hypotheses": [asdict(hypothesis) for hypothesis in hypotheses],

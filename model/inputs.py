@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.errors import Sentence, TooLongError, UserError, quote_untrusted
+from model.notices import language, source_notices
+from model.results import Source
 from model.storage.checkpoint import Checkpoint, ModelInfo
-from model.text.languages import TARGET_CODE, codes_of, language_names
+from model.text.languages import TARGET_CODE, codes_of
 from model.text.multilingual import MultilingualTokenizer
 from model.text.tokenizer import BOS, BOS_ID, EOS_ID, PAD_ID, SPACE, UNK, normalise
 
@@ -16,11 +18,6 @@ MAX_TARGET_TOKENS = SearchOptions().limit(MAX_TOKENS)  # of a given target
 CHARACTERS_PER_TOKEN = 40  # limits a text before it is tokenised; no text within the token limit is longer
 BATCH_TOKENS = 4096  # of one side of a batch
 NOTHING = Sentence("There is nothing to translate; type a sentence.")
-
-
-def language(info: ModelInfo) -> str:
-    """The name of the language that the model reads, or the names of all."""
-    return language_names(info.source_language)
 
 
 def target_code(info: ModelInfo, wanted: str | None) -> str:
@@ -42,7 +39,26 @@ def target_code(info: ModelInfo, wanted: str | None) -> str:
     raise UserError(f"{info.title} translates into {len(known)} languages; name one, such as {some}.")
 
 
-def source_prefix(checkpoint: Checkpoint, text: str) -> str:
+def parse_source(checkpoint: Checkpoint, text: str, max_tokens: int = MAX_TOKENS) -> Source:
+    """The sentence as the model reads it. Raises UserError if it is empty, too long or unknown."""
+    tokenizer = checkpoint.source_tokenizer
+    if problem := _problem_of_text(text, max_tokens):
+        raise problem
+    tokens = tokenizer.source_tokens(text)
+    pieces = [token.piece for token in tokens[: -len(tokenizer.ending)]]
+    if problem := _problem_of_pieces(checkpoint, pieces, max_tokens):
+        raise problem
+    written = normalise(text)
+    return Source(
+        written,
+        tokens,
+        language_prefix(checkpoint, written),
+        tuple(tokenizer.first_ids(text)),
+        source_notices(checkpoint, tokens),
+    )
+
+
+def language_prefix(checkpoint: Checkpoint, text: str) -> str:
     """What stands before the sentence in a text, with the space after it: a prompt or codes of languages.
 
     A model of many languages reads at most two codes, others one. What the model does not know is text.
@@ -63,9 +79,12 @@ def source_ids(checkpoint: Checkpoint, texts: Sequence[str], max_tokens: int) ->
     """The ids of each sentence with its </s>, or the reason why it cannot be translated."""
     problems = [_problem_of_text(text, max_tokens) for text in texts]
     readable = ["" if problem else text for text, problem in zip(texts, problems, strict=True)]
-    rows = checkpoint.source_tokenizer.encode_batch(readable)
+    tokenizer = checkpoint.source_tokenizer
+    rows = tokenizer.encode_batch(readable)
     return [
-        problem or _problem_of_ids(checkpoint, row, max_tokens) or [*row, *checkpoint.source_tokenizer.ending]
+        problem
+        or _problem_of_pieces(checkpoint, tokenizer.pieces(row), max_tokens)
+        or [*row, *tokenizer.ending]
         for row, problem in zip(rows, problems, strict=True)
     ]
 
@@ -119,21 +138,20 @@ def _problem_of_text(text: str, max_tokens: int) -> UserError | None:
     return too_many_characters(text, max_tokens)
 
 
-def _problem_of_ids(checkpoint: Checkpoint, ids: Sequence[int], max_tokens: int) -> UserError | None:
-    pieces = checkpoint.source_tokenizer.pieces(ids)
-    pieces = [each for each in pieces if each != BOS and not TARGET_CODE.fullmatch(each)]
-    if ids and not pieces:
+def _problem_of_pieces(checkpoint: Checkpoint, pieces: Sequence[str], max_tokens: int) -> UserError | None:
+    text = [each for each in pieces if each != BOS and not TARGET_CODE.fullmatch(each)]
+    if pieces and not text:
         return UserError(NOTHING)
-    if all(piece in (UNK, SPACE) for piece in pieces):
+    if all(piece in (UNK, SPACE) for piece in text):
         reads = Sentence(language(checkpoint.info))
         return UserError(
             Sentence("The model knows none of these characters; it reads {language}.", language=reads)
         )
-    if len(ids) >= max_tokens:
+    if len(pieces) >= max_tokens:
         return TooLongError(
             Sentence(
                 "The sentence has {tokens} tokens; the limit is {limit}. Split it into shorter ones.",
-                tokens=len(ids) + 1,
+                tokens=len(pieces) + 1,
                 limit=max_tokens,
             )
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from model.analysis.patching import HeadOutputs, Rows, head_outputs, intervention, mean_outputs
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.errors import Sentence, UserError
 from model.inputs import NOTHING
 from model.results import AblationResult, Head, Translation
@@ -65,7 +65,7 @@ def _mean_over(translator: Translator, sentences: Sequence[str]) -> Baseline:
 def sentence_baseline(translator: Translator, other: str) -> Baseline:
     """What each head gives for another sentence and the model's greedy translation of it."""
     translation = translator.translate(other)
-    outputs = head_outputs(translator.checkpoint.model, *translator.pair(other, translation.ids))
+    outputs = head_outputs(translator.checkpoint.model, *translator.pair(translation.source, translation.ids))
     return Baseline(outputs, "sentence", 0, translation.text)
 
 
@@ -79,7 +79,7 @@ def intervene(
     beam_size: int = 1,
     length_penalty: float = 1.0,
     target: str | Sequence[int] | None = None,
-    prefix: str | Sequence[int] = (),
+    forced: str | Sequence[int] = (),
 ) -> AblationResult:
     """Translate with the heads' outputs replaced by a baseline, in all rows or in one; see `intervention`.
 
@@ -88,19 +88,17 @@ def intervene(
     for a row that does not exist.
     """
     heads = tuple(heads)
-    if target is None:
-        original = translator.translate(text, beam_size, length_penalty, prefix=prefix)
-    else:
-        original = translator.score(text, target)
+    options = SearchOptions(beam_size, length_penalty)
+    original = translator.original(text, target, options, forced)
     source, steps = len(original.attention.source), len(original.ids)
     if row is not None and any(row >= (source if head.kind == "encoder" else steps) for head in heads):
         raise UserError(f"There is no row {row}; the sentence has {source} rows and its translation {steps}.")
-    limit = SearchOptions(beam_size, length_penalty).limit(source)
+    limit = options.limit(source)
     config = translator.checkpoint.model.config
     outputs = None if baseline is None else baseline.outputs
     gates = intervention(config, heads, Rows(source, max(limit, steps)), outputs, row)
     gates = gates.to(translator.device)
-    return translator.compare(text, original, heads, gates, beam_size, length_penalty, prefix)
+    return translator.compare(original, heads, gates, beam_size, length_penalty, forced)
 
 
 def survey_sentences(

@@ -6,36 +6,43 @@ from collections.abc import Sequence
 
 from model.analysis.thresholds import THRESHOLDS
 from model.errors import Sentence
-from model.inputs import language
-from model.results import Hypothesis, Token
-from model.storage.checkpoint import Checkpoint
+from model.results import Hypothesis, Source, Token
+from model.storage.checkpoint import Checkpoint, ModelInfo
+from model.text.languages import language_names
 from model.text.multilingual import MultilingualTokenizer
 from model.text.tokenizer import EOS_ID
 
 
-def find_notices(
-    checkpoint: Checkpoint,
-    source: Sequence[Token],
-    hypothesis: Hypothesis,
-    n_given: int = 0,
-    changed: bool = False,
-) -> tuple[str, ...]:
-    """Unknown characters, a missing code of the target language, low probability, a cut.
+def language(info: ModelInfo) -> str:
+    """The name of the language that the model reads, or the names of all."""
+    return language_names(info.source_language)
 
-    The first `n_given` tokens were given: the probability is that of the others, and without others there is
+
+def source_notices(checkpoint: Checkpoint, source: Sequence[Token]) -> tuple[str, ...]:
+    """Unknown characters of a sentence."""
+    unknown = [token.text for token in source if token.special and token.word is not None]
+    if not unknown:
+        return ()
+    listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
+    found = [Sentence("The model does not know {words} and reads it as <unk>.", words=listed)]
+    if any(text != text.lower() for text in unknown) and _knows_no_capitals(checkpoint):
+        found.append(Sentence("The model knows lower-case letters only."))
+    return tuple(found)
+
+
+def find_notices(
+    checkpoint: Checkpoint, source: Source, hypothesis: Hypothesis, n_forced: int = 0, changed: bool = False
+) -> tuple[str, ...]:
+    """Notices of the source, a missing code of the target language, low probability, a cut.
+
+    The first `n_forced` tokens were given: the probability is that of the others, and without others there is
     no notice. With words forced or heads muted (`changed`), a low one says nothing about the language.
     """
-    chosen = hypothesis.log_probabilities[n_given:]
+    chosen = hypothesis.log_probabilities[n_forced:]
     if not chosen:
         return ()
-    found = []
-    unknown = [t.text for t in source if t.special and t.word is not None]
-    if unknown:
-        listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
-        found.append(Sentence("The model does not know {words} and reads it as <unk>.", words=listed))
-        if any(text != text.lower() for text in unknown) and _knows_no_capitals(checkpoint):
-            found.append(Sentence("The model knows lower-case letters only."))
-    if (code := _missing_code(checkpoint, source, hypothesis)) is not None:
+    found = list(source.notices)
+    if (code := _missing_code(checkpoint, source.tokens, hypothesis)) is not None:
         found.append(
             Sentence("Begin the sentence with the code of a target language, such as {code}.", code=code)
         )

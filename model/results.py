@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
+from model.decoding.options import SearchOptions
+
 KINDS = ("encoder", "decoder", "cross")
 
 
@@ -32,6 +34,27 @@ class Token:
     word: int | None  # index of the word it belongs to; None for a special token
     special: bool  # one of <pad>, <unk>, <s>, </s>
     id: int = -1  # in the vocabulary; -1 if no tokenizer made the token
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sentence as a model reads it; `model.inputs.parse_source` makes it once on the sentence's way."""
+
+    text: str  # normalised, with what stands before the sentence
+    tokens: tuple[Token, ...]  # S, with </s>
+    language_prefix: str = ""  # codes of languages or the prompt before the sentence, with the space after it
+    first_ids: tuple[int, ...] = ()  # the tokens with which every translation of it begins
+    notices: tuple[str, ...] = ()  # what the model cannot read
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids that the encoder reads."""
+        return tuple(token.id for token in self.tokens)
+
+    @property
+    def sentence(self) -> str:
+        """The text without what stands before the sentence."""
+        return self.text.removeprefix(self.language_prefix).strip()
 
 
 @dataclass(frozen=True)
@@ -91,7 +114,7 @@ class BeamNode:
 class Translation:
     """The translation of one sentence with everything that the page shows."""
 
-    source_text: str  # with what stands before the sentence
+    source: Source
     text: str
     source_language: str
     target_language: str
@@ -101,21 +124,21 @@ class Translation:
     hypotheses: tuple[Hypothesis, ...]  # best first
     notices: tuple[str, ...] = ()  # warnings to show with the result
     timings: Mapping[str, float] = field(default_factory=dict)  # milliseconds by phase
-    n_prefix: int = 0  # leading target tokens that were given; the model chose the others
+    n_forced: int = 0  # leading target tokens that were given; the model chose the others
+    options: SearchOptions = field(default_factory=SearchOptions)  # of the search for the others
+    hidden: tuple[int, ...] = ()  # places of the source tokens that nothing read
+    ablated: tuple[Head, ...] = ()  # heads whose gates were not open
     beam_tree: tuple[BeamNode, ...] = ()  # empty unless requested; parents come before their children
-    source_prefix: str = (
-        ""  # the codes of languages or the prompt before the sentence, with the space after it
-    )
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids of the target's tokens, for `prefix` and `score`."""
+        """The ids of the target's tokens, for `translate(forced=...)` and `score`."""
         return tuple(token.id for token in self.attention.predicted)
 
     @property
-    def sentence(self) -> str:
-        """The source without what stands before it."""
-        return self.source_text.removeprefix(self.source_prefix).strip()
+    def source_text(self) -> str:
+        """The source with what stands before the sentence."""
+        return self.source.text
 
 
 class Word(NamedTuple):

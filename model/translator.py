@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from model.analysis.ablation import changed_words, importance
@@ -20,10 +20,11 @@ from model.decoding.beam_tree import BeamTree
 from model.decoding.inference import EncodedSource, Inference, greedy_start
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import Steps
-from model.decoding.search import Candidate, SearchOptions, length_penalty
+from model.decoding.options import SearchOptions, length_penalty
+from model.decoding.search import Candidate
 from model.errors import Sentence, TooLongError, UserError
 from model.importing.exporting import Exported
-from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, source_ids, source_prefix, target_ids
+from model.inputs import BATCH_TOKENS, MAX_TOKENS, batches_by_length, parse_source, source_ids, target_ids
 from model.network.transformer import HeadGates
 from model.notices import find_notices
 from model.results import (
@@ -33,6 +34,7 @@ from model.results import (
     Head,
     HeadValues,
     Hypothesis,
+    Source,
     Token,
     Translation,
 )
@@ -100,124 +102,146 @@ class Translator(OnHub):
         scores = (f"{name} {value:.1f}" for name, value in self.checkpoint.info.scores.items())
         return " · ".join((self.checkpoint.info.title, f"{parameters / 1e6:.1f} M", *scores))
 
+    def source(self, text: str | Source) -> Source:
+        """The sentence as the model reads it, for several calls about it; a `Source` is returned as it is.
+
+        Raises UserError if the text is empty, too long or has no character that the model knows.
+        """
+        return text if isinstance(text, Source) else parse_source(self.checkpoint, text, self.max_tokens)
+
     def translate(
         self,
-        text: str,
+        text: str | Source,
         beam_size: int = 1,
         length_penalty: float = 1.0,
         gates: HeadGates | None = None,
         *,
         n_best: int = 1,
-        prefix: str | Sequence[int] = (),
+        forced: str | Sequence[int] = (),
         hidden: Sequence[int] = (),
         tree: bool = False,
     ) -> Translation:
         """Translate one sentence and record every attention weight.
 
         `hypotheses` has the `n_best` and all others that the search finished. The translation begins with
-        `prefix` (text or token ids), and is the prefix itself if that ends with </s> or reaches the
-        length limit. Nothing reads the source tokens in the places `hidden`, as in `leave_one_out`. With
-        `tree` the result has the beam tree. Raises UserError if the text is empty, too long or has no
-        character that the model knows, or if the prefix or a place is not valid.
+        `forced` (text or token ids), and is nothing else if that ends with </s> or reaches the length limit.
+        Nothing reads the source tokens in the places `hidden`, as in `leave_one_out`. With `tree` the result
+        has the beam tree. Raises UserError as `source` does, and if a forced token or a place is not valid.
         """
         options = SearchOptions(beam_size, length_penalty, n_best=n_best)
-        ids = self._given(text, prefix)
+        source, start = self._given(text, target_ids(self.checkpoint, forced))
         beam_tree = BeamTree(self._token) if tree else None
-        tokens = self._source(text)
-        _check_places(hidden, tokens.shape[1])
-        source = self.inference.encode(tokens, gates, hidden)
-        result = self._search(text, source, options, gates, ids, len(ids), tree=beam_tree)
-        return replace(result, beam_tree=tuple(beam_tree.nodes)) if beam_tree else result
+        _check_places(hidden, len(source.tokens))
+        encoded = self.inference.encode(self._batch(source), gates, hidden)
+        result = self._search(source, encoded, options, gates, start, len(start), tree=beam_tree)
+        nodes = tuple(beam_tree.nodes) if beam_tree else ()
+        return replace(result, beam_tree=nodes, hidden=tuple(hidden))
 
-    def score(self, text: str, target: str | Sequence[int], gates: HeadGates | None = None) -> Translation:
+    def score(
+        self, text: str | Source, target: str | Sequence[int], gates: HeadGates | None = None
+    ) -> Translation:
         """Log-probabilities and attention of a given translation, without a search.
 
         `target` is text, to which </s> is added, or token ids, taken as they are. Raises UserError if
         either side is empty or too long.
         """
-        ids = self._scored(text, target)
-        source = self.inference.encode(self._source(text), gates)
+        source, ids = self._scored(text, target)
+        encoded = self.inference.encode(self._batch(source), gates)
         started = time.perf_counter()
-        result = self._translation(text, source, ids, len(ids), self.inference.read(source, ids, gates))
+        steps = self.inference.read(encoded, ids, gates)
+        result = self._translation(source, encoded, ids, len(ids), steps, SearchOptions(), gates)
         record = 1000 * (time.perf_counter() - started)
-        return replace(result, timings={"encode": source.milliseconds, "record": record})
+        return replace(result, timings={"encode": encoded.milliseconds, "record": record})
 
     def mute(
         self,
-        text: str,
+        text: str | Source,
         heads: Iterable[Head],
         beam_size: int = 1,
         length_penalty: float = 1.0,
         target: str | Sequence[int] | None = None,
         *,
-        prefix: str | Sequence[int] = (),
+        forced: str | Sequence[int] = (),
     ) -> AblationResult:
         """Translate with and without these heads, and score the original translation without them.
 
         The original is `target`, as `score` takes it, or else the model's own translation. Both begin with
-        `prefix`, as `translate` takes it. Raises UserError if the model does not have one of the heads, and
+        `forced`, as `translate` takes it. Raises UserError if the model does not have one of the heads, and
         as `translate` does.
         """
         heads = tuple(heads)
         gates = HeadGates.ablating(self.checkpoint.model.config, heads).to(self.device)
-        if target is None:
-            original = self.translate(text, beam_size, length_penalty, prefix=prefix)
-        else:
-            original = self.score(text, target)
-        return self.compare(text, original, heads, gates, beam_size, length_penalty, prefix)
+        original = self.original(text, target, SearchOptions(beam_size, length_penalty), forced)
+        return self.compare(original, heads, gates, beam_size, length_penalty, forced)
+
+    def original(
+        self,
+        text: str | Source,
+        target: str | Sequence[int] | None,
+        options: SearchOptions,
+        forced: str | Sequence[int],
+    ) -> Translation:
+        """The translation before an ablation: `target`, as `score` takes it, or else the model's own."""
+        if target is not None:
+            return self.score(text, target)
+        return self.translate(text, options.beam_size, options.length_penalty, forced=forced)
 
     def compare(
         self,
-        text: str,
         original: Translation,
         heads: tuple[Head, ...],
         gates: HeadGates,
         beam_size: int = 1,
         length_penalty: float = 1.0,
-        prefix: str | Sequence[int] = (),
+        forced: str | Sequence[int] = (),
     ) -> AblationResult:
         """Translate with these gates, which are closed for `heads`, and score the original with them."""
         options = SearchOptions(beam_size, length_penalty)
-        start = self._given(text, prefix)
-        n_prefix = len(start)
-        source = self.inference.encode(self._source(text), gates)
-        steps = self.inference.read(source, original.ids, gates)
-        if beam_size == 1 and list(original.ids[:n_prefix]) == start:
-            limit = options.limit(source.ids.shape[1])
-            start = list(original.ids[: greedy_start(steps, original.ids, n_prefix, limit)])
+        source, start = self._given(original.source, target_ids(self.checkpoint, forced))
+        n_forced = len(start)
+        encoded = self.inference.encode(self._batch(source), gates)
+        steps = self.inference.read(encoded, original.ids, gates)
+        if beam_size == 1 and list(original.ids[:n_forced]) == start:
+            limit = options.limit(len(source.tokens))
+            start = list(original.ids[: greedy_start(steps, original.ids, n_forced, limit)])
         read = steps if len(start) == len(original.ids) else None
-        ablated = self._search(text, source, options, gates, start, n_prefix, read)
+        ablated = self._search(source, encoded, options, gates, start, n_forced, read)
         words = changed_words(original.text, ablated.text)
         pairs = zip(steps.log_probabilities, original.log_probabilities, strict=True)
         differences = tuple(after - before for after, before in pairs)
         return AblationResult(heads, original, ablated, *words, differences)
 
     def importance(
-        self, text: str, target: str | Sequence[int] | None = None, baseline: HeadOutputs | None = None
+        self,
+        text: str | Source,
+        target: str | Sequence[int] | None = None,
+        baseline: HeadOutputs | None = None,
     ) -> HeadValues:
         """Change of the target's log-probability, in nats, when each head alone is ablated.
 
         The target is `target`, as `score` takes it, or else the model's own greedy translation. An ablated
         head gives nothing, or the baseline's outputs.
         """
-        ids = self.translate(text).ids if target is None else self._scored(text, target)
-        read = torch.tensor([list(ids)], device=self.device)
-        return importance(self.inference.model, self._source(text), read, baseline)
+        if target is None:
+            target = self.translate(text := self.source(text)).ids
+        source, ids = self._scored(text, target)
+        read = torch.tensor([ids], device=self.device)
+        return importance(self.inference.model, self._batch(source), read, baseline)
 
-    def norm_weights(self, text: str, target: Sequence[int]) -> NormWeights:
+    def norm_weights(self, text: str | Source, target: Sequence[int]) -> NormWeights:
         """||a_ij f(x_j)|| of every head while the model reads this pair; see `model.analysis.attribution`."""
         source, read = self.pair(text, target)
         return NormWeights(*(kind.cpu() for kind in norm_weights(self.inference.model, source, read)))
 
-    def cell(self, text: str, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
+    def cell(self, text: str | Source, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
         """How one weight of one head is computed; rows and columns are those of the record."""
         return explain_cell(self.inference.model, *self.pair(text, target), head, row, column)
 
-    def pair(self, text: str, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
+    def pair(self, text: str | Source, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
         """The ids that the encoder and the decoder read. Raises UserError as `score` does."""
         if not (ids := target_ids(self.checkpoint, target)):
             raise UserError("There is no translation to look into; give its ids.")
-        return self._source(text)[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
+        return self._batch(self.source(text))[0], torch.tensor([BOS_ID, *ids[:-1]], device=self.device)
 
     def translate_batch(
         self, texts: Sequence[str], beam_size: int = 1, length_penalty: float = 1.0
@@ -264,95 +288,81 @@ class Translator(OnHub):
                 for place, found in zip(places, batch, strict=True):
                     yield place, tuple(map(self._hypothesis, found))
 
-    def _given(self, text: str, target: str | Sequence[int]) -> list[int]:
-        """A given target, or its beginning, after the tokens with which every translation begins."""
-        ids = target_ids(self.checkpoint, target)
-        first = self.checkpoint.source_tokenizer.first_ids(text)
-        return ids if ids[: len(first)] == first else [*first, *ids]
+    def _given(self, text: str | Source, ids: list[int]) -> tuple[Source, list[int]]:
+        """The source, and a given target after the tokens with which every translation begins."""
+        source = self.source(text)
+        first = list(source.first_ids)
+        return source, ids if ids[: len(first)] == first else [*first, *ids]
 
-    def _scored(self, text: str, target: str | Sequence[int]) -> list[int]:
-        """The ids of a whole translation, as `score` takes it. Raises UserError if there are none."""
-        ids = self._given(text, target) if target else []
-        if not ids:
+    def _scored(self, text: str | Source, target: str | Sequence[int]) -> tuple[Source, list[int]]:
+        """The source and the ids of a whole translation, as `score` takes it. Raises UserError."""
+        if not (ids := target_ids(self.checkpoint, target)):
             raise UserError(Sentence("There is no translation to score; give one."))
-        return [*ids, EOS_ID] if isinstance(target, str) else ids
+        source, ids = self._given(text, ids)
+        return source, [*ids, EOS_ID] if isinstance(target, str) else ids
 
-    def _source(self, text: str) -> Int[Tensor, "1 S"]:
-        (row,) = source_ids(self.checkpoint, [text], self.max_tokens)
-        if isinstance(row, UserError):
-            raise row
-        return torch.tensor([row], device=self.device)
+    def _batch(self, source: Source) -> Int[Tensor, "1 S"]:
+        return torch.tensor([source.ids], device=self.device)
 
     def _record(
-        self,
-        text: str,
-        source: EncodedSource,
-        target: Sequence[int],
-        self_weights: Float[Tensor, "M H T T"],
-        cross_weights: Float[Tensor, "M H T S"],
+        self, source: Source, encoded: EncodedSource, target: Sequence[int], decoder: Tensor, cross: Tensor
     ) -> AttentionRecord:
-        return AttentionRecord(
-            encoder=cast(Tensor, source.encoded.weights)[0].cpu(),
-            decoder=self_weights,
-            cross=cross_weights,
-            source=self.checkpoint.source_tokenizer.source_tokens(text),
-            read=self.checkpoint.target_tokenizer.tokens((BOS_ID, *target[:-1])),
-            predicted=self.checkpoint.target_tokenizer.tokens(target),
-            taught=self.checkpoint.model.config.taught_head,
-        )
+        tokens = self.checkpoint.target_tokenizer.tokens
+        encoder = cast(Tensor, encoded.encoded.weights)[0].cpu()
+        read, predicted = tokens((BOS_ID, *target[:-1])), tokens(target)
+        taught = self.checkpoint.model.config.taught_head
+        return AttentionRecord(encoder, decoder, cross, source.tokens, read, predicted, taught)
 
     def _search(
         self,
-        text: str,
-        source: EncodedSource,
+        source: Source,
+        encoded: EncodedSource,
         options: SearchOptions,
         gates: HeadGates | None,
-        prefix: list[int],
-        n_prefix: int,
+        start: list[int],
+        n_forced: int,
         steps: Steps | None = None,
         tree: BeamTree | None = None,
     ) -> Translation:
-        """The Translation that begins with `prefix`, of which the user gave the first `n_prefix` tokens.
+        """The Translation that begins with `start`, of which the user gave the first `n_forced` tokens.
 
-        Nothing is searched if the prefix is complete; `steps` are then its steps, if they are known already.
+        Nothing is searched if the start is complete; `steps` are then its steps, if they are known already.
         """
         started = time.perf_counter()
         candidates: list[Candidate] = []
-        if prefix[-1:] != [EOS_ID] and len(prefix) < options.limit(source.ids.shape[1]):
-            candidates, steps = self.inference.search(source, options, gates, prefix, tree)
+        if start[-1:] != [EOS_ID] and len(start) < options.limit(len(source.tokens)):
+            candidates, steps = self.inference.search(encoded, options, gates, start, tree)
         searched = time.perf_counter()
-        target = candidates[0].ids if candidates else prefix
-        steps = steps or self.inference.read(source, target, gates)
-        muted = gates is not None
-        result = self._translation(text, source, target, n_prefix, steps, options.length_penalty, muted)
+        target = candidates[0].ids if candidates else start
+        steps = steps or self.inference.read(encoded, target, gates)
+        result = self._translation(source, encoded, target, n_forced, steps, options, gates)
         hypotheses = tuple(map(self._hypothesis, candidates)) or result.hypotheses
         search, record = 1000 * (searched - started), 1000 * (time.perf_counter() - searched)
-        timings = {"encode": source.milliseconds, "search": search, "record": record}
+        timings = {"encode": encoded.milliseconds, "search": search, "record": record}
         return replace(result, hypotheses=hypotheses, timings=timings)
 
     def _translation(
         self,
-        text: str,
-        source: EncodedSource,
+        source: Source,
+        encoded: EncodedSource,
         target: Sequence[int],
-        n_prefix: int,
+        n_forced: int,
         steps: Steps,
-        alpha: float = 1.0,
-        muted: bool = False,
+        options: SearchOptions,
+        gates: HeadGates | None,
     ) -> Translation:
         """The Translation of a target whose steps are known."""
-        record = self._record(text, source, target, steps.self_weights, steps.cross_weights)
+        record = self._record(source, encoded, target, steps.self_weights, steps.cross_weights)
         total = sum(steps.log_probabilities)
-        score = total / length_penalty(len(target), alpha)
+        score = total / length_penalty(len(target), options.length_penalty)
         own = self._hypothesis(Candidate(tuple(target), total, score, steps.log_probabilities))
-        changed = muted or n_prefix > len(self.checkpoint.source_tokenizer.first_ids(text))
-        notices = find_notices(self.checkpoint, record.source, own, n_prefix, changed)
+        changed = gates is not None or n_forced > len(source.first_ids)
+        notices = find_notices(self.checkpoint, source, own, n_forced, changed)
         if UNK_ID in target:
             notices += (Sentence("The given translation has characters that the model reads as <unk>."),)
         info = self.checkpoint.info
         return Translation(
-            source_text=(written := normalise(text)),
-            source_prefix=source_prefix(self.checkpoint, written),
+            source=source,
             text=own.text,
             source_language=info.source_language,
             target_language=info.target_language,
@@ -361,7 +371,9 @@ class Translator(OnHub):
             alternatives=self._alternatives(steps),
             hypotheses=(own,),
             notices=notices,
-            n_prefix=n_prefix,
+            n_forced=n_forced,
+            options=options,
+            ablated=gates.ablated if gates else (),
         )
 
     def _alternatives(self, steps: Steps) -> tuple[tuple[Alternative, ...], ...]:

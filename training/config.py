@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.errors import UserError
 from model.network.config import ModelConfig
 from model.text.tokenizer import TokenizerKind

@@ -10,11 +10,11 @@ import numpy as np
 
 from model import Translator
 from model.analysis.study import Study
-from model.decoding.search import PAGE_BEAM
+from model.decoding.options import PAGE_BEAM
 from model.errors import Sentence, UserError, said
 from model.files import check_file, read_bytes, read_json, write_json
-from model.inputs import language
 from model.instruments import MAX_SAMPLE
+from model.notices import language
 from model.results import KINDS, Token
 from model.storage.card import Card
 from model.storage.checkpoint import CONFIG, JOINT, MAX_WEIGHTS_BYTES, SOURCE, TARGET, WEIGHTS

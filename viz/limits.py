@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.decoding.kernels.model import N_LIKELIEST
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.inputs import CHARACTERS_PER_TOKEN, MAX_TARGET_TOKENS, MAX_TOKENS
 
 # The body of a request.

@@ -32,8 +32,9 @@ from model.analysis.measures import (
     measure_heads,
     measure_tables,
 )
+from model.decoding.options import SearchOptions
 from model.errors import NOT_FINITE, UserError, quote_untrusted, said
-from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Token, Translation
+from model.results import KINDS, Alternative, AttentionRecord, Hypothesis, Source, Token, Translation
 from model.text.languages import join_prefix
 
 VERSION = 3
@@ -50,27 +51,23 @@ DEFINITIONS = {
 
 
 def encode(
-    translation: Translation,
-    model_name: str,
-    model_title: str = "",
-    beam_size: int = 1,
-    length_penalty: float = 1.0,
+    translation: Translation, model_name: str, model_title: str = "", options: SearchOptions | None = None
 ) -> dict[str, Any]:
     """Return the payload of one translation: a dict that `json.dumps` accepts.
 
-    `beam_size` and `length_penalty` are the options that the translation was made with.
+    `options` are those of the page for a translation that was given and not searched.
     """
-    record = translation.attention
+    record, options = translation.attention, options or translation.options
     return {
         "version": VERSION,
         "model": {"name": model_name, "title": model_title or model_name},
-        "source_text": translation.sentence,
-        "source_prefix": translation.source_prefix,
+        "source_text": translation.source.sentence,
+        "source_prefix": translation.source.language_prefix,
         "text": translation.text,
         "source_language": translation.source_language,
         "target_language": translation.target_language,
-        "options": {"beam_size": beam_size, "length_penalty": length_penalty},
-        "n_prefix": translation.n_prefix,
+        "options": {"beam_size": options.beam_size, "length_penalty": options.length_penalty},
+        "n_prefix": translation.n_forced,
         "tokens": {
             "source": [asdict(token) for token in record.source],
             "read": [asdict(token) for token in record.read],
@@ -125,8 +122,7 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
     code = payload.get("target_code", "")  # in payloads of release 0.2
     prefix = payload.get("source_prefix", f"{code} " if code else "")
     return Translation(
-        source_text=join_prefix(prefix, payload["source_text"]),
-        source_prefix=prefix,
+        source=Source(join_prefix(prefix, payload["source_text"]), source, prefix),
         text=payload["text"],
         source_language=payload["source_language"],
         target_language=payload["target_language"],
@@ -138,7 +134,8 @@ def _translation(payload: Mapping[str, Any]) -> Translation:
         hypotheses=tuple(_hypothesis(one) for one in payload["hypotheses"]),
         notices=tuple(payload["notices"]),
         timings=dict(payload["timings"]),
-        n_prefix=payload["n_prefix"],
+        n_forced=payload["n_prefix"],
+        options=SearchOptions(**payload["options"]),
     )
 
 

@@ -46,7 +46,7 @@ def short_values(
         "without": lambda: without_values(translator, text, ids) if without else None,
         "heads": lambda: [_muted(translator, original, head, *search, prefix) for head in heads],
         "rivals": lambda: [
-            _with_word(translator.translate(text, *search, prefix=[*ids[:step], rival]), step)
+            _with_word(translator.translate(text, *search, forced=[*ids[:step], rival]), step)
             for step, rival in rivals
         ],
         "lens": lambda: lens_values(translator, text, ids),
@@ -69,8 +69,7 @@ def _muted(
 ) -> dict[str, Any]:
     """The translation when one head is muted."""
     gates = HeadGates.ablating(translator.checkpoint.model.config, [head]).to(translator.device)
-    text = original.source_text
-    found = translator.compare(text, original, (head,), gates, beam_size, length_penalty, prefix)
+    found = translator.compare(original, (head,), gates, beam_size, length_penalty, prefix)
     return {"head": list(head), "text": found.ablated.text}
 
 

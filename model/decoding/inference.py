@@ -14,14 +14,8 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.compilation import COMPILATION
 from model.decoding.kernels.model import MAX_ROWS, N_LIKELIEST, CompiledModel, Steps
-from model.decoding.search import (
-    NEVER_PREDICTED,
-    Candidate,
-    SearchOptions,
-    encode_source,
-    search,
-    trim_padding,
-)
+from model.decoding.options import SearchOptions
+from model.decoding.search import NEVER_PREDICTED, Candidate, encode_source, search, trim_padding
 from model.decoding.step_decoder import product_dtype
 from model.decoding.threads import map_in_threads
 from model.errors import NOT_FINITE, UserError
@@ -41,20 +35,20 @@ class EncodedSource(NamedTuple):
     compiled: CompiledModel | None  # what encoded it and reads its translation; None: torch does both
 
 
-def greedy_start(steps: Steps, target: Sequence[int], n_prefix: int, limit: int) -> int:
+def greedy_start(steps: Steps, target: Sequence[int], n_forced: int, limit: int) -> int:
     """The number of leading tokens of `target` that a greedy search is sure to choose again.
 
-    Its first `n_prefix` tokens are the prefix of the search; `steps` are those of `target`. A token is sure
+    Its first `n_forced` tokens are forced; `steps` are those of `target`. A token is sure
     if it leads by more than rounding can change. `limit` is the length at which the search ends.
     """
-    for step in range(n_prefix, min(len(target), limit)):
+    for step in range(n_forced, min(len(target), limit)):
         ids, values = steps.likeliest[step].tolist(), steps.likeliest_log_probabilities[step].tolist()
         allowed = [each for each in zip(ids, values, strict=True) if each[0] not in NEVER_PREDICTED]
         if len(allowed) < 2 or allowed[0][1] - allowed[1][1] < CERTAIN or allowed[0][0] != target[step]:
             return step
         if target[step] == EOS_ID:
             return step + 1
-    return min(len(target), max(n_prefix, limit))
+    return min(len(target), max(n_forced, limit))
 
 
 def _check_finite(found: Sequence[Candidate | Steps]) -> None:

@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from tokenizers import decoders, normalizers, processors
 from torch import Tensor
 
-from model.decoding.search import NEVER_PREDICTED, SearchOptions
+from model.decoding.options import SearchOptions
+from model.decoding.search import NEVER_PREDICTED
 from model.errors import UserError
 from model.files import write_json
 from model.importing.files.settings import CONFIG, GENERATION, README

@@ -50,6 +50,12 @@ class HeadGates:
         """The shares of each kind."""
         return iter((self.encoder, self.decoder, self.cross))
 
+    @property
+    def ablated(self) -> tuple[Head, ...]:
+        """The heads whose gates are not open."""
+        closed = ((kind, (share != 1).nonzero().tolist()) for kind, share in zip(KINDS, self, strict=True))
+        return tuple(Head(kind, *place) for kind, places in closed for place in places)
+
     def of_layer(self, kind: str, layer: int) -> Gate:
         """The gates of one layer's heads."""
         share: Tensor = getattr(self, kind)[..., layer, :]

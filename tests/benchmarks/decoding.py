@@ -158,10 +158,12 @@ def headlight(translator: Translator, given: Sentences) -> list[list[Candidate]]
 def headlight_record(translator: Translator, given: Sentences) -> None:
     """Ours, greedy, as `Translator.translate` does it, but to the length that is asked for."""
     for text in given.texts:
-        source = translator.inference.encode(translator._source(text))
-        candidates, steps = translator.inference.search(source, given.options)
+        source = translator.source(text)
+        encoded = translator.inference.encode(translator._batch(source))
+        candidates, steps = translator.inference.search(encoded, given.options)
         ids = candidates[0].ids
-        translator._translation(text, source, ids, 0, steps or translator.inference.read(source, ids))
+        steps = steps or translator.inference.read(encoded, ids)
+        translator._translation(source, encoded, ids, 0, steps, given.options, None)
 
 
 def all_heads(translator: Translator, given: Sentences) -> None:

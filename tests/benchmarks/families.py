@@ -17,7 +17,7 @@ import tyro
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from model.decoding.kernels.compilation import COMPILATION
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.translator import Translator
 from tests.benchmarks.imported import memory
 from tests.model.importing.checkpoints import timed_import

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import app
 from model.decoding.kernels.compilation import COMPILATION
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.translator import Translator
 from tests.browser.conftest import FLAGS, chromium
 from tests.browser.screen import enter_to_picture

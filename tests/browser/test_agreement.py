@@ -126,13 +126,13 @@ def test_the_tab_step_says_what_muting_makes_of_its_word(page: Page):
     expect(status(page)).to_contain_text("without muting")
     panel.get_by_role("button", name="Show it with muting").click()
     expect(panel).not_to_contain_text("without muting")
-    muted = tiny().mute(TEXT, [Head("cross", 0, 0)], target=RESULT.ids, prefix=RESULT.ids).ablated
+    muted = tiny().mute(TEXT, [Head("cross", 0, 0)], target=RESULT.ids, forced=RESULT.ids).ablated
     chances = [number(math.exp(one.log_probability)) for one in muted.alternatives[1]]
     expect(panel.locator(".hl-next .hl-number").first).to_have_text(chances[0])
     # What the model would compute with all heads is not said about the translation without some.
     page.mouse.click(*cell(page, 1, 1))
     expect(open_panel(page, "Cell")).to_contain_text("Not available with heads muted.")
-    page.get_by_role("button", name="Norm").click()
+    page.get_by_role("button", name="Norm", exact=True).click()
     expect(status(page)).to_contain_text("Not available with heads muted.")
 
 
@@ -164,7 +164,7 @@ def test_merged_words_are_explained_by_a_pair_of_pieces_that_is_named(page: Page
     (row, column), weight = max(pairs.items(), key=lambda one: one[1])
     title = panel.locator(".hl-role").first
     expect(title).to_contain_text(f"{record.predicted[row].text} ← {record.source[column].text}")
-    expect(title.locator(".hl-number")).to_have_text(number(weight))
+    expect(title.locator(".hl-number")).to_have_text(f"weight {number(weight)}")
     merged = record.cross[:, :, rows][..., columns].sum(-1).mean(-1)
     expect(panel).to_contain_text("explained here is the strongest pair of pieces")
     shown = page.locator(".hl-readout .hl-value")

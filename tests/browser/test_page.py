@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 import app
 import viz
 from model import __version__
-from model.decoding.search import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
+from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from tests.browser.conftest import ARTIFACTS, TRANSLATORS, Scheme, Visit
 from tests.browser.screen import FIRST, cell, choose, readout, submit, taken_away, translate
 from viz.payload import decode
@@ -237,7 +237,7 @@ def test_the_exported_file_shows_the_same_without_a_network(opened: Page, browse
     assert readout(file) == shown
     link = file.get_by_role("link", name="Open this in Headlight").get_attribute("href")
     assert link == opened.evaluate("location.href")
-    expect(file.get_by_role("button", name="Norm")).to_have_attribute("title", NO_MODEL)
+    expect(file.get_by_role("button", name="Norm", exact=True)).to_have_attribute("title", NO_MODEL)
     file.get_by_role("tab", name="What if").click()
     expect(file.get_by_role("tabpanel")).to_contain_text(NO_MODEL)
     assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]

@@ -55,7 +55,7 @@ def assert_numbers(page: Page, kind: str, layer: int, head: int, row: int, colum
     panel = open_panel(page, "Cell")
     weight = float(getattr(RESULT.attention, kind.lower())[layer - 1, head - 1, row, column])
     real = tiny().cell(TEXT, RESULT.ids, Head(kind.lower(), layer - 1, head - 1), row, column)
-    expect(panel.locator(".hl-role .hl-number")).to_have_text(number(weight))
+    expect(panel.locator(".hl-role .hl-number")).to_have_text(f"weight {number(weight)}")
     values = panel.locator(".hl-sum dd")
     expect(values.nth(0)).to_have_text(number(float(real.products.sum())))
     expect(values.nth(1)).to_have_text(number(real.score))

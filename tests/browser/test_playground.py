@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from model import Translator
-from model.decoding.search import PAGE_BEAM
+from model.decoding.options import PAGE_BEAM
 from tests.browser.conftest import Visit
 from tests.browser.static_site import Visitor, served, translators, write
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.errors import UserError
 from model.network.config import ModelConfig
 from model.network.transformer import HeadGates, Transformer
@@ -134,6 +134,7 @@ def read_target(
     translator: Translator, text: str, target: Sequence[int], gates: HeadGates | None = None
 ) -> tuple[AttentionRecord, Tensor]:
     """The weights of the pass over a given target, and the log-probabilities [T, V] of all next tokens."""
-    source = translator.inference.encode(translator._source(text), gates)
-    weights, scores = translator.inference.decode(source, target, gates)
-    return translator._record(text, source, target, *weights), scores
+    source = translator.source(text)
+    encoded = translator.inference.encode(translator._batch(source), gates)
+    weights, scores = translator.inference.decode(encoded, target, gates)
+    return translator._record(source, encoded, target, *weights), scores

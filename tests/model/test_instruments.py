@@ -39,13 +39,13 @@ def test_a_search_behind_what_is_certain_finds_what_a_whole_search_finds(
     shared = set()
     for head in all_heads(config)[::every]:
         for baseline, prefix in ((Baseline(), ()), (other, ()), (other, forced)):
-            result = intervene(translator, TEXT, [head], baseline, prefix=prefix)
+            result = intervene(translator, TEXT, [head], baseline, forced=prefix)
             rows = Rows(len(original.attention.source), 100)
             gates = intervention(config, [head], rows, baseline.outputs)
-            whole = translator.translate(TEXT, gates=gates, prefix=prefix)
+            whole = translator.translate(TEXT, gates=gates, forced=prefix)
             found = result.ablated
             assert found.ids == whole.ids
-            assert (found.text, found.n_prefix, found.notices) == (whole.text, whole.n_prefix, whole.notices)
+            assert (found.text, found.n_forced, found.notices) == (whole.text, whole.n_forced, whole.notices)
             assert found.log_probabilities == pytest.approx(whole.log_probabilities, abs=of_token)
             assert found.hypotheses[0].ids == whole.hypotheses[0].ids
             assert found.hypotheses[0].log_probability == pytest.approx(

@@ -8,13 +8,15 @@ from torch import Tensor
 
 from model import Translator, UserError
 from model.decoding.inference import Inference
-from model.decoding.search import Candidate, SearchOptions, search
+from model.decoding.options import SearchOptions
+from model.decoding.search import Candidate, search
 from model.inputs import MAX_TOKENS
+from model.instruments import sentence_baseline
 from model.network.masks import causal_mask
 from model.network.transformer import HeadGates, Transformer
 from model.results import Head, Translation
 from model.storage.checkpoint import save
-from model.text.tokenizer import BOS_ID, EOS_ID, pad
+from model.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, pad
 from model.translator import BATCH_TOKENS
 from tests.model.helpers import INFO, read_target, set_logits, tiny_checkpoint
 from tests.numerics import UNIT, assert_float32
@@ -43,6 +45,44 @@ def words_of_one_token(translator: Translator, count: int) -> str:
 def found_by_search(translator: Translator, text: str, beam_size: int = 1) -> Candidate:
     source = torch.tensor([[*translator.checkpoint.source_tokenizer.encode(text), EOS_ID]])
     return search(translator.checkpoint.model, source, SearchOptions(beam_size))[0][0]
+
+
+# The source and the options
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda translator: translator.translate(TEXT, 3, tree=True),
+        lambda translator: translator.score(TEXT, "A dog"),
+        lambda translator: translator.mute(TEXT, [Head("cross", 0, 1)], 2),
+        lambda translator: translator.importance(TEXT),
+        lambda translator: translator.norm_weights(TEXT, [9, EOS_ID]),
+        lambda translator: sentence_baseline(translator, TEXT),
+    ],
+)
+def test_a_sentence_is_tokenised_once(work: Callable[[Translator], object], monkeypatch) -> None:
+    calls = []
+
+    def counted(name: str) -> Callable[[Tokenizer, str], object]:
+        original = getattr(Tokenizer, name)
+        return lambda self, text: calls.append((name, text)) or original(self, text)
+
+    for name in ("encode", "encode_spans", "encode_batch", "spans_batch", "source_tokens", "first_ids"):
+        monkeypatch.setattr(Tokenizer, name, counted(name))
+    work(Translator(tiny_checkpoint(tied=False)))
+    read = [name for name, text in calls if text == TEXT]
+    assert read == ["source_tokens", "encode_spans", "first_ids"]  # the first calls the second
+
+
+def test_a_translation_knows_what_made_it(translator: Translator) -> None:
+    heads = (Head("encoder", 0, 1), Head("cross", 1, 0))
+    gates = HeadGates.ablating(translator.checkpoint.model.config, heads)
+    found = translator.translate(TEXT, 3, 0.5, gates, n_best=2, forced=[9], hidden=[1])
+    assert found.options == SearchOptions(3, 0.5, 2)
+    assert (found.n_forced, found.hidden, found.ablated) == (1, (1,), heads)
+    assert translator.mute(TEXT, heads, 2).ablated.ablated == heads
+    assert translator.translate(found.source, 3).text == translator.translate(TEXT, 3).text
 
 
 # The record
@@ -248,7 +288,7 @@ def test_unsure_translation_carries_a_notice_and_a_sure_one_none() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        lambda translator: translator.translate("Hund", prefix=[9]),
+        lambda translator: translator.translate("Hund", forced=[9]),
         lambda translator: translator.mute("Hund", [Head("cross", 0, 0)]).ablated,
     ],
 )

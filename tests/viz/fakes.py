@@ -24,6 +24,7 @@ from model.results import (
     Head,
     HeadValues,
     Hypothesis,
+    Source,
     Token,
     Translation,
 )
@@ -69,7 +70,7 @@ def random_translation(
     ids = tuple(token.id for token in predicted)
     other = (*ids[:-1], _id("indeed"), END.id)
     return Translation(
-        source_text=" ".join(source),
+        source=Source(" ".join(source), record.source),
         text=text,
         source_language="German",
         target_language="English",
@@ -127,31 +128,30 @@ class FakeTranslator(Translator):
         gates=None,
         *,
         n_best=1,
-        prefix=(),
+        forced=(),
         tree=False,
     ) -> Translation:
         own = [word.swapcase() for word in self._words(text)]
-        given = [WORDS[index] for index in prefix if index != END.id]
-        target = given if END.id in prefix else given + own[len(given) :]
+        given = [WORDS[index] for index in forced if index != END.id]
+        target = given if END.id in forced else given + own[len(given) :]
         result = self._translation(text, target)
         nodes = tuple(
             BeamNode(step, token, step - 1 if step else None, -float(step), -float(step), "kept", IN_BEAM)
             for step, token in enumerate(result.attention.predicted)
         )
-        return replace(result, n_prefix=len(prefix), beam_tree=nodes if tree else ())
+        return replace(result, n_forced=len(forced), beam_tree=nodes if tree else ())
 
     def score(self, text: str, target: str | Sequence[int], gates=None) -> Translation:
         given = target.split() if isinstance(target, str) else [WORDS[i] for i in target if i != END.id]
         result = self._translation(text, given)
-        return replace(result, n_prefix=len(result.ids))
+        return replace(result, n_forced=len(result.ids))
 
-    def compare(
-        self, text, original, heads, gates, beam_size=1, length_penalty=1.0, prefix=()
-    ) -> AblationResult:
-        given = [WORDS[index] for index in prefix if index != END.id]
+    def compare(self, original, heads, gates, beam_size=1, length_penalty=1.0, forced=()) -> AblationResult:
+        text = original.source_text
+        given = [WORDS[index] for index in forced if index != END.id]
         first = [] if given else ["silent"]
         silent = self._translation(text, [*given, *first, *original.text.split()[len(given) + len(first) :]])
-        silent = replace(silent, n_prefix=len(prefix))
+        silent = replace(silent, n_forced=len(forced))
         before, after = changed_words(original.text, silent.text)
         differences = tuple(-0.5 * len(heads) for _ in original.ids)
         return AblationResult(heads, original, silent, before, after, differences)
@@ -195,7 +195,7 @@ class FakeTranslator(Translator):
 
     def _translation(self, text: str, target: list[str]) -> Translation:
         found = random_translation(self._words(text), target, self.layers, self.heads, seed=len(text))
-        return replace(found, source_text=text)
+        return replace(found, source=replace(found.source, text=text))
 
 
 MEASURED = 100  # heads: more take too long to be measured without being asked

@@ -71,9 +71,9 @@ def test_the_taught_head_survives_the_round_trip_and_may_be_missing():
 
 
 def test_a_forced_prefix_and_its_hypotheses_survive_the_round_trip(joint):
-    translation = joint.translate("Ein Hund läuft.", beam_size=3, n_best=3, prefix="A")
-    back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "tiny", "", 3, 0.5))))
-    assert back.n_prefix == translation.n_prefix > 0
+    translation = joint.translate("Ein Hund läuft.", beam_size=3, n_best=3, forced="A")
+    back = payload.decode(json.loads(payload.to_json(payload.encode(translation, "tiny"))))
+    assert back.n_forced == translation.n_forced > 0
     assert back.ids == translation.ids
     assert len(back.hypotheses) == 3
     for found, original in zip(back.hypotheses, translation.hypotheses, strict=True):
@@ -82,7 +82,7 @@ def test_a_forced_prefix_and_its_hypotheses_survive_the_round_trip(joint):
 
 
 def test_the_options_are_those_of_the_translation(joint):
-    data = payload.encode(joint.translate("Ein Hund läuft.", beam_size=3), "tiny", "Tiny", 3, 0.5)
+    data = payload.encode(joint.translate("Ein Hund läuft.", beam_size=3, length_penalty=0.5), "tiny", "Tiny")
     assert data["options"] == {"beam_size": 3, "length_penalty": 0.5}
 
 

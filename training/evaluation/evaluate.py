@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.errors import TooLongError, UserError
 from model.files import read_lines
 from model.network.transformer import HeadGates

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from model import Translator
 from model.errors import Sentence, UserError, quote_untrusted, said
-from model.inputs import source_prefix
+from model.inputs import language_prefix
 from viz.server import validation
 from viz.server.handlers import CHEAPEST, HANDLERS, estimate_seconds, find_handler
 
@@ -78,7 +78,7 @@ class Backend:
 
 
 def _check_prefix(request: validation.Request, translator: Translator) -> None:
-    if source_prefix(translator.checkpoint, request.source_prefix) == request.source_prefix:
+    if language_prefix(translator.checkpoint, request.source_prefix) == request.source_prefix:
         return
     names = {"model": quote_untrusted(request.model), "prefix": quote_untrusted(request.source_prefix)}
     info = translator.checkpoint.info

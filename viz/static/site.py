@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from model import Translator
-from model.decoding.search import PAGE_BEAM
+from model.decoding.options import PAGE_BEAM
 from model.errors import UserError
 from model.files import read_json
-from model.inputs import language
+from model.notices import language
 from model.text.languages import TARGET_CODE, join_prefix
 from viz.about import (
     NEEDED,
@@ -243,7 +243,7 @@ def _first_example(translator: Translator, text: str) -> dict[str, Any]:
     """The payload of the model's first example, after what a new page begins with."""
     prefix = prefix_choices(translator).get("usual", "")
     translation = translator.translate(join_prefix(prefix, text), PAGE_BEAM)
-    return _untimed(encode(translation, translator.name, translator.title, PAGE_BEAM))
+    return _untimed(encode(translation, translator.name, translator.title))
 
 
 def _untimed(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import { showMuted, showReference, showTrainingStep } from './core/effects.js';
 import { compareWith } from './values/difference.js';
 import { keep } from './core/state/choose_value.js';
 import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
-import { sameQuestion } from './core/instruments/questions.js';
+import { sameQuestion } from './core/questions.js';
 import { goHome } from './core/state/actions.js';
 import { differs, sameSpot } from './core/state/queries.js';
 import { CHOICES } from './core/state/store.js';
@@ -77,7 +77,7 @@ function isNewTask(state, before) {
 
 // Something else stands beside the view, or nothing any more.
 function isOtherBeside(state, before) {
-  const [now, then] = [state, before].map(({ beside }) => (beside?.by ? [beside.by, beside.with] : null));
+  const [now, then] = [state, before].map(({ sideB }) => (sideB?.by ? [sideB.by, sideB.with] : null));
   return !sameQuestion(now, then);
 }
 

@@ -4,8 +4,8 @@
 import { element, nameInvisible } from './core/dom.js';
 import { givenIds, taskOf } from './core/payload.js';
 import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
-import { oppositeOf } from './core/instruments/comparison.js';
-import { interventionOf } from './core/instruments/questions.js';
+import { recordOfB } from './core/comparison.js';
+import { interventionOf } from './core/mutes.js';
 import { fittingPrefix, splitPrefix } from './core/state/source_prefix.js';
 import { useStorage } from './core/storage.js';
 import { toggleDisclosure, togglePopover } from './core/widgets.js';
@@ -361,7 +361,7 @@ export function restoreTheme() {
 // The viewer's entries are put into the menu when it is opened: until then, one may exist without the other.
 export function toggleExport() {
   const { entries, state } = window.Headlight.viewer;
-  const isAlone = oppositeOf(state()) === null;
+  const isAlone = recordOfB(state()) === null;
   const note = say('The files hold A alone. To keep both sides, copy the link or save a picture.');
   const notes = isAlone ? [] : [element('span', { class: 'hl-soft' }, note)];
   document.querySelector('#hl-export-view .headlight').replaceChildren(...entries, ...notes);

@@ -24,7 +24,7 @@ from filelock import FileLock
 from torch import nn
 
 from model.decoding.kernels.model import CompiledModel
-from model.decoding.search import SearchOptions
+from model.decoding.options import SearchOptions
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from model.text.tokenizer import EOS_ID

@@ -26,7 +26,8 @@ from model.decoding.kernels.packed import (
     pack_encoder,
     pack_positions,
 )
-from model.decoding.search import Candidate, SearchOptions, length_penalty, trim_padding
+from model.decoding.options import SearchOptions, length_penalty
+from model.decoding.search import Candidate, trim_padding
 from model.decoding.threads import map_in_threads
 from model.network.attention import KeyValue
 from model.network.transformer import Encoded, HeadGates, Transformer

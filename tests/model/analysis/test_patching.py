@@ -9,7 +9,8 @@ from model.analysis.patching import HeadOutputs, Rows, head_outputs, interventio
 from model.analysis.trace import trace
 from model.decoding.inference import greedy_start
 from model.decoding.kernels.model import Steps
-from model.decoding.search import SearchOptions, encode_source
+from model.decoding.options import SearchOptions
+from model.decoding.search import encode_source
 from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline

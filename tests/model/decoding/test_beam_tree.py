@@ -12,7 +12,8 @@ from model.decoding.beam_tree import (
     PREFIX,
     BeamTree,
 )
-from model.decoding.search import length_penalty, search
+from model.decoding.options import length_penalty
+from model.decoding.search import search
 from model.results import BeamNode, Token
 from model.text.tokenizer import EOS_ID
 from tests.model.helpers import LimitedSearch, random_model, random_tokens, set_logits

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from model.decoding.kernels.model import CompiledModel
-from model.decoding.search import SearchOptions, search
+from model.decoding.options import SearchOptions
+from model.decoding.search import search
 from model.inputs import MAX_TOKENS, batches_by_length, source_ids
 from model.network.transformer import Encoded
 from model.text.tokenizer import pad

@@ -12,7 +12,8 @@ from torch import Tensor
 from model.decoding.beam_tree import BeamTree
 from model.decoding.kernels.model import CompiledModel, Found, Steps
 from model.decoding.kernels.packed import FIRST_POSITIONS, pack_decoder
-from model.decoding.search import Candidate, SearchOptions, encode_source, length_penalty, search
+from model.decoding.options import SearchOptions, length_penalty
+from model.decoding.search import Candidate, encode_source, search
 from model.network.attention import KeyValue
 from model.network.config import ModelConfig
 from model.network.transformer import Encoded, HeadGates, Transformer

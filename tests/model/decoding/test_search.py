@@ -6,15 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.decoding.search import (
-    MAX_BEAM,
-    NEVER_PREDICTED,
-    Candidate,
-    SearchOptions,
-    encode_source,
-    length_penalty,
-    search,
-)
+from model.decoding.options import MAX_BEAM, SearchOptions, length_penalty
+from model.decoding.search import NEVER_PREDICTED, Candidate, encode_source, search
 from model.decoding.step_decoder import IncrementalDecoder
 from model.errors import UserError
 from model.network.attention import KeyValue

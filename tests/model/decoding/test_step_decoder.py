@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.decoding.search import BFLOAT16_TOLERANCE, SearchOptions, encode_source, search
+from model.decoding.options import SearchOptions
+from model.decoding.search import BFLOAT16_TOLERANCE, encode_source, search
 from model.decoding.step_decoder import (
     BFLOAT16_ROWS,
     FIRST_CAPACITY,

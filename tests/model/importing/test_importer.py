@@ -15,7 +15,8 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from torch import Tensor
 
-from model.decoding.search import SearchOptions, search
+from model.decoding.options import SearchOptions
+from model.decoding.search import search
 from model.errors import UserError
 from model.importing import importer as module
 from model.importing.card import model_info

@@ -137,8 +137,8 @@ def test_translations_are_equal(pair: Pair, beam: int, count: int) -> None:
         )[0, 1:]
         found = pair.ours.translate(f"{pair.code} {text}", beam_size=beam, length_penalty=0.0)
         assert theirs_of(pair, list(found.ids)) == generated.tolist()
-        assert found.source_prefix == f"{pair.code} "
-        assert found.sentence == text
+        assert found.source.language_prefix == f"{pair.code} "
+        assert found.source.sentence == text
         assert pair.code not in found.text
 
 

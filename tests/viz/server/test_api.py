@@ -60,7 +60,7 @@ def test_a_call_of_the_export_menu_gives_what_is_on_screen(served):
     ):
         request = ExportRequest(text=TEXT, prefix=prefix, heads=heads, **options, **given)
         endpoint, arguments = call_of(request)
-        expected = intervene(TRANSLATOR, TEXT, heads, baseline, row, prefix=prefix)
+        expected = intervene(TRANSLATOR, TEXT, heads, baseline, row, forced=prefix)
         for found in (
             run(getattr(served, endpoint)(**arguments)),
             run(getattr(served, endpoint)(*arguments.values())),

@@ -66,14 +66,14 @@ def test_answers_that_are_large_or_read_files_or_show_what_visitors_paste_are_no
 def test_a_forced_beginning_stays_and_the_model_goes_on():
     record = decode(ask("translate"))
     assert list(record.ids[:2]) == IDS[:2]
-    assert record.n_prefix == 2
-    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+    assert record.n_forced == 2
+    assert record.ids == TRANSLATOR.translate(TEXT, forced=IDS[:2]).ids
 
 
 def test_a_target_is_shown_as_it_is():
     record = decode(ask("target"))
     assert list(record.ids) == IDS
-    assert record.n_prefix == len(IDS)
+    assert record.n_forced == len(IDS)
     exact = TRANSLATOR.score(TEXT, IDS).attention.cross
     assert (record.attention.cross - exact).abs().max() <= 1.01 / 65535  # the next code
 
@@ -164,7 +164,7 @@ def test_a_step_of_the_training_is_a_record_of_its_sentence():
     record = decode(ask("training_step"))
     expected = TRANSLATOR.score(*PAIRS[1]).attention
     assert (record.source_text, record.text) == PAIRS[1]
-    assert record.n_prefix == len(record.ids)
+    assert record.n_forced == len(record.ids)
     assert record.attention.predicted == expected.predicted
     assert (record.attention.cross - expected.cross).abs().max() < 1 / 255 + 1e-4
 
@@ -341,7 +341,7 @@ def test_an_export_is_the_record_as_files_and_calls():
 
     taken = BACKEND.answer(request)["answer"]
     record = decode(json.loads(file(taken, f"{name}.json")))
-    assert record.ids == TRANSLATOR.translate(TEXT, prefix=IDS[:2]).ids
+    assert record.ids == TRANSLATOR.translate(TEXT, forced=IDS[:2]).ids
     assert set(taken["files"]) == {page, f"{name}.json", f"{name}.npz"}
     assert b"kind=cross" in file(taken, page)
     assert "/attention" in taken["python"]
@@ -349,7 +349,7 @@ def test_an_export_is_the_record_as_files_and_calls():
     heads = [["cross", 0, 0]]
     muted = BACKEND.answer({**request, "heads": heads, "shows_muted": True})["answer"]
     record = json.loads(file(muted, f"{name}-muted.json"))
-    assert decode(record).ids == TRANSLATOR.mute(TEXT, [Head("cross", 0, 0)], prefix=IDS[:2]).ablated.ids
+    assert decode(record).ids == TRANSLATOR.mute(TEXT, [Head("cross", 0, 0)], forced=IDS[:2]).ablated.ids
     assert record["muted"] == {"heads": heads, "instead": {"baseline": "zero", "sentence": "", "row": None}}
     whole = BACKEND.answer({**request, "prefix": IDS})["answer"]  # all of it was given
     assert decode(json.loads(file(whole, f"{name}.json"))).ids == tuple(IDS)

@@ -196,7 +196,7 @@ def test_prompts_stand_before_every_sentence_of_a_request(imported: Translator, 
 def test_payloads_of_the_last_release_keep_their_target_language(record: dict[str, Any]):
     former = {name: value for name, value in record.items() if name != "source_prefix"}
     found = decode(former | {"target_code": CODE})
-    assert (found.source_text, found.source_prefix) == (f"{CODE} {TEXT}", f"{CODE} ")
+    assert (found.source_text, found.source.language_prefix) == (f"{CODE} {TEXT}", f"{CODE} ")
 
 
 def test_a_page_with_its_model_opens_on_the_target_language(imported: Translator):

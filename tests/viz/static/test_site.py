@@ -109,7 +109,7 @@ def test_no_text_breaks_out_of_the_document(translator, tmp_path):
 
 
 def test_a_page_with_its_model_opens_on_the_translation_that_it_was_made_of(translator):
-    payload = encode(translator.translate("Ein Hund.", 4, 0.6), "tiny", "", 4, 0.6)
+    payload = encode(translator.translate("Ein Hund.", 4, 0.6), "tiny")
     site = re.search(r'id="site">(.*?)</script>', portable(translator, payload))
     assert site is not None
     found = json.loads(html.unescape(site[1]))

@@ -3,11 +3,12 @@ import { test } from 'node:test';
 
 import { FORBIDDEN, PALED, SHOWN, UNMATCHED } from '../viewer/core/fold.js';
 import { gridFocus, movePin, shares, shownGrid, spotAt } from '../viewer/core/grid.js';
-import { NOTHING_BESIDE, whyApart } from '../viewer/core/instruments/comparison.js';
+import { NO_SIDE_B, whySeparate } from '../viewer/core/comparison.js';
 import { matchInOrder, matchWithReplaced } from '../viewer/core/math.js';
-import { chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
+import { chooseHead, chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
 import { difference } from '../viewer/values/difference.js';
 import { weight } from '../viewer/values/weight.js';
+import { createBesideView, createStoreOfB, stateOfB } from '../viewer/core/state/sides.js';
 import { opened, recordOf, token } from './record.mjs';
 
 const END = token('</s>', null);
@@ -167,8 +168,8 @@ test('as many names in place of others are matched one by one', () => {
 
 test('a word that was replaced is subtracted too, and named with the other one', () => {
   const replaced = recordOf([SOURCE[0], SOURCE[1], token('dort', 1), END], TARGET, [SECOND]);
-  const beside = { ...NOTHING_BESIDE, by: 'sentence', with: 'x' };
-  const found = grid({ beside, opposite: { question: { do: 'translate' }, record: replaced } });
+  const sideB = { ...NO_SIDE_B, by: 'sentence', with: 'x' };
+  const found = grid({ sideB, beside: { question: { do: 'translate' }, record: replaced } });
   assert.ok(found.status.every((one) => one === SHOWN));
   near(
     found.values,
@@ -187,23 +188,65 @@ test('what stands beside is subtracted, cell by cell, where it has both tokens',
     ],
   ]);
   const question = { do: 'translate' };
-  const beside = { ...NOTHING_BESIDE, by: 'sentence', with: 'x' };
-  const changes = { beside, opposite: { question, record: other } };
+  const sideB = { ...NO_SIDE_B, by: 'sentence', with: 'x' };
+  const changes = { sideB, beside: { question, record: other } };
   const { value, values, status } = grid(changes);
   assert.equal(value, difference);
   near(values, [-0.25, 0, 0, 0, -0.5, 0, 0.25, 0.25, 0, 0, -1, 1]);
   assert.deepEqual([...status].slice(0, 4), [SHOWN, UNMATCHED, SHOWN, SHOWN]);
-  near(grid({ ...changes, beside: { ...beside, apart: true } }).values, FIRST.flat());
+  near(grid({ ...changes, sideB: { ...sideB, separate: true } }).values, FIRST.flat());
   near(grid({ ...changes, head: 1 }).values, SECOND.flat()); // which has no second head
+});
+
+test('the largest colour of norms is that of both sides, while there are two', () => {
+  const norms = (scale) => ({
+    layers: 1,
+    heads: 2,
+    rows: 3,
+    columns: 4,
+    codes: new Uint16Array(24).fill(65535),
+    scale,
+  });
+  const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
+  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', source_prefix: '' };
+  const view = createBesideView(store.get(), question, recordOf(SOURCE, TARGET, [SECOND, FIRST]));
+  const sideB = { ...NO_SIDE_B, by: 'sentence', with: 'x' };
+  store.change({ head: 0, mode: 'transformed_norm', values: { norms: { cross: norms(2) } } });
+  store.change({ sideB, beside: { ...view, values: { norms: { cross: norms(5) } } } });
+  for (const state of [store.get(), stateOfB(store.get())]) assert.equal(shownGrid(state).high, 5);
+  store.change({ sideB: null });
+  assert.equal(shownGrid(store.get()).high, 2);
+});
+
+test('a choice on side B is one of the state, and side B keeps its heads where A has none like them', () => {
+  const store = opened(recordOf(SOURCE, TARGET, [FIRST, SECOND]));
+  const question = { do: 'translate', prefix: [], text: 'x', model: 'small', source_prefix: '' };
+  store.change({ head: 0, sideB: { ...NO_SIDE_B, by: 'sentence', with: 'x' } });
+  const third = recordOf([SOURCE[0], token('da', 1), END], TARGET, Array(3).fill(SECOND.map((row) => row.slice(1))));
+  store.change({ beside: createBesideView(store.get(), question, third) });
+  const storeOfB = createStoreOfB(store);
+  let told = 0;
+  storeOfB.subscribe((state, before) => (told += state.head === before.head ? 0 : 1));
+  storeOfB.change(chooseHead(storeOfB.get(), 0, 1));
+  assert.deepEqual([store.get().head, storeOfB.get().head, told], [1, 1, 1]);
+  storeOfB.change({ pin: { row: 1, column: 1 }, words: true });
+  assert.deepEqual([store.get().pin, store.get().words], [{ row: 1, column: 2 }, true]);
+  assert.deepEqual(storeOfB.get().pin, { row: 1, column: 1 });
+  storeOfB.change(chooseHead(storeOfB.get(), 0, 2)); // A has two heads
+  assert.deepEqual([store.get().head, storeOfB.get().head, store.get().sideB.separate], [1, 2, true]);
+  store.change(chooseHead(store.get(), 0, 0));
+  assert.deepEqual([store.get().head, storeOfB.get().head], [0, 0]);
+  storeOfB.change({ busy: 'asking', values: { norms: 'own' } });
+  assert.deepEqual([store.get().busy, store.get().values, storeOfB.get().busy], [null, {}, 'asking']);
 });
 
 test('without enough tokens in common the matrices stand next to each other', () => {
   const store = opened(recordOf(SOURCE, TARGET, [FIRST]));
   const even = (size) => [Array.from({ length: 3 }, () => Array(size).fill(1 / size))];
-  assert.equal(whyApart(store.get(), recordOf(SOURCE, TARGET, even(4))), '');
-  assert.match(whyApart(store.get(), recordOf([END], TARGET, even(1))), /too few tokens/);
+  assert.equal(whySeparate(store.get(), recordOf(SOURCE, TARGET, even(4))), '');
+  assert.match(whySeparate(store.get(), recordOf([END], TARGET, even(1))), /too few tokens/);
   store.change({ mode: 'transformed_norm' });
-  assert.match(whyApart(store.get(), recordOf(SOURCE, TARGET, even(4))), /is for weights/);
+  assert.match(whySeparate(store.get(), recordOf(SOURCE, TARGET, even(4))), /is for weights/);
 });
 
 test('spots of the record and of the grid', () => {

@@ -3,16 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { drawLink, wayOf, waysOf } from '../viewer/core/instruments/links.js';
-import {
-  QUESTIONS,
-  SERVER_ONLY,
-  isOutcome,
-  muteQuestion,
-  otherWord,
-  toggleQuestion,
-} from '../viewer/core/instruments/questions.js';
-import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/instruments/survey.js';
+import { drawLink, wayOf, waysOf } from '../viewer/instruments/links.js';
+import { otherWord } from '../viewer/instruments/contributions.js';
+import { QUESTIONS, SERVER_ONLY } from '../viewer/instruments/instruments.js';
+import { isOutcome, muteQuestion } from '../viewer/core/mutes.js';
+import { toggleQuestion } from '../viewer/core/questions.js';
+import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/survey.js';
 import { needsServer } from '../viewer/core/server_only.js';
 import { CHOICES } from '../viewer/core/state/store.js';
 import { answer as answerOfEngine } from '../viewer/engine/answers.js';

@@ -11,7 +11,7 @@ import {
 } from '../viewer/core/state/permalink.js';
 import { movePin, shownGrid } from '../viewer/core/grid.js';
 import { rangeNotices } from '../viewer/core/measures.js';
-import { headsByDifference } from '../viewer/core/instruments/comparison.js';
+import { headsByDifference } from '../viewer/core/comparison.js';
 import { cellOfAllHeads } from '../viewer/core/payload.js';
 import {
   chooseHead,
@@ -120,7 +120,7 @@ const ADDRESSED = {
   linkedBy: 'own',
   gold: '0-0 2p1',
   learn: 3,
-  beside: { by: 'model', with: 'de-fr', to: '>>fra<< ', apart: true },
+  sideB: { by: 'model', with: 'de-fr', to: '>>fra<< ', separate: true },
 };
 
 test('the address contains every choice and the task', () => {

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from model import Translation, Translator
+from model.decoding.options import SearchOptions
 from model.instruments import Baseline, intervene, mean_baseline, sentence_baseline
 from model.results import KINDS, AblationResult
 from viz.export import files
@@ -38,19 +39,20 @@ def run_translation(translator: Translator, request: Request, **options: Any) ->
 
 def payload_of(translator: Translator, request: Request, translation: Translation) -> dict[str, Any]:
     """Return a translation as the viewer reads it."""
-    return encode(translation, request.model, translator.title, request.beam_size, request.length_penalty)
+    options = SearchOptions(request.beam_size, request.length_penalty)
+    return encode(translation, request.model, translator.title, options)
 
 
 @handler("translate", PrefixRequest, cost=1.0)
 def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     """The translation that begins with the ids of `prefix`."""
-    return payload_of(translator, request, run_translation(translator, request, prefix=request.prefix))
+    return payload_of(translator, request, run_translation(translator, request, forced=request.prefix))
 
 
 @handler("leave_out", HiddenRequest, cost=2.0)
 def leave_out(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
     """What the translation becomes without the source tokens in `places`; see `leave_one_out`."""
-    found = run_translation(translator, request, prefix=request.prefix, hidden=request.places)
+    found = run_translation(translator, request, forced=request.prefix, hidden=request.places)
     return {"text": found.text}
 
 
@@ -99,7 +101,7 @@ def _without_heads(
         beam_size=request.beam_size,
         length_penalty=request.length_penalty,
         target=target,
-        prefix=request.prefix,
+        forced=request.prefix,
     )
 
 
@@ -156,7 +158,7 @@ def export(translator: Translator, request: ExportRequest) -> dict[str, Any]:
         translation = _without_heads(translator, request, _baseline(translator, request)).ablated
         payload = payload_of(translator, request, translation) | {"muted": request.intervention}
     else:
-        translation = run_translation(translator, request, prefix=request.prefix)
+        translation = run_translation(translator, request, forced=request.prefix)
         payload = payload_of(translator, request, translation)
     exported = files(translation, payload, request.view, request.address, request.language)
     call = call_of(request)

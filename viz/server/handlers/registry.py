@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model import Translator
-from model.decoding.search import PAGE_MAX_BEAM
+from model.decoding.options import PAGE_MAX_BEAM
 from model.inputs import MAX_TARGET_TOKENS, MAX_TOKENS
 from viz.limits import MAX_LISTED
 from viz.server.validation import Request

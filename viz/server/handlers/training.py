@@ -11,6 +11,7 @@ from typing import Any
 
 from model import Translation, Translator
 from model.errors import Sentence, UserError, said
+from model.results import Source
 from model.storage.probes import PROBES, Part, Probes
 from model.storage.run import goes_on, record_directory
 from model.storage.training_log import METRICS, Row, TrainingLog
@@ -112,7 +113,7 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
     pair, record = part.pair(request.sentence), probes.record(request.step, request.sentence)
     source_language, target_language = part.languages or (info.source_language, info.target_language)
     translation = Translation(
-        source_text=pair.source,
+        source=Source(pair.source, record.source),
         text=pair.target,
         source_language=source_language,
         target_language=target_language,
@@ -120,7 +121,7 @@ def training_step(translator: Translator, request: TrainingStepRequest) -> dict[
         log_probabilities=probes.log_probabilities(request.step, request.sentence),
         alternatives=((),) * len(record.predicted),  # only the attention was saved
         hypotheses=(),
-        n_prefix=len(record.predicted),
+        n_forced=len(record.predicted),
     )
     return payload_of(translator, request, translation)
 

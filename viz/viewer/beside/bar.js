@@ -2,49 +2,42 @@
 
 import { createButton, element, readable } from '../core/dom.js';
 import { askTraining, showTrainingStep } from '../core/effects.js';
-import {
-  NOTHING_BESIDE,
-  besideQuestion,
-  isSubtracted,
-  lackOf,
-  oppositeOf,
-  whyApart,
-} from '../core/instruments/comparison.js';
+import { NO_SIDE_B, besideQuestion, isSubtracted, lackOf, recordOfB, whySeparate } from '../core/comparison.js';
 import { whyNot } from '../core/requests.js';
 import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, tabs } from '../core/widgets.js';
 import { say } from '../locales/language.js';
 
 const LONGEST_TEXT = 2000; // characters that fit into a link
-const OF_SECOND = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
+const OF_B = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
 
 // `servers` are those of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(servers, otherModels) {
   const [server] = servers;
   const { store } = server;
-  const choose = (choice) => store.change({ beside: { ...NOTHING_BESIDE, ...choice } });
+  const choose = (choice) => store.change({ sideB: { ...NO_SIDE_B, ...choice } });
   const model = createList(say('Another model'), (name) =>
     choose({ by: 'model', ...modelOf(otherModels, store, name) }),
   );
   const step = createList(say('Another training step'), (value) => chooseStep(server, value, choose));
   const sentence = createSentence((text) => choose({ by: 'sentence', with: text }));
-  const set = (apart) => store.change({ beside: { ...store.get().beside, apart } });
+  const set = (separate) => store.change({ sideB: { ...store.get().sideB, separate } });
   const difference = createButton('hl-tab', () => set(false), { title: say('A minus B') }, say('Difference'));
-  const apart = createButton('hl-tab', () => set(true), {}, say('Next to each other'));
+  const separate = createButton('hl-tab', () => set(true), {}, say('Next to each other'));
   const notice = element('p', { class: 'hl-beside-notice hl-soft', role: 'status' });
-  const close = actionButton(say('Close'), () => store.change({ beside: null }));
+  const close = actionButton(say('Close'), () => store.change({ sideB: null }));
   const node = element(
     'section',
     { class: 'hl-beside-bar', 'aria-label': say('Side by side') },
     element('div', { class: 'hl-beside-choices' }, model, step, sentence),
     notice,
-    tabs(say('Matrices'), difference, apart),
+    tabs(say('Matrices'), difference, separate),
     close,
   );
-  const parts = { servers, otherModels, model, step, sentence, difference, apart, notice };
+  const parts = { servers, otherModels, model, step, sentence, difference, separate, notice };
   store.subscribe((state, before) => renderBar(parts, state, before));
-  servers[1].store.subscribe((second, before) => {
-    if (store.get().beside !== null && differs(second, before, OF_SECOND)) writeNotice(parts, store.get());
+  servers[1].store.subscribe((now, before) => {
+    if (store.get().sideB !== null && differs(now, before, OF_B)) writeNotice(parts, store.get());
   });
   return node;
 }
@@ -79,35 +72,35 @@ async function chooseStep(server, value, choose) {
 }
 
 function renderBar(parts, state, before) {
-  const { model, step, sentence, difference, apart, servers } = parts;
-  if (state.beside === null) return;
+  const { model, step, sentence, difference, separate, servers } = parts;
+  if (state.sideB === null) return;
   // Only a choice replaces the sentence: an answer that arrives must not throw away what is being typed.
   const text = sentenceOf(state);
-  if (before.beside === null || text !== sentenceOf(before)) sentence.value = text;
+  if (before.sideB === null || text !== sentenceOf(before)) sentence.value = text;
   if (state.record === null) return;
-  const opened = before.beside === null || before.record === null;
-  if (opened || differs(state, before, ['beside', 'record', 'trainings'])) {
+  const opened = before.sideB === null || before.record === null;
+  if (opened || differs(state, before, ['sideB', 'record', 'trainings'])) {
     drawModels(parts, state);
     drawSteps(parts, state);
     sentence.disabled = whyNot(servers[0], 'beside') !== null;
     model.disabled = sentence.disabled || model.options.length === 1;
     step.disabled = sentence.disabled || step.options.length === 1;
   }
-  const record = oppositeOf(state);
-  const canSubtract = record !== null && whyApart(state, record) === '';
+  const record = recordOfB(state);
+  const canSubtract = record !== null && whySeparate(state, record) === '';
   difference.disabled = !canSubtract;
-  apart.disabled = record === null;
+  separate.disabled = record === null;
   difference.setAttribute('aria-pressed', isSubtracted(state));
-  apart.setAttribute('aria-pressed', record !== null && !isSubtracted(state));
+  separate.setAttribute('aria-pressed', record !== null && !isSubtracted(state));
   writeNotice(parts, state);
   if (opened || state.record !== before.record) readTraining(servers[0], state);
 }
 
-function sentenceOf({ beside }) {
-  return beside.by === 'sentence' ? beside.with : '';
+function sentenceOf({ sideB }) {
+  return sideB.by === 'sentence' ? sideB.with : '';
 }
 
-function drawModels({ otherModels, model }, { record, beside }) {
+function drawModels({ otherModels, model }, { record, sideB }) {
   const models = otherModels(record);
   const title = models.length > 0 ? say('Another model …') : say('There is no other model');
   fillList(
@@ -115,10 +108,10 @@ function drawModels({ otherModels, model }, { record, beside }) {
     title,
     models.map(({ name, title: text }) => [name, text]),
   );
-  model.value = beside.by === 'model' ? beside.with : '';
+  model.value = sideB.by === 'model' ? sideB.with : '';
 }
 
-function drawSteps({ step }, { record, trainings, beside }) {
+function drawSteps({ step }, { record, trainings, sideB }) {
   const steps = trainings[record.model.name]?.steps ?? [];
   const title = steps.length > 0 ? say('Another training step …') : say('No saved training steps');
   fillList(
@@ -126,7 +119,7 @@ function drawSteps({ step }, { record, trainings, beside }) {
     title,
     steps.map((one) => [one, say('step {step}', { step: one })]),
   );
-  step.value = beside.by === 'step' ? beside.with : '';
+  step.value = sideB.by === 'step' ? sideB.with : '';
 }
 
 function fillList(list, title, choices) {
@@ -149,15 +142,15 @@ function writeNotice({ servers, notice }, state) {
   notice.classList.toggle('hl-loss', !busy && Boolean(error));
 }
 
-function remarkOf([server, { store: second }], state) {
+function remarkOf([server, { store: storeOfB }], state) {
   const refusal = whyNot(server, 'beside');
   if (refusal) return refusal;
-  const { beside } = state;
-  if (!beside?.by) return say('Choose a second view, B: another model, training step or sentence.');
-  if (beside.by === 'step' && besideQuestion(state) === null)
+  const { sideB } = state;
+  if (!sideB?.by) return say('Choose a second view, B: another model, training step or sentence.');
+  if (sideB.by === 'step' && besideQuestion(state) === null)
     return say('A shows no training step any more. Choose a step again, or something else.');
-  const record = oppositeOf(state);
-  if (record === null || record !== second.get().record) return '';
-  const remark = whyApart(state, record) || lackOf('A', second.get(), state.record);
+  const record = recordOfB(state);
+  if (record === null || record !== storeOfB.get().record) return '';
+  const remark = whySeparate(state, record) || lackOf('A', storeOfB.get(), state.record);
   return remark || say('Words that differ have a dotted frame. The tab Head ranks the heads by how much they differ.');
 }

@@ -1,38 +1,35 @@
 // Side by side: the panels of the second view (tokens, heads, matrix), and the bar above both views.
 
 import { element } from '../core/dom.js';
-import { startEffects } from '../core/effects.js';
-import { isSubtracted, isUpToDate, oppositeOf } from '../core/instruments/comparison.js';
+import { startEffectsOfB } from '../core/effects.js';
+import { isSubtracted, isUpToDate, recordOfB } from '../core/comparison.js';
 import { createServer } from '../core/requests.js';
-import { EMPTY, createStore } from '../core/state/store.js';
 import { createOverview } from '../heads/overview.js';
 import { createMatrix } from '../matrix/matrix.js';
 import { createTable } from '../matrix/table.js';
 import { createHeading } from '../matrix/toolbar.js';
 import { createStrip } from '../strip/strip.js';
+import { createStoreOfB } from '../core/state/sides.js';
 import { createBar } from './bar.js';
-import { linkSides } from './linked_sides.js';
 
 // Puts the bar and the second side into the page while they are asked for. `places` are the elements of the viewer,
-// { root, strips, columns }. `otherModels` gives the other models of the page. Returns the store of the second side.
+// { root, strips, columns }. `otherModels` gives the other models of the page. Returns the store of side B.
 export function createBeside(server, places, otherModels) {
-  const first = server.store;
-  const second = createStore({ ...EMPTY, about: first.get().about, isSecond: true });
-  const own = createServer(second, server.ask);
-  startEffects(own);
+  const { store } = server;
+  const own = createServer(createStoreOfB(store), server.ask);
+  startEffectsOfB(own);
   const bar = createBar([server, own], otherModels);
   let side = null; // made when it is first asked for, so that a page without it stays as light as it was
-  first.subscribe((state) => {
-    const isShown = oppositeOf(state) !== null;
+  store.subscribe((state) => {
+    const isShown = recordOfB(state) !== null;
     if (isShown) side ??= createSide(own);
-    place(bar, state.beside !== null, () => places.strips.before(bar));
+    place(bar, state.sideB !== null, () => places.strips.before(bar));
     if (side) arrange(side, state, isShown, places);
-    places.root.classList.toggle('hl-has-bar', state.beside !== null);
+    places.root.classList.toggle('hl-has-bar', state.sideB !== null);
     places.root.classList.toggle('hl-has-second', isShown);
     places.root.classList.toggle('hl-one-matrix', isSubtracted(state));
   });
-  linkSides(first, second);
-  return second;
+  return own.store;
 }
 
 function createSide(server) {

@@ -4,28 +4,20 @@
 import { readable, visible } from './dom.js';
 import { decode, givenIds, targetIds, taskOf } from './payload.js';
 import { changedHeads } from './labels.js';
-import { importanceOf } from './measures.js';
+import { importanceOf, importanceBeside } from './measures.js';
 import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
 import { ZERO } from './state/store.js';
-import { besideQuestion, isUpToDate } from './instruments/comparison.js';
-import {
-  SUBJECTS,
-  baselineGiven,
-  isAnswered,
-  isOutcome,
-  muteQuestion,
-  nameOfImportance,
-  nameOfMute,
-  openQuestions,
-  questionOf,
-  sameQuestion,
-} from './instruments/questions.js';
+import { besideQuestion, isUpToDate } from './comparison.js';
+import { baselineGiven, isOutcome, muteQuestion, nameOfImportance, nameOfMute } from './mutes.js';
+import { isAnswered, ofPinnedCell, sameQuestion } from './questions.js';
+import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
-import { addSurvey, partOf } from './instruments/survey.js';
+import { addSurvey, partOf } from './survey.js';
 import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
 import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
 import { compareWith } from '../values/difference.js';
+import { createBesideView } from './state/sides.js';
 import { say } from '../locales/language.js';
 
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
@@ -43,7 +35,16 @@ export function startEffects(server) {
     followTraining(server, state, before);
     followQuestions(server, state, before);
     followBeside(server, state, before);
-    followFacing(server, state, before);
+  });
+}
+
+// The same for side B, which is about its values, its word links and its heads.
+export function startEffectsOfB(server) {
+  server.store.subscribe((state, before) => {
+    if (!state.record) return;
+    followValue(server, state, before);
+    followQuestions(server, state, before);
+    followImportance(server, state, before);
   });
 }
 
@@ -118,8 +119,8 @@ function followShort(server, state, before) {
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
   if (!differs(state, before, ['panel', 'record'])) return;
   queueMicrotask(() => {
-    const { panel, record, short, shown, isSecond } = server.store.get();
-    if (panel !== 'short' || short || shown?.type === 'muted' || isSecond) return;
+    const { panel, record, short, shown } = server.store.get();
+    if (panel !== 'short' || short || shown?.type === 'muted') return;
     if (!whyNot(server, 'short') && !isRequested(server, 'short', shortQuestion(record))) askShort(server);
   });
 }
@@ -152,7 +153,7 @@ function followPin(server, state, before) {
 }
 
 function cellQuestion(state) {
-  return { do: 'cell', ids: targetIds(state.record), ...pinnedCell(state) };
+  return { do: 'cell', ...ofPinnedCell(state) };
 }
 
 export async function askCell(server) {
@@ -188,16 +189,16 @@ export async function askQuestion(server, name) {
 // What stands beside the view is asked for when the person chooses it, and again when the view that it follows changes.
 async function followBeside(server, state, before) {
   const question = besideQuestion(state);
-  if (!question || isUpToDate(state) || !differs(state, before, ['beside', 'record', 'shown'])) return;
+  if (!question || isUpToDate(state) || !differs(state, before, ['sideB', 'record', 'shown'])) return;
   if (isRequested(server, 'beside', question) || whyNot(server, 'beside')) return;
   const record = await request(server, 'beside', question, decode);
-  if (record !== undefined) server.store.change({ opposite: { question, record } });
+  if (record !== undefined) server.store.change({ beside: createBesideView(server.store.get(), question, record) });
 }
 
 // The heads of B are measured once those of A are.
-function followFacing(server, state, before) {
-  if (!state.isSecond || !state.facingImportance || importanceOf(state)) return;
-  if (!differs(state, before, ['record', 'facingImportance', 'instead'])) return;
+function followImportance(server, state, before) {
+  if (!importanceBeside(state) || importanceOf(state)) return;
+  if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
   if (!whyNot(server, nameOfImportance(state))) askImportance(server);
 }
 
@@ -226,14 +227,18 @@ function followTraining(server, state, before) {
   if (!whyNot(server, 'training')) askTraining(server);
 }
 
+// Adds to what is known of the training of a record's model.
+function keepTraining(store, { model: { name } }, known) {
+  const { trainings } = store.get();
+  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], ...known } } });
+}
+
 // Returns whether the training of the model on screen is known.
 export async function askTraining(server) {
   const { store } = server;
-  const { name } = store.get().record.model;
+  const { record } = store.get();
   const training = await request(server, 'training', { do: 'training' });
-  const records = new Map(); // of the steps that were shown
-  if (training)
-    store.change({ trainings: { ...store.get().trainings, [name]: { ...training, records, heads: new Map() } } });
+  if (training) keepTraining(store, record, { ...training, records: new Map(), heads: new Map() }); // that were asked for
   return Boolean(training);
 }
 
@@ -241,22 +246,19 @@ export async function askTraining(server) {
 export async function readTrainingAgain({ store, ask }) {
   const { record } = store.get();
   const training = await ask({ ...taskOf(record), do: 'training' }).catch(() => null); // the next one may arrive
-  const { trainings } = store.get();
-  const { name } = record.model;
-  const { records, ...known } = trainings[name];
+  const { records: _, ...known } = store.get().trainings[record.model.name];
   if (!training || sameQuestion(training, { ...known, heads: undefined })) return;
-  store.change({ trainings: { ...trainings, [name]: { ...training, records, heads: new Map() } } });
+  keepTraining(store, record, { ...training, heads: new Map() });
 }
 
 // What every head was at each saved step, for one sentence.
 export async function askTrainingHeads(server, sentence) {
   const { store } = server;
-  const { name } = store.get().record.model;
+  const { record } = store.get();
   const answer = await request(server, 'training_heads', { do: 'training_heads', sentence });
   if (!answer) return;
-  const { trainings } = store.get();
-  const heads = new Map(trainings[name].heads).set(sentence, answer.steps);
-  store.change({ trainings: { ...trainings, [name]: { ...trainings[name], heads } } });
+  const { heads } = store.get().trainings[record.model.name];
+  keepTraining(store, record, { heads: new Map(heads).set(sentence, answer.steps) });
 }
 
 // Shows one sentence at one saved step; returns whether it is on screen.
@@ -266,12 +268,10 @@ export async function showTrainingStep(server, step, sentence) {
   const { records } = trainings[record.model.name];
   const key = `${sentence}/${step}`;
   const question = { do: 'training_step', step, sentence };
-  if (!records.has(key)) {
-    const answer = await request(server, 'training_step', question, decode);
-    if (!answer) return false;
-    records.set(key, answer);
-  }
-  open(store, records.get(key), { type: 'training', label: say('training, step {step}', { step }), step, sentence });
+  const shown = records.get(key) ?? (await request(server, 'training_step', question, decode));
+  if (!shown) return false;
+  keepTraining(store, record, { records: new Map(store.get().trainings[record.model.name].records).set(key, shown) });
+  open(store, shown, { type: 'training', label: say('training, step {step}', { step }), step, sentence });
   return true;
 }
 

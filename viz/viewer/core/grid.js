@@ -3,8 +3,9 @@
 
 import { FORBIDDEN, PALED, SHOWN } from './fold.js';
 import { chosenHeads } from './heads.js';
-import { referenceOf, shownValue } from './instruments/comparison.js';
+import { recordOfB, referenceOf, shownValue } from './comparison.js';
 import { clamp } from './math.js';
+import { otherSide } from './state/sides.js';
 import { focusOf } from './state/queries.js';
 
 const INPUTS = [
@@ -20,37 +21,52 @@ const INPUTS = [
   'hideSpecials',
   'words',
   'threshold',
-  'beside',
-  'opposite',
-  'facingHigh',
+  'sideB',
 ];
-const KEPT = 4;
-let lastGrids = []; // { inputs, grid } each: those of two sides, and of their difference
+const KEPT = 8;
+let lastGrids = []; // { inputs, grid } each: those of two sides and of their difference, now and before
 
-// The grid of a state. All panels use the same one, so the last grids are cached.
+// The grid of a state. All panels use the same one, so the last grids are cached. The largest value that a colour means is 1
+// for shares and differences, otherwise that of both sides, if there are two.
 export function shownGrid(state) {
-  const inputs = INPUTS.map((name) => state[name]);
+  const grid = ownGrid(state);
+  const other = hasOwnScale(grid) ? otherSide(state) : null;
+  return other ? { ...grid, high: Math.max(grid.high, scaleOf(ownGrid(other))) } : grid;
+}
+
+function ownGrid(state) {
+  const inputs = inputsOf(state);
   const isSame = (one) => inputs.every((input, place) => input === one.inputs[place]);
   const found = lastGrids.find(isSame) ?? { inputs, grid: build(state) };
   lastGrids = [found, ...lastGrids.filter((one) => one !== found)].slice(0, KEPT);
   return found.grid;
 }
 
+function inputsOf(state) {
+  return [...INPUTS.map((name) => state[name]), recordOfB(state)];
+}
+
+function hasOwnScale({ value }) {
+  return !value.isShare && !value.isSigned;
+}
+
+function scaleOf(grid) {
+  return hasOwnScale(grid) ? grid.high : 0;
+}
+
 export function gridChanged(state, before) {
-  return INPUTS.some((name) => state[name] !== before[name]);
+  const former = inputsOf(before);
+  return (
+    inputsOf(state).some((input, place) => input !== former[place]) ||
+    (state.record !== null && shownGrid(state).high !== shownGrid(before).high)
+  );
 }
 
 function build(state) {
   const value = shownValue(state);
   const grid = value.gridOf(state, referenceOf(state));
   const isMax = value.isOfHeads && state.reduce === 'max' && chosenHeads(state).length > 1; // its rows do not add up to 1
-  return pale({ ...withHigh(grid, value, state), value, isMax }, state.threshold);
-}
-
-// The largest value that a colour means: 1 for shares and differences, otherwise that of both sides, if there are two.
-function withHigh(grid, { isShare, isSigned }, { facingHigh }) {
-  if (isShare || isSigned) return { ...grid, ownHigh: 0 };
-  return { ...grid, ownHigh: grid.high, high: Math.max(grid.high, facingHigh) };
+  return pale({ ...grid, value, isMax }, state.threshold);
 }
 
 // Marks all cells of a row as pale except its largest ones, which together have `threshold` of the row's sum.

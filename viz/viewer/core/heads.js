@@ -17,6 +17,15 @@ export function headsOfKind({ record, kind }) {
   return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
 }
 
+// The first of the heads on screen that a record does not have.
+export function missingHead(state, record) {
+  return chosenHeads(state).find((head) => !hasHead(record, head));
+}
+
+export function hasHeads(state, record) {
+  return missingHead(state, record) === undefined;
+}
+
 export function hasHead({ attention }, [kind, layer, head]) {
   return layer < attention[kind].layers && head < attention[kind].heads;
 }

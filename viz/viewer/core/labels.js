@@ -1,6 +1,6 @@
 // How the viewer names kinds, heads, matrices and views.
 
-import { isSubtracted, shownValue, sideOf } from './instruments/comparison.js';
+import { isSubtracted, shownValue, sideOf } from './comparison.js';
 import { isTaught, taughtName } from './roles.js';
 import { headsOfKind } from './heads.js';
 import { fixed } from './numbers.js';

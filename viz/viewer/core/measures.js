@@ -1,6 +1,7 @@
 // Measures of heads. Their definitions come with the record, from the list in model/analysis/measures.py.
 
 import { largest } from './math.js';
+import { otherRecord } from './comparison.js';
 import { say, tell, localNumber } from '../locales/language.js';
 
 // Importance is known only after the server has computed it.
@@ -27,6 +28,11 @@ export function importanceOf({ importance, instead }) {
   return baseline === instead.baseline && sentence === instead.sentence ? importance.changes : null;
 }
 
+// The same of the other side, so that the colours mean the same on both; null without it.
+export function importanceBeside(state) {
+  return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;
+}
+
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.
 export function measureOf(state, name, layer, head) {
   const { record, kind } = state;
@@ -51,7 +57,7 @@ export function sortedHeads(state) {
 // The importance of a head from 0 to 1: its change as a share of the largest change by any head, of both sides.
 export function importanceShare(state, layer, head) {
   const importance = importanceOf(state);
-  const all = [importance, state.facingImportance].flatMap((one) => Object.values(one ?? {}).flat(2));
+  const all = [importance, importanceBeside(state)].flatMap((one) => Object.values(one ?? {}).flat(2));
   return Math.abs(importance[state.kind][layer][head]) / largest(all);
 }
 

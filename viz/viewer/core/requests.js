@@ -3,12 +3,13 @@
 // answer is then ignored.
 
 import { needsServer } from './server_only.js';
-import { QUESTIONS, SERVER_ONLY, doingOf, sameQuestion } from './instruments/questions.js';
+import { sameQuestion } from './questions.js';
+import { QUESTIONS, SERVER_ONLY, instrumentNamed } from '../instruments/instruments.js';
 import { taskOf } from './payload.js';
 import { trainingStep } from './state/queries.js';
 import { say, tell } from '../locales/language.js';
 
-// What the status line says meanwhile; questions.js has the instruments.
+// What the status line says meanwhile; viz/viewer/instruments has the instruments.
 const DOING = {
   beams: () => say('Searching with a beam'),
   beside: () => say('Computing the second view'),
@@ -147,7 +148,7 @@ function openRequest({ store, requests }, name, question, count) {
   const mine = {
     place,
     signal: aborting.signal,
-    what: DOING[name]?.() ?? doingOf(name),
+    what: (DOING[name] ?? instrumentNamed(name).doing)(),
     question,
     record: store.get().record,
     isOpen: true,

@@ -3,13 +3,21 @@
 import { createButton, element } from '../core/dom.js';
 import { KINDS, matrixOf } from '../core/payload.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { sideOf } from '../core/instruments/comparison.js';
+import { sideOf } from '../core/comparison.js';
 import { chooseHead, chooseKind, extendSelection } from '../core/state/actions.js';
 import { chosenHeads, headsOfKind, sameHead } from '../core/heads.js';
 import { differs, focusOf, isMuted, sameSpot } from '../core/state/queries.js';
 import { fixed } from '../core/numbers.js';
 import { headName, kindName } from '../core/labels.js';
-import { canSort, importanceOf, importanceShare, measureOf, sortedHeads, sortsOf } from '../core/measures.js';
+import {
+  canSort,
+  importanceOf,
+  importanceShare,
+  measureOf,
+  sortedHeads,
+  sortsOf,
+  importanceBeside,
+} from '../core/measures.js';
 import { isTaught, roleDefinition, taughtName } from '../core/roles.js';
 import { roleSymbol, tabs } from '../core/widgets.js';
 import { createPager, drawPager, linesOf, pageOf, pagesOf, turnTo } from './pages.js';
@@ -46,7 +54,7 @@ export function createOverview(store) {
   const title = element('h2', {}, say('Heads'));
   const node = element(
     'section',
-    { class: 'hl-panel hl-heads', 'aria-label': store.get().isSecond ? say('Heads of B') : say('Heads') },
+    { class: 'hl-panel hl-heads', 'aria-label': store.get().side === 'B' ? say('Heads of B') : say('Heads') },
     element('div', { class: 'hl-bar' }, title, tabs(say('Kind of attention'), ...kinds), sort),
     pager,
     grid,
@@ -75,10 +83,11 @@ function renderOverview(parts, state, before) {
     parts.scaled = true;
   }
   if (!state.record) return;
-  if (differs(state, before, ['record', 'beside', 'opposite']))
+  if (differs(state, before, ['record', 'sideB', 'beside']))
     parts.title.textContent = `${say('Heads')} ${sideOf(state)}`.trim();
   if (state.record !== before.record) drawSorts(parts.sort, state.record);
-  const isWeighed = importanceOf(state) !== importanceOf(before) || state.facingImportance !== before.facingImportance;
+  const isWeighed =
+    importanceOf(state) !== importanceOf(before) || importanceBeside(state) !== importanceBeside(before);
   const isOther =
     differs(state, before, ['record', 'kind', 'theme', 'sort']) || (state.sort === 'importance' && isWeighed);
   const isMoved = differs(state, before, ['layer', 'head', 'selection', 'browsed']);

@@ -21,8 +21,9 @@ import {
   tint,
 } from '../core/widgets.js';
 import { cellName, rowAt, rowName } from '../core/names.js';
-import { createScoreSplit } from './instruments/score_split.js';
-import { createWriting } from './instruments/writing.js';
+import { createQuestion } from '../instruments/question.js';
+import { scoreSplit } from '../instruments/score_split.js';
+import { writing } from '../instruments/writing.js';
 import { readersOf } from './rankings.js';
 import { weight } from '../values/weight.js';
 import { say, sayCount, sayParts } from '../locales/language.js';
@@ -31,7 +32,7 @@ const LISTED_KEYS = 8; // largest weights of the row that are listed; the others
 
 export function createCell(server) {
   const parts = { title: element('div'), rest: element('div') };
-  const questions = [createScoreSplit, createWriting].map((create) => create(server));
+  const questions = [scoreSplit, writing].map((one) => createQuestion(server, one));
   const asked = element('div');
   return {
     node: element('div', {}, parts.title, asked, parts.rest),

@@ -9,21 +9,22 @@ import { axes } from '../core/payload.js';
 import { aboutModel, differs } from '../core/state/queries.js';
 import { chosenHeads } from '../core/heads.js';
 import { note, numberText, roleSymbol, rug, section } from '../core/widgets.js';
-import { createRemoval } from './instruments/removal.js';
+import { createQuestion } from '../instruments/question.js';
+import { removal } from '../instruments/removal.js';
 import { differingHeads } from './rankings.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 export function createHeadCard(server) {
   const [differences, card] = [element('div'), { role: element('div'), rest: element('div') }];
-  const removal = createRemoval(server);
+  const ofRemoval = createQuestion(server, removal);
   return {
-    node: element('div', {}, differences, card.role, removal.node, card.rest),
+    node: element('div', {}, differences, card.role, ofRemoval.node, card.rest),
     draw(state, before) {
       const moved = differs(state, before, ['record', 'kind', 'layer', 'head', 'selection']);
       if (moved) drawCard(card, state);
-      if (moved || differs(state, before, ['beside', 'opposite']))
+      if (moved || differs(state, before, ['sideB', 'beside']))
         replaceKeepingFocus(differences, ...differingHeads(server.store, state));
-      removal.draw(state, before);
+      ofRemoval.draw(state, before);
     },
   };
 }

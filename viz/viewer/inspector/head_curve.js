@@ -9,7 +9,7 @@ import { nearestRole, offsetsOf } from '../core/roles.js';
 import { chosenHeads } from '../core/heads.js';
 import { trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
-import { drawChart, endsOf } from './line_chart.js';
+import { drawChart, endsOf } from '../drawing/line_chart.js';
 import { say, tell } from '../locales/language.js';
 
 // Draws into `node` what is known of the head on screen; `training` is the record of the model's training.

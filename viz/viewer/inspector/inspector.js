@@ -2,7 +2,7 @@
 // that is shown in place of the model's own translation.
 
 import { createButton, element } from '../core/dom.js';
-import { oppositeOf } from '../core/instruments/comparison.js';
+import { recordOfB } from '../core/comparison.js';
 import { closeAside, closeView } from '../core/state/actions.js';
 import { labelOf, titleOfMatrix } from '../core/labels.js';
 import { differs, showsMuted } from '../core/state/queries.js';
@@ -16,11 +16,12 @@ import { createBeams } from './beams.js';
 import { createOwnTranslation } from './own_translation.js';
 import { createMute } from './mute.js';
 import { createTraining } from './training.js';
-import { createContributions } from './instruments/contributions.js';
-import { createExamples } from './instruments/examples.js';
-import { createLayers } from './instruments/layers.js';
-import { createLinks } from './instruments/links.js';
-import { createRoutes } from '../routes/routes.js';
+import { createExamples } from './examples.js';
+import { contributions } from '../instruments/contributions.js';
+import { lens } from '../instruments/lens.js';
+import { wordLinks } from '../instruments/links.js';
+import { createQuestion } from '../instruments/question.js';
+import { routes } from '../instruments/routes.js';
 import { say } from '../locales/language.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
@@ -42,7 +43,7 @@ const TAB_NAMES = {
   training: () => say('Training'),
   examples: () => say('Examples'),
 };
-const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'beside', 'opposite', 'aside'];
+const OF_STATUS = ['busy', 'error', 'shown', 'record', 'mutes', 'sideB', 'beside', 'aside'];
 const OF_MATRIX = ['panel', 'kind', 'layer', 'head', 'selection', 'mode'];
 let inspectors = 0; // a notebook shows several viewers, and ids must differ
 
@@ -80,14 +81,11 @@ export function createInspector(server) {
 // The step: its likeliest tokens, why they are likely, the hypotheses, and a translation by the person.
 function createStep(server) {
   const parts = [
-    createNextTokens,
-    createRoutes,
-    createContributions,
-    createLayers,
-    createLinks,
-    createBeams,
-    createOwnTranslation,
-  ].map((create) => create(server));
+    createNextTokens(server),
+    ...[routes, contributions, lens, wordLinks].map((one) => createQuestion(server, one)),
+    createBeams(server),
+    createOwnTranslation(server),
+  ];
   const draw = (state, before) => parts.forEach((part) => part.draw(state, before));
   return { node: element('div', {}, ...parts.map(({ node }) => node)), draw };
 }
@@ -137,7 +135,7 @@ function viewOf(state) {
   const shown = labelOf(state) || say('the model’s own translation');
   const isUnmuted = state.mutes.length > 0 && !showsMuted(state);
   const view = isUnmuted ? say('{view}, without muting', { view: shown }) : shown;
-  return oppositeOf(state) ? say('About A: {view}', { view }) : view;
+  return recordOfB(state) ? say('About A: {view}', { view }) : view;
 }
 
 // The button is short, so that the name of the view has room.

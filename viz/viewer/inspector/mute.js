@@ -6,7 +6,7 @@ import { askImportance, showMuted } from '../core/effects.js';
 import { changedHeads, kindName, listOf, titleOfHeads } from '../core/labels.js';
 import { sum } from '../core/math.js';
 import { givenIds } from '../core/payload.js';
-import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../core/instruments/questions.js';
+import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../core/mutes.js';
 import { whyNot } from '../core/requests.js';
 import { closeView, toggleMute, withoutRow } from '../core/state/actions.js';
 import { importanceOf } from '../core/measures.js';
@@ -14,8 +14,8 @@ import { chosenHeads } from '../core/heads.js';
 import { differs, isMuted, sourceView } from '../core/state/queries.js';
 import { actionButton, actions, note, section } from '../core/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
-import { headList, headMap } from './head_map.js';
-import { baselineOf, createBaseline } from './instruments/baseline.js';
+import { headList, headMap } from '../drawing/head_map.js';
+import { baselineOf, createBaseline } from './baseline.js';
 import { say, sayCount } from '../locales/language.js';
 
 export function createMute(server) {

@@ -3,7 +3,7 @@
 import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../core/dom.js';
 import { differs, showsMuted } from '../core/state/queries.js';
 import { forceToken, showMuted } from '../core/effects.js';
-import { isOutcome } from '../core/instruments/questions.js';
+import { isOutcome } from '../core/mutes.js';
 import { changedHeads } from '../core/labels.js';
 import { fixed, forPointer } from '../core/numbers.js';
 import { whyNot } from '../core/requests.js';

@@ -3,7 +3,7 @@
 import { createButton, element } from '../core/dom.js';
 import { fixed } from '../core/numbers.js';
 import { headName, kindName } from '../core/labels.js';
-import { headsByDifference, oppositeOf } from '../core/instruments/comparison.js';
+import { headsByDifference, recordOfB } from '../core/comparison.js';
 import { axes, cellOfAllHeads } from '../core/payload.js';
 import { chooseKind, headOf } from '../core/state/actions.js';
 import { placesOfPin } from '../core/state/queries.js';
@@ -56,7 +56,7 @@ function rankedLine(open, name, value, isPressed) {
 
 // The heads that differ most between A and B, of all kinds; nothing without a B, or if both share too few tokens.
 export function differingHeads(store, state) {
-  const other = oppositeOf(state);
+  const other = recordOfB(state);
   const ranked = other ? headsByDifference(state.record, other) : [];
   if (ranked.length === 0) return [];
   const isOtherModel = other.model.name !== state.record.model.name;

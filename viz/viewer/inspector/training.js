@@ -10,7 +10,7 @@ import { differs, trainingStep } from '../core/state/queries.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
-import { drawChart, endsOf } from './line_chart.js';
+import { drawChart, endsOf } from '../drawing/line_chart.js';
 import { say, tell, tellTitle } from '../locales/language.js';
 
 const HEAD = ['kind', 'layer', 'head', 'selection'];

@@ -4,7 +4,7 @@ import { isAllowed, matrixOf } from '../core/payload.js';
 import { headName } from '../core/labels.js';
 import { nearestRole } from '../core/roles.js';
 import { isMuted, pinnedCell } from '../core/state/queries.js';
-import { shownValue } from '../core/instruments/comparison.js';
+import { shownValue } from '../core/comparison.js';
 import { transformedNorm } from '../values/transformed_norm.js';
 import { say } from '../locales/language.js';
 

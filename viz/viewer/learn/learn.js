@@ -7,7 +7,8 @@ import { EMPTY } from '../core/state/store.js';
 import { useStorage } from '../core/storage.js';
 import { actionButton, actions, note } from '../core/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
-import { createRoutes } from '../routes/routes.js';
+import { createQuestion } from '../instruments/question.js';
+import { routes } from '../instruments/routes.js';
 import { say } from '../locales/language.js';
 
 const STORED = 'headlight.learned'; // in the browser: the tasks that were done, "1.2" for the second of chapter 1
@@ -19,7 +20,7 @@ export function createLearn(server) {
   const learn = {
     store,
     panel: createPanel(),
-    routes: createRoutes(server),
+    routes: createQuestion(server, routes),
     done: new Set(stored()),
     former: null,
     chapter: null, // its number and the model, as they are drawn

@@ -20,8 +20,8 @@ export function createMatrix(store, heading, toolbar, table) {
   const bands = ['row', 'column', 'cell'].map((name) =>
     element('div', { class: `hl-band hl-band-${name}`, hidden: true }),
   );
-  const { isSecond } = store.get();
-  const id = isSecond ? 'hl-active-cell-of-b' : 'hl-active-cell';
+  const isB = store.get().side === 'B';
+  const id = isB ? 'hl-active-cell-of-b' : 'hl-active-cell';
   const active = element('div', { role: 'gridcell', id, class: 'hl-unseen' });
   const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
   const field = element('div', { class: 'hl-field' }, canvas, ...bands, hidden);
@@ -47,7 +47,7 @@ export function createMatrix(store, heading, toolbar, table) {
   const footer = element('div', { class: 'hl-matrix-footer' }, texts, colours);
   const node = element(
     'section',
-    { class: 'hl-panel hl-centre', 'aria-label': isSecond ? say('Matrix of B') : say('Matrix') },
+    { class: 'hl-panel hl-centre', 'aria-label': isB ? say('Matrix of B') : say('Matrix') },
     heading,
     toolbar,
     // The readout stays visible over the matrix, never over the heading.

@@ -4,7 +4,7 @@ import { element, tokenText } from '../core/dom.js';
 import { entropy, rankOf, strongest, sum } from '../core/math.js';
 import { focusOf } from '../core/state/queries.js';
 import { headsOfKind } from '../core/heads.js';
-import { referenceOf } from '../core/instruments/comparison.js';
+import { referenceOf } from '../core/comparison.js';
 import { FORBIDDEN, UNMATCHED } from '../core/fold.js';
 import { gridFocus, shownGrid } from '../core/grid.js';
 import { fixed, forPointer } from '../core/numbers.js';

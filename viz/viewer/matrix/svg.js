@@ -2,7 +2,7 @@
 
 import { readable, shape, visible } from '../core/dom.js';
 import { palette, stepOf } from '../core/colormap.js';
-import { isSubtracted, oppositeOf, sideOf } from '../core/instruments/comparison.js';
+import { isSubtracted, recordOfB, sideOf } from '../core/comparison.js';
 import { PALED, SHOWN, UNMATCHED, hasValue } from '../core/fold.js';
 import { gridFocus, shares, shownGrid } from '../core/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
@@ -24,7 +24,7 @@ const INKS = {
 
 // A picture of the matrix on screen, or of both matrices where A and B stand next to each other.
 export function pictureOfSides(first, second) {
-  if (oppositeOf(first) === null || isSubtracted(first)) return pictureOf(first);
+  if (recordOfB(first) === null || isSubtracted(first)) return pictureOf(first);
   const pictures = [first, second].map(pictureOf);
   const sizes = pictures.map((picture) => ['width', 'height'].map((side) => Number(picture.getAttribute(side))));
   const [width, height] = [sizes[0][0] + sizes[1][0], Math.max(sizes[0][1], sizes[1][1])];
@@ -136,7 +136,7 @@ function legend(grid, state, y, inks) {
 function captions(state, y, inks) {
   const { record, pin } = state;
   const side = sideOf(state);
-  const other = isSubtracted(state) ? oppositeOf(state) : null;
+  const other = isSubtracted(state) ? recordOfB(state) : null;
   const lines = [
     pin ? plain(describe({ ...state, hover: null })) : '',
     `${side === '' ? '' : `${side}: `}${sentenceOf(record)}`,

@@ -5,7 +5,7 @@ import { createButton, element } from '../core/dom.js';
 import { fixed } from '../core/numbers.js';
 import { startWorker } from '../core/requests.js';
 import { actionButton, actions, note } from '../core/widgets.js';
-import { drawChart } from '../inspector/line_chart.js';
+import { drawChart } from '../drawing/line_chart.js';
 import { save } from '../matrix/save_menu.js';
 import { message, say, tell } from '../locales/language.js';
 import { zip } from './directory.js';

@@ -2,7 +2,8 @@
 
 import { createButton, element, readable, replaceKeepingFocus, visible } from '../core/dom.js';
 import { askImportance, askShort, forceToken } from '../core/effects.js';
-import { isAnswered, questionOf } from '../core/instruments/questions.js';
+import { isAnswered } from '../core/questions.js';
+import { questionOf } from '../instruments/instruments.js';
 import { fixed, percent } from '../core/numbers.js';
 import { headName, kindName } from '../core/labels.js';
 import { rangeNotices } from '../core/measures.js';

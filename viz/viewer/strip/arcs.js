@@ -5,7 +5,7 @@ import { strongest } from '../core/math.js';
 import { focusOf, isCell, placeOfColumn, placesOfRows, rowOffset } from '../core/state/queries.js';
 import { gridFocus } from '../core/grid.js';
 import { hasValue } from '../core/fold.js';
-import { hasLink } from '../core/instruments/links.js';
+import { hasLink } from '../instruments/links.js';
 
 const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one
 

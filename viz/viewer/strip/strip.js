@@ -18,11 +18,11 @@ import {
   sameSpot,
   spotOfToken,
 } from '../core/state/queries.js';
-import { NOTHING_BESIDE, facingOf, sideOf } from '../core/instruments/comparison.js';
+import { NO_SIDE_B, otherRecord, sideOf } from '../core/comparison.js';
 import { differingPlaces } from '../core/counterparts.js';
 import { gridChanged, shownGrid } from '../core/grid.js';
-import { drawLink, isDrawing, shownLinks } from '../core/instruments/links.js';
-import { toggleQuestion } from '../core/instruments/questions.js';
+import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
+import { toggleQuestion } from '../core/questions.js';
 import { isRefused } from '../core/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
@@ -53,9 +53,9 @@ export function createStrip(server) {
     { title: besideTitle },
     say('Side by side'),
   );
-  const { isSecond } = store.get();
-  toggle.hidden = isSecond || isRefused(server, 'links'); // those of A are for both sides
-  beside.hidden = isSecond || isRefused(server, 'beside');
+  const isB = store.get().side === 'B';
+  toggle.hidden = isB || isRefused(server, 'links'); // those of A are for both sides
+  beside.hidden = isB || isRefused(server, 'beside');
   const chips = {};
   for (const side of ['source', 'target']) {
     const name = side === 'source' ? say('Source tokens') : say('Tokens of the translation');
@@ -70,7 +70,7 @@ export function createStrip(server) {
   const more = createButton('hl-swipe', () => showMore(scroll), { title: say('More words') }, '›');
   const node = element(
     'section',
-    { class: 'hl-panel hl-strip', 'aria-label': isSecond ? say('Tokens of B') : say('Tokens') },
+    { class: 'hl-panel hl-strip', 'aria-label': isB ? say('Tokens of B') : say('Tokens') },
     element(
       'div',
       { class: 'hl-result' },
@@ -116,16 +116,16 @@ export function createStrip(server) {
 
 function renderStrip(parts, state, before) {
   if (!state.record) return;
-  if (differs(state, before, ['record', 'shown', 'beside', 'opposite'])) writeName(parts, state);
+  if (differs(state, before, ['record', 'shown', 'sideB', 'beside'])) writeName(parts, state);
   if (differs(state, before, ['record', 'theme', 'words'])) drawTokens(parts, state);
-  if (differs(state, before, ['record', 'theme', 'words', 'beside', 'opposite', 'facing'])) markDiffering(parts, state);
+  if (differs(state, before, ['record', 'theme', 'words', 'sideB', 'beside'])) markDiffering(parts, state);
   if (gridChanged(state, before) || differs(state, before, ['theme', 'isPrinting', ...OF_LINKS])) redraw(parts, state);
   else if (!sameSpot(focusOf(state), focusOf(before)) || state.pin !== before.pin) light(parts, state);
   if (state.pin !== before.pin && state.pin && !state.hover) scrollToPin(parts, state, before.pin);
 }
 
 function writeName({ analysed, beside }, state) {
-  beside.setAttribute('aria-pressed', state.beside !== null);
+  beside.setAttribute('aria-pressed', state.sideB !== null);
   analysed.textContent = analysed.title = nameOfShown(state);
 }
 
@@ -145,7 +145,7 @@ function showMore(scroll) {
 }
 
 function toggleBeside(store) {
-  store.change({ beside: store.get().beside === null ? NOTHING_BESIDE : null });
+  store.change({ sideB: store.get().sideB === null ? NO_SIDE_B : null });
 }
 
 // The links take the place of the arcs; their panel says how they were found.
@@ -204,7 +204,7 @@ function drawTokens({ text, facts, notices, chips }, state) {
 
 // While there are two sides: the tokens that the other side does not have in their place.
 function markDiffering({ chips }, state) {
-  const other = facingOf(state)?.tokens;
+  const other = otherRecord(state)?.tokens;
   const { source, predicted } = state.record.tokens;
   const mark = (side, tokens, others, first = 0) => {
     const differing = other ? differingPlaces(tokens, others) : new Set();
@@ -289,7 +289,7 @@ function moveFocus(event, button) {
 
 // The strip shows the weights of its own side, also while the matrix shows the difference of both.
 function ownGrid(state) {
-  return shownGrid({ ...state, beside: null });
+  return shownGrid(state.sideB ? { ...state, sideB: { ...state.sideB, separate: true } } : state);
 }
 
 function light(parts, state) {

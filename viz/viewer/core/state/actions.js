@@ -10,7 +10,7 @@ import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 // What closing a view restores.
 const RESTORED = [
   ...Object.keys(CHOICES).filter(
-    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'beside'].includes(name),
+    (name) => !['mutes', 'gold', 'instead', 'panel', 'questions', 'learn', 'sideB'].includes(name),
   ),
   'lastHead',
   'step',
@@ -98,10 +98,10 @@ export function withoutRow(instead) {
 }
 
 // What is known of a model whose weights have changed is forgotten, so that it is asked again.
-export function forgetModel({ trainings, opposite }, name) {
+export function forgetModel({ trainings, beside }, name) {
   const others = Object.entries(trainings).filter(([model]) => model !== name);
-  const isOfModel = opposite?.record?.model.name === name;
-  return { trainings: Object.fromEntries(others), opposite: isOfModel ? null : opposite };
+  const isOfModel = beside?.record?.model.name === name;
+  return { trainings: Object.fromEntries(others), beside: isOfModel ? null : beside };
 }
 
 // Opens another record in place of the model's own. `type` is one of forced, hypothesis, reference, muted and
@@ -148,7 +148,7 @@ function choicesFor(state, record) {
 }
 
 // Whether two records are of one model, with the same layers and heads.
-function sameHeads(one, other) {
+export function sameHeads(one, other) {
   const sizes = (record) => KINDS.flatMap((kind) => [record.attention[kind].layers, record.attention[kind].heads]);
   return one?.model.name === other.model.name && String(sizes(one)) === String(sizes(other));
 }

@@ -6,8 +6,8 @@ import { chosenValue, valueNamed } from '../../values/values.js';
 import { LIMITS, THRESHOLDS } from '../limits.js';
 import { KINDS, givenIds, targetIds } from '../payload.js';
 import { importanceOf, sortsOf } from '../measures.js';
-import { BESIDE, NOTHING_BESIDE } from '../instruments/comparison.js';
-import { QUESTIONS } from '../instruments/questions.js';
+import { NO_SIDE_B, SIDE_B_BY } from '../comparison.js';
+import { QUESTIONS } from '../../instruments/instruments.js';
 import { longPrefix, shortPrefix } from './source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
@@ -32,7 +32,7 @@ export function toAddress(state) {
     parameters.heads = state.selection.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(',');
   if (state.mutes.length > 0)
     parameters.mute = state.mutes.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
-  Object.assign(parameters, insteadParameters(state.instead), besideParameters(state.beside));
+  Object.assign(parameters, insteadParameters(state.instead), sideBParameters(state.sideB));
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
   Object.assign(parameters, linkOfValue(state));
   // In short measures it anyway.
@@ -82,21 +82,21 @@ function insteadOf(parameters) {
 }
 
 // What stands beside the view.
-function besideParameters(beside) {
-  if (!beside?.by || beside.with.length > LONGEST_TEXT) return {};
-  const parameters = { beside: beside.by, with: beside.with };
-  if (beside.to !== '') parameters.into = shortPrefix(beside.to);
-  return beside.apart ? { ...parameters, apart: 'yes' } : parameters;
+function sideBParameters(sideB) {
+  if (!sideB?.by || sideB.with.length > LONGEST_TEXT) return {};
+  const parameters = { beside: sideB.by, with: sideB.with };
+  if (sideB.to !== '') parameters.into = shortPrefix(sideB.to);
+  return sideB.separate ? { ...parameters, apart: 'yes' } : parameters;
 }
 
-function besideOf(parameters) {
+function sideBOf(parameters) {
   const [by, text, prefix] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
   const longest = { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] ?? 0;
-  if (!BESIDE.includes(by) || text === '' || text.length > longest || prefix.length > LONGEST_NAME)
-    return CHOICES.beside;
-  if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.beside;
-  const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NOTHING_BESIDE.to;
-  return { by, with: text, to, apart: parameters.get('apart') === 'yes' };
+  if (!SIDE_B_BY.includes(by) || text === '' || text.length > longest || prefix.length > LONGEST_NAME)
+    return CHOICES.sideB;
+  if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.sideB;
+  const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NO_SIDE_B.to;
+  return { by, with: text, to, separate: parameters.get('apart') === 'yes' };
 }
 
 // The address of one cell in the translation of another sentence by the model on screen.
@@ -180,7 +180,7 @@ export function fromAddress(address, record) {
     other: idsOf(parameters.get('other'))?.[0] ?? CHOICES.other,
     gold: (parameters.get('gold') ?? CHOICES.gold).slice(0, LONGEST_TEXT),
     learn,
-    beside: besideOf(parameters),
+    sideB: sideBOf(parameters),
   };
   const sorts = sortsOf(record).map(({ name }) => name);
   const known = { reduce: REDUCTIONS, scale: SCALES, sort: sorts, panel: TABS, linkedBy: LINKED };

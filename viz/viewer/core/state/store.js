@@ -7,7 +7,7 @@ import { USUAL, nameOfHeads } from '../../values/values.js';
 import { clamp } from '../math.js';
 import { importanceOf } from '../measures.js';
 import { differs, focusOf, isPossible } from './queries.js';
-import { sameHead } from '../heads.js';
+import { sameHead, hasHeads } from '../heads.js';
 
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
@@ -19,6 +19,9 @@ export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
 export const NO_HEADS = Object.freeze([]);
 // Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
 export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
+
+// The choices that say which heads are on screen, apart from their kind.
+export const HEADS = ['layer', 'head', 'lastHead', 'selection'];
 
 // What the person chose. A link carries these choices; a choice that is not in the link has the value below.
 export const CHOICES = Object.freeze({
@@ -39,16 +42,16 @@ export const CHOICES = Object.freeze({
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
   panel: 'short', // the open tab of the inspector
-  questions: Object.freeze([]), // the instruments that are open, by the names of core/instruments/questions.js
+  questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
-  beside: null, // what stands beside the view, { by, with, to, apart }; see core/instruments/comparison.js
+  sideB: null, // what stands beside the view, { by, with, to, separate }; see core/comparison.js
 });
 
-// A view is one record and what the server said about it. The state has two of them: `home` is the model's own
-// translation, and `shown` is another record opened in its place, or null. The fields of the view on screen are
+// A view is one record and what the server said about it. The state has three of them: `home` is the model's own
+// translation, `shown` is another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are
 // also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
@@ -80,7 +83,7 @@ export const EMPTY = Object.freeze({
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
-  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/instruments/survey.js
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/survey.js
   played: null, // the trainings of the playground: { settings, steps, share } each
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
@@ -101,16 +104,27 @@ export const EMPTY = Object.freeze({
   error: null, // one sentence
   theme: 'light',
   isPrinting: false, // the page is laid out for paper
-  opposite: null, // the record beside the view, { question, record }; the record is null if there was no answer
-  facing: null, // the record of A, in the state of B
-  facingImportance: null, // of the heads of the other side, so that the colours mean the same on both ...
-  facingHigh: 0, // ... and the largest value of the other side's matrix; 0 where all matrices have the same scale
-  isSecond: false, // whether this is the state of what stands beside the view
+  beside: null, // the view of the other side; see state/sides.js
+  side: 'A', // B in the state that state/sides.js makes of this one
 });
 
 export function createStore(initial = EMPTY) {
   let state = initial;
   const listeners = [];
+  const untold = []; // changes, [state, before] each
+  let isTelling = false;
+  // Every listener hears of every change in order, also of one that another listener makes.
+  const tell = () => {
+    isTelling = true;
+    try {
+      while (untold.length > 0) {
+        const change = untold.shift();
+        for (const listener of listeners) listener(...change);
+      }
+    } finally {
+      isTelling = false;
+    }
+  };
   return {
     get: () => state,
     // A listener gets the new state and the one before.
@@ -118,9 +132,10 @@ export function createStore(initial = EMPTY) {
     change(changes) {
       const before = state;
       const merged = merge(state, { ...changes, ...modeAfter(state, changes) });
-      const left = merge(merged, asideAfter(state, merged));
+      const left = merge(merged, { ...asideAfter(state, merged), ...besideAfter(state, merged) });
       state = merge(left, settle(left));
-      for (const listener of listeners) listener(state, before);
+      untold.push([state, before]);
+      if (!isTelling) tell();
     },
   };
 }
@@ -148,12 +163,19 @@ function asideAfter(before, state) {
   return state.panel === 'short' && before.panel !== 'short' ? { ...before.aside, aside: null } : {};
 }
 
+// Side B shows the heads of A as long as it has them; otherwise it keeps those that it showed last.
+function besideAfter(before, state) {
+  const { beside } = state;
+  if (!beside?.record || beside !== before.beside || !differs(state, before, HEADS)) return {};
+  return hasHeads(state, beside.record) ? { beside: { ...beside, heads: pick(state, HEADS) } } : {};
+}
+
 export function pick(object, names) {
   return Object.fromEntries(names.map((name) => [name, object[name]]));
 }
 
 // Keeps every index inside the record and every choice possible; the step follows the row in focus.
-function settle(state) {
+export function settle(state) {
   if (!state.record) return {};
   const { layers, heads, rows, columns } = state.record.attention[state.kind];
   const inside = (spot) => keepInside(spot, rows, columns);

@@ -1,64 +1,63 @@
 // The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
-import { readable } from '../dom.js';
-import { sum } from '../math.js';
-import { KINDS, axes, matrixOf, taskOf } from '../payload.js';
+import { readable } from './dom.js';
+import { sum } from './math.js';
+import { KINDS, axes, matrixOf, taskOf } from './payload.js';
 import { sameQuestion } from './questions.js';
-import { chosenHeads, headsOfKind, hasHead } from '../heads.js';
-import { trainingStep } from '../state/queries.js';
-import { difference } from '../../values/difference.js';
-import { USUAL, chosenValue } from '../../values/values.js';
-import { counterparts, differingPlaces } from '../counterparts.js';
-import { say } from '../../locales/language.js';
+import { headsOfKind, hasHead, missingHead } from './heads.js';
+import { trainingStep } from './state/queries.js';
+import { difference } from '../values/difference.js';
+import { USUAL, chosenValue } from '../values/values.js';
+import { counterparts, differingPlaces } from './counterparts.js';
+import { say } from '../locales/language.js';
 
-// `state.beside` is { by, with, to, apart }: `by` is one of these, or null until the person has chosen; `with` is the
+// `state.sideB` is { by, with, to, separate }: `by` is one of these, or null until the person has chosen; `with` is the
 // name of the model, the number of the step, or the sentence, as text; `to` is what stands before its sentence;
-// `apart` says that the matrices are shown next to each other, also where their difference could be shown.
-export const BESIDE = ['model', 'step', 'sentence'];
-export const NOTHING_BESIDE = Object.freeze({ by: null, with: '', to: '', apart: false });
+// `separate` says that the matrices are shown next to each other, also where their difference could be shown.
+export const SIDE_B_BY = ['model', 'step', 'sentence'];
+export const NO_SIDE_B = Object.freeze({ by: null, with: '', to: '', separate: false });
 const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens aside, for a difference
 
 // What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
 export function besideQuestion(state) {
-  const { beside, record } = state;
-  if (!beside?.by || !record) return null;
+  const { sideB, record } = state;
+  if (!sideB?.by || !record) return null;
   const training = trainingStep(state);
   const { model, text, source_prefix: prefix = '' } = taskOf(record);
-  if (beside.by === 'model') return { do: 'translate', prefix: [], text, model: beside.with, source_prefix: beside.to };
-  if (beside.by === 'sentence') return { do: 'translate', prefix: [], text: beside.with, model, source_prefix: prefix };
-  return training && { do: 'training_step', model, step: Number(beside.with), sentence: training.sentence };
+  if (sideB.by === 'model') return { do: 'translate', prefix: [], text, model: sideB.with, source_prefix: sideB.to };
+  if (sideB.by === 'sentence') return { do: 'translate', prefix: [], text: sideB.with, model, source_prefix: prefix };
+  return training && { do: 'training_step', model, step: Number(sideB.with), sentence: training.sentence };
 }
 
 // The record of B, or null if nothing stands beside the view. While another one is on its way, it is the last one.
-export function oppositeOf(state) {
-  return besideQuestion(state) ? (state.opposite?.record ?? null) : null;
+export function recordOfB(state) {
+  return besideQuestion(state) ? (state.beside?.record ?? null) : null;
 }
 
 // The record of the other side, on either side; null without one.
-export function facingOf(state) {
-  return state.isSecond ? state.facing : oppositeOf(state);
+export function otherRecord(state) {
+  return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
 }
 
 // Whether the record of B is the one that is asked for now.
 export function isUpToDate(state) {
-  return Boolean(state.opposite?.record) && sameQuestion(state.opposite.question, besideQuestion(state));
+  return Boolean(state.beside?.record) && sameQuestion(state.beside.question, besideQuestion(state));
 }
 
 // A or B while two sides are on screen, otherwise empty.
 export function sideOf(state) {
-  if (state.isSecond) return 'B';
-  return oppositeOf(state) ? 'A' : '';
+  return state.side === 'B' || recordOfB(state) ? state.side : '';
 }
 
 // Whether the matrix shows A minus B.
 export function isSubtracted(state) {
-  const record = chosenValue(state).isSubtracted && !state.beside?.apart ? oppositeOf(state) : null;
-  return record !== null && whyApart(state, record) === '';
+  const record = chosenValue(state).isSubtracted && !state.sideB?.separate ? recordOfB(state) : null;
+  return record !== null && whySeparate(state, record) === '';
 }
 
 // Why the matrices of A and B stand next to each other, in one sentence; empty if their difference can be shown.
-export function whyApart(state, other) {
+export function whySeparate(state, other) {
   const lack = lackOf('B', state, other);
   if (lack !== '') return lack;
   if (!chosenValue(state).isSubtracted) return say('Next to each other: a difference of A and B is for weights.');
@@ -103,7 +102,7 @@ function differenceOf(record, other, head) {
 
 // Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.
 export function lackOf(side, state, other) {
-  const missing = chosenHeads(state).find((head) => !hasHead(other, head));
+  const missing = missingHead(state, other);
   if (!missing) return '';
   const [kind, layer, head] = missing;
   const { layers, heads } = other.attention[kind];
@@ -120,7 +119,7 @@ export function lackOf(side, state, other) {
 // is subtracted from. Heads that were kept of
 // another translation are called so.
 export function referenceOf(state) {
-  if (isSubtracted(state)) return { label: 'B', own: 'A', record: oppositeOf(state) };
+  if (isSubtracted(state)) return { label: 'B', own: 'A', record: recordOfB(state) };
   const { reference, record } = state;
   if (!reference?.heads || reference.record === record) return reference;
   const values = { view: reference.label, text: readable(reference.record.text) };

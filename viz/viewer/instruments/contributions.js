@@ -1,14 +1,13 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
 
-import { element, replaceKeepingFocus, visible } from '../../core/dom.js';
-import { fixed, signed } from '../../core/numbers.js';
-import { kindName } from '../../core/labels.js';
-import { largest, sum } from '../../core/math.js';
-import { otherWord } from '../../core/instruments/questions.js';
-import { actionButton, numberText, note, signedLine, tabs } from '../../core/widgets.js';
-import { headMap } from '../head_map.js';
-import { createQuestion } from './question.js';
-import { say } from '../../locales/language.js';
+import { element, replaceKeepingFocus, visible } from '../core/dom.js';
+import { fixed, signed } from '../core/numbers.js';
+import { kindName } from '../core/labels.js';
+import { largest, sum } from '../core/math.js';
+import { targetIds } from '../core/payload.js';
+import { actionButton, numberText, note, signedLine, tabs } from '../core/widgets.js';
+import { headMap } from '../drawing/head_map.js';
+import { say } from '../locales/language.js';
 
 const LARGEST = 10; // parts in the ranking
 const PATHS = {
@@ -28,20 +27,40 @@ const PATHS = {
   ],
 };
 
-export function createContributions(server) {
-  const { store } = server;
-  const shown = { path: 'direct' };
-  return createQuestion(server, 'contributions', say('Why this word?'), {
-    draw: (state, answer, question) => {
-      const map = element('div');
-      const draw = (path) => {
-        shown.path = path;
-        replaceKeepingFocus(map, ...mapOf(store, state, answer, path, draw));
-      };
-      draw(shown.path);
-      return [chooserOf(store, state), ...partsOf(state, answer, question), map];
-    },
-  });
+export const contributions = {
+  name: 'contributions',
+  panel: 'step',
+  isServerOnly: true,
+  title: () => say('Why this word?'),
+  doing: () => say('Adding up what wrote this word'),
+  ask: contributionsOf,
+  create(store) {
+    const shown = { path: 'direct' };
+    return {
+      draw: (state, answer, question) => {
+        const map = element('div');
+        const draw = (path) => {
+          shown.path = path;
+          replaceKeepingFocus(map, ...mapOf(store, state, answer, path, draw));
+        };
+        draw(shown.path);
+        return [chooserOf(store, state), ...partsOf(state, answer, question), map];
+      },
+    };
+  },
+};
+
+function contributionsOf(state) {
+  const { record, step } = state;
+  const ids = targetIds(record);
+  const other = otherWord(state);
+  return { ids, step, word: ids[step], ...(other === null ? {} : { other }) };
+}
+
+// The id of the other word, if it is an alternative at this step.
+export function otherWord({ record, step, other }) {
+  const { id: word } = record.tokens.predicted[step];
+  return (record.alternatives[step] ?? []).some(({ id }) => id === other && id !== word) ? other : null;
 }
 
 // Chooses the word that was not said.

@@ -1,31 +1,38 @@
 // What the model would say after each decoder layer: a line for each step, a column for each layer.
 
-import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../../core/dom.js';
-import { fixed } from '../../core/numbers.js';
-import { note, numberText, shareBar } from '../../core/widgets.js';
-import { createQuestion } from './question.js';
-import { say } from '../../locales/language.js';
+import { targetIds } from '../core/payload.js';
+import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../core/dom.js';
+import { fixed } from '../core/numbers.js';
+import { note, numberText, shareBar } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
-export function createLayers(server) {
-  const opened = { place: null }; // the layer and the step whose likeliest words are listed
-  return createQuestion(server, 'lens', say('What would it say after each layer?'), {
-    draw: (state, answer) => {
-      const table = element('table', { class: 'hl-layers' });
-      table.style.setProperty('--hl-layers', answer.words.length);
-      const open = (place) => {
-        opened.place = opened.place === place ? null : place;
-        replaceKeepingFocus(table, ...rowsOf(state, answer, opened.place, open));
-      };
-      table.replaceChildren(...rowsOf(state, answer, opened.place, open));
-      return [
-        note(leadText(state, answer)),
-        element('div', { class: 'hl-scroll' }, table),
-        note(say('In this sentence: the likeliest word if the model stopped after that layer, and its probability.')),
-        note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
-      ];
-    },
-  });
-}
+export const lens = {
+  name: 'lens',
+  panel: 'step',
+  title: () => say('What would it say after each layer?'),
+  doing: () => say('Reading the model after each layer'),
+  ask: ({ record }) => ({ ids: targetIds(record) }),
+  create() {
+    const opened = { place: null }; // the layer and the step whose likeliest words are listed
+    return {
+      draw: (state, answer) => {
+        const table = element('table', { class: 'hl-layers' });
+        table.style.setProperty('--hl-layers', answer.words.length);
+        const open = (place) => {
+          opened.place = opened.place === place ? null : place;
+          replaceKeepingFocus(table, ...rowsOf(state, answer, opened.place, open));
+        };
+        table.replaceChildren(...rowsOf(state, answer, opened.place, open));
+        return [
+          note(leadText(state, answer)),
+          element('div', { class: 'hl-scroll' }, table),
+          note(say('In this sentence: the likeliest word if the model stopped after that layer, and its probability.')),
+          note(say('Outlined: the word of the translation, once it stays the likeliest up to the last layer.')),
+        ];
+      },
+    };
+  },
+};
 
 function leadText({ record, step }, { words, leads_from: leads }) {
   const word = visible(record.tokens.predicted[step]);

@@ -1,10 +1,10 @@
 // What replaces the output of a muted head: zero, its mean, or its output for another sentence.
 
-import { element, readable, replaceKeepingFocus, visible } from '../../core/dom.js';
-import { whyNot } from '../../core/requests.js';
-import { aboutModel, differs } from '../../core/state/queries.js';
-import { actionButton, actions } from '../../core/widgets.js';
-import { say, sayCount } from '../../locales/language.js';
+import { element, readable, replaceKeepingFocus, visible } from '../core/dom.js';
+import { whyNot } from '../core/requests.js';
+import { aboutModel, differs } from '../core/state/queries.js';
+import { actionButton, actions } from '../core/widgets.js';
+import { say, sayCount } from '../locales/language.js';
 
 export function createBaseline(server) {
   const { store } = server;

@@ -1,17 +1,22 @@
 // Faithfulness: the probability of a word while the strongest cells of a row are removed.
 
-import { element, visible } from '../../core/dom.js';
-import { fixed } from '../../core/numbers.js';
-import { THRESHOLDS } from '../../core/limits.js';
-import { sum } from '../../core/math.js';
-import { axes } from '../../core/payload.js';
-import { note } from '../../core/widgets.js';
-import { drawChart } from '../line_chart.js';
-import { createQuestion } from './question.js';
-import { say, sayCount, tell } from '../../locales/language.js';
+import { element, visible } from '../core/dom.js';
+import { fixed } from '../core/numbers.js';
+import { THRESHOLDS } from '../core/limits.js';
+import { sum } from '../core/math.js';
+import { axes, targetIds } from '../core/payload.js';
+import { note } from '../core/widgets.js';
+import { drawChart } from '../drawing/line_chart.js';
+import { say, sayCount, tell } from '../locales/language.js';
 
-export function createRemoval(server) {
-  return createQuestion(server, 'removal', say('Do the weights tell the truth?'), {
+export const removal = {
+  name: 'removal',
+  panel: 'head',
+  isServerOnly: true,
+  title: () => say('Do the weights tell the truth?'),
+  doing: () => say('Removing cells of this row'),
+  ask: removalOf,
+  create: () => ({
     nothing: ({ selection }) =>
       selection.length > 0
         ? say('Choose one head, or all heads of a layer.')
@@ -57,7 +62,14 @@ export function createRemoval(server) {
         ),
       ];
     },
-  });
+  }),
+};
+
+// The row of the matrix that loses its cells: that of the step, or of the pinned source token.
+function removalOf({ record, kind, layer, head, selection, pin, step }) {
+  const row = kind === 'encoder' ? (pin?.row ?? null) : step;
+  if (row === null || selection.length > 0) return null;
+  return { ids: targetIds(record), kind, layer, ...(head === null ? {} : { head }), row, step };
 }
 
 // What the curves say about the weights, by the means over all counts of removed cells.

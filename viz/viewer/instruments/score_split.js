@@ -1,19 +1,25 @@
 // Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the
 // key.
 
-import { element } from '../../core/dom.js';
-import { fixed } from '../../core/numbers.js';
-import { kindName } from '../../core/labels.js';
-import { largest, sum } from '../../core/math.js';
-import { fact, note, signedLine } from '../../core/widgets.js';
-import { createQuestion } from './question.js';
-import { smallMatrix } from './small_matrix.js';
-import { say, tell } from '../../locales/language.js';
+import { ofPinnedCell } from '../core/questions.js';
+import { element } from '../core/dom.js';
+import { fixed } from '../core/numbers.js';
+import { kindName } from '../core/labels.js';
+import { largest, sum } from '../core/math.js';
+import { fact, note, signedLine } from '../core/widgets.js';
+import { smallMatrix } from '../drawing/small_matrix.js';
+import { say, tell } from '../locales/language.js';
 
 const LISTED = 5; // pairs of single parts
 
-export function createScoreSplit(server) {
-  return createQuestion(server, 'score_split', say('Why does it look there?'), {
+export const scoreSplit = {
+  name: 'score_split',
+  panel: 'cell',
+  isServerOnly: true,
+  title: () => say('Why does it look there?'),
+  doing: () => say('Splitting the score'),
+  ask: ofPinnedCell,
+  create: () => ({
     draw: (_, { score, bias, query_parts: queries, key_parts: keys, matrix }) => {
       const [rows, columns] = [groupsOf(queries), groupsOf(keys)];
       const values = rows.map(({ places }) => columns.map((column) => sumOver(matrix, places, column.places)));
@@ -35,8 +41,8 @@ export function createScoreSplit(server) {
         strongestPairs(queries, keys, matrix),
       ];
     },
-  });
-}
+  }),
+};
 
 // The heads of one layer are one line of the matrix.
 function groupsOf(parts) {

@@ -2,13 +2,13 @@
 // layers above each other, the decoder above the encoder. A line is what one position reads from another in one layer; an
 // orange one carries the name of the head that brings most of it, and opens its cell.
 
+import { targetIds } from '../core/payload.js';
 import { element, shape, visible } from '../core/dom.js';
 import { headName, kindName } from '../core/labels.js';
 import { percent } from '../core/numbers.js';
 import { sum } from '../core/math.js';
 import { chooseKind, headOf } from '../core/state/actions.js';
 import { addRovingFocus, note } from '../core/widgets.js';
-import { createQuestion } from '../inspector/instruments/question.js';
 import { nodeName, pathsOf, placesOf, through } from './paths.js';
 import { say, sayCount } from '../locales/language.js';
 
@@ -23,13 +23,17 @@ const NAMED_AT = [0.7, 0.5, 0.3, 0.85, 0.15]; // of a line, from its start: the 
 const NAME = { width: 64, height: 13 }; // room for a name
 const FLOWS = { min: 1, max: 20 }; // per cent
 
-export function createRoutes(server) {
-  const { store } = server;
-  return createQuestion(server, 'routes', say('Which way did this word come?'), {
+export const routes = {
+  name: 'routes',
+  panel: null, // the tab Step and Learn show it
+  title: () => say('Which way did this word come?'),
+  doing: () => say('Following this word through the network'),
+  ask: ({ record, step }) => ({ ids: targetIds(record), step }),
+  create: (store) => ({
     controls: createThreshold(store),
     draw: (state, answer, { step }) => drawRoutes(store, state, answer, step),
-  });
-}
+  }),
+};
 
 // The share of the word that a line must carry.
 function createThreshold(store) {

@@ -1,7 +1,7 @@
 // What every head does over many sentences: answers about some sentences each, added up in the browser.
 
-import { LIMITS } from '../limits.js';
-import { sum } from '../math.js';
+import { LIMITS } from './limits.js';
+import { sum } from './math.js';
 
 export const MOST_SENTENCES = 200;
 const LISTED = 10; // hits and pairs of a head

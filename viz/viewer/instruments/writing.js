@@ -1,11 +1,11 @@
 // What a head writes when it reads the token of the pinned cell: the words that it pushes up and down.
 
-import { element, tokenText } from '../../core/dom.js';
-import { fixed } from '../../core/numbers.js';
-import { largest } from '../../core/math.js';
-import { fact, note, signedLine } from '../../core/widgets.js';
-import { createQuestion } from './question.js';
-import { say } from '../../locales/language.js';
+import { ofPinnedCell } from '../core/questions.js';
+import { element, tokenText } from '../core/dom.js';
+import { fixed } from '../core/numbers.js';
+import { largest } from '../core/math.js';
+import { fact, note, signedLine } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 const limitOf = (kind) =>
   kind === 'encoder'
@@ -16,8 +16,14 @@ const limitOf = (kind) =>
         'In this sentence: the change of each word’s logit, against the mean of all words, if the whole row went to this token.',
       );
 
-export function createWriting(server) {
-  return createQuestion(server, 'writing', say('What does it write from there?'), {
+export const writing = {
+  name: 'writing',
+  panel: 'cell',
+  isServerOnly: true,
+  title: () => say('What does it write from there?'),
+  doing: () => say('Reading what the head writes'),
+  ask: ofPinnedCell,
+  create: () => ({
     draw: (_, { weight, norm, up, down, tokens }, { kind }) => {
       const most = largest([...up, ...down].map(([, change]) => change));
       const list = (label, pushes) => [
@@ -36,5 +42,5 @@ export function createWriting(server) {
         fact(say('share that it writes here, the weight'), fixed(weight)),
       ];
     },
-  });
-}
+  }),
+};

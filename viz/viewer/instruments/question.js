@@ -1,23 +1,26 @@
 // An instrument as a line that opens: a question, and its answer while it is open.
 
-import { createButton, element, replaceKeepingFocus } from '../../core/dom.js';
-import { askQuestion } from '../../core/effects.js';
-import { SUBJECTS, isAnswered, questionOf, toggleQuestion } from '../../core/instruments/questions.js';
-import { isRefused, whyNot } from '../../core/requests.js';
-import { differs } from '../../core/state/queries.js';
-import { note } from '../../core/widgets.js';
-import { say } from '../../locales/language.js';
+import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
+import { askQuestion } from '../core/effects.js';
+import { isAnswered, toggleQuestion } from '../core/questions.js';
+import { SUBJECTS, questionOf } from './instruments.js';
+import { isRefused, whyNot } from '../core/requests.js';
+import { differs } from '../core/state/queries.js';
+import { note } from '../core/widgets.js';
+import { say } from '../locales/language.js';
 
 const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];
 
-// `nothing(state)` says in one sentence why there is nothing to ask about; `draw(state, answer, question)` returns the
-// elements of an answer. `controls`, { node, draw(state, before) }, are what the person can
-// enter. The last answer stays, in pale colours, until the next one arrives.
-export function createQuestion(server, name, title, { nothing = () => '', controls = null, draw }) {
+// Of an instrument, `draw(state, answer, question)` returns the elements of an answer, and `nothing(state)` says in one
+// sentence why there is nothing to ask about. `controls`, { node, draw(state, before, refusal) }, are what the person can
+// enter; the refusal says why the instrument cannot be asked, if it cannot. The last answer stays, in pale colours, until
+// the next one arrives.
+export function createQuestion(server, { name, title, create }) {
   const { store } = server;
+  const { nothing = () => '', controls = null, draw } = create(store);
   const body = element('div', { class: 'hl-answer' });
   const lack = isRefused(server, name) ? element('span', { class: 'hl-soft' }, say('not in this page')) : null;
-  const summary = element('summary', {}, element('h3', {}, title), lack);
+  const summary = element('summary', {}, element('h3', {}, title()), lack);
   const node = element(
     'details',
     { class: 'hl-part hl-question', 'data-question': name },
@@ -35,7 +38,7 @@ export function createQuestion(server, name, title, { nothing = () => '', contro
       if (!differs(state, before, INPUTS)) return;
       const isOpened = !node.open && state.questions.includes(name);
       node.open = state.questions.includes(name);
-      controls?.draw(state, before);
+      controls?.draw(state, before, whyNot(server, name));
       replaceKeepingFocus(body, ...(node.open ? contentOf(server, state, name, { nothing, draw }, body) : []));
       if (isOpened) scrollToTop(node);
     },

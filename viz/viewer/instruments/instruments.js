@@ -1,0 +1,38 @@
+// The instruments: what they ask, by name, and which of them the person has opened. An instrument has
+// - `name`, the name of its request too, and `title`, the question that the person reads;
+// - `panel`: the tab that shows it, null for every tab;
+// - `ask(state)`: the fields of its request, null if the state has nothing that it could be about;
+// - `doing`: what the status line says meanwhile;
+// - `isServerOnly`: whether only a server answers, not the engine in the page;
+// - `create(store)`: { draw, controls, nothing }, as question.js reads them.
+
+import { PINNED } from '../core/state/queries.js';
+import { contributions } from './contributions.js';
+import { lens } from './lens.js';
+import { wordLinks } from './links.js';
+import { removal } from './removal.js';
+import { routes } from './routes.js';
+import { scoreSplit } from './score_split.js';
+import { writing } from './writing.js';
+
+const INSTRUMENTS = [lens, routes, contributions, scoreSplit, writing, removal, wordLinks];
+export const QUESTIONS = INSTRUMENTS.map(({ name }) => name);
+const OTHERS = ['baseline', 'examples', 'export']; // that only a server answers
+export const SERVER_ONLY = [...INSTRUMENTS.filter((one) => one.isServerOnly).map(({ name }) => name), ...OTHERS];
+
+// The parts of the state that a question may be about, and which questions are open.
+export const SUBJECTS = ['questions', ...PINNED, 'step', 'other', 'gold'];
+
+export function instrumentNamed(name) {
+  return INSTRUMENTS.find((one) => one.name === name);
+}
+
+export function questionOf(state, name) {
+  const asked = instrumentNamed(name).ask(state);
+  return asked && { do: name, ...asked };
+}
+
+// The questions that the person has opened and that are in sight.
+export function openQuestions({ questions, panel }) {
+  return questions.filter((name) => [null, panel].includes(instrumentNamed(name).panel));
+}

@@ -2,16 +2,16 @@
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
 
-import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './core/effects.js';
-import { forceTokens, scoreTranslation, showHypothesis } from './core/effects.js';
-import { showMuted, showReference, showTrainingStep } from './core/effects.js';
+import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './transport/effects.js';
+import { forceTokens, scoreTranslation, showHypothesis } from './transport/effects.js';
+import { showMuted, showReference, showTrainingStep } from './transport/effects.js';
 import { compareWith } from './values/difference.js';
-import { keep } from './core/state/choose_value.js';
-import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
-import { sameQuestion } from './core/questions.js';
-import { goHome } from './core/state/actions.js';
-import { differs, sameSpot } from './core/state/queries.js';
-import { CHOICES } from './core/state/store.js';
+import { keep } from './state/value_choice.js';
+import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';
+import { sameQuestion } from './state/questions.js';
+import { goHome } from './state/actions.js';
+import { differs, sameSpot } from './state/queries.js';
+import { CHOICES } from './state/store.js';
 import { CHAPTERS } from './learn/chapters.js';
 import { isPlayground } from './playground/entry.js';
 import { otherLanguageOf } from './locales/language.js';

@@ -1,15 +1,15 @@
 // Creates the viewer: one store, the panels, the keyboard, the address, the theme and the announcements.
 
-import { element } from './core/dom.js';
-import { openDialog } from './core/widgets.js';
-import { decode } from './core/payload.js';
-import { currentTheme, watchTheme } from './core/colormap.js';
-import { showRecord } from './core/state/actions.js';
-import { isElsewhere } from './core/state/queries.js';
-import { createStore } from './core/state/store.js';
-import { titleOfMatrix } from './core/labels.js';
-import { createServer } from './core/requests.js';
-import { startEffects } from './core/effects.js';
+import { element } from './drawing/dom.js';
+import { openDialog } from './drawing/widgets.js';
+import { decode } from './domain/payload.js';
+import { currentTheme, watchTheme } from './drawing/colormap.js';
+import { showRecord } from './state/actions.js';
+import { isElsewhere } from './state/queries.js';
+import { createStore } from './state/store.js';
+import { titleOfMatrix } from './state/labels.js';
+import { createServer } from './transport/requests.js';
+import { startEffects } from './transport/effects.js';
 import { createStrip } from './strip/strip.js';
 import { createOverview } from './heads/overview.js';
 import { createMatrix } from './matrix/matrix.js';

@@ -1,7 +1,7 @@
 // Analysis of heads: gates, importance, norm-based weights and single cells, as
 // model/analysis defines them.
 
-import { matchInOrder } from '../core/math.js';
+import { matchInOrder } from '../domain/math.js';
 import { predict } from './model.js';
 import { createSequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax, withoutHeads } from './network.js';
 import { kindsOf } from './payload.js';

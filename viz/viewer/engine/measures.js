@@ -1,7 +1,7 @@
 // Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
 // where it comes from.
 
-import { evidenceOf } from '../core/roles.js';
+import { evidenceOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;

@@ -2,7 +2,7 @@
 
 import { createNetwork } from './network.js';
 import { createProducts, sliceOf } from './tensors/products.js';
-import { sum } from '../core/math.js';
+import { sum } from '../domain/math.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 
 const SCALES = '.scales'; // suffix of the name of the row scales of a weight in 8 bits

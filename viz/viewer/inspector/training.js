@@ -1,13 +1,13 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
 
-import { element, readable } from '../core/dom.js';
-import { askTraining, readTrainingAgain, showTrainingStep } from '../core/effects.js';
-import { fixed } from '../core/numbers.js';
-import { headName, kindName } from '../core/labels.js';
-import { matrixOf } from '../core/payload.js';
-import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/state/queries.js';
-import { actionButton, actions, note } from '../core/widgets.js';
+import { element, readable } from '../drawing/dom.js';
+import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/effects.js';
+import { fixed } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { matrixOf } from '../domain/payload.js';
+import { whyNot } from '../transport/requests.js';
+import { differs, trainingStep } from '../state/queries.js';
+import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
 import { drawChart, endsOf } from '../drawing/line_chart.js';

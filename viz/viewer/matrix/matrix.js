@@ -1,15 +1,15 @@
 // The matrix of the chosen heads: tokens on both axes, values in the cells, and the exact value below.
 
-import { element, tokenText } from '../core/dom.js';
-import { togglePin } from '../core/state/actions.js';
-import { differs, focusOf, isCell, sameSpot } from '../core/state/queries.js';
-import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
+import { element, tokenText } from '../drawing/dom.js';
+import { togglePin } from '../state/actions.js';
+import { differs, focusOf, isCell, sameSpot } from '../state/queries.js';
+import { gridChanged, gridFocus, shownGrid, spotAt } from '../state/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createMagnifier, drawMagnifier } from './magnifier.js';
 import { createThreshold } from './toolbar.js';
-import { fixed } from '../core/numbers.js';
-import { titleOfMatrix } from '../core/labels.js';
-import { rowLabel } from '../core/names.js';
+import { fixed } from '../drawing/numbers.js';
+import { titleOfMatrix } from '../state/labels.js';
+import { rowLabel } from '../drawing/names.js';
 import { describe, describeView, plain } from './readout.js';
 import { say } from '../locales/language.js';
 

@@ -1,7 +1,7 @@
 // Ways to save the view: a link that opens it again, pictures of it, and a handout.
 
-import { createButton, element } from '../core/dom.js';
-import { isLinkable, toAddress } from '../core/state/permalink.js';
+import { createButton, element } from '../drawing/dom.js';
+import { isLinkable, toAddress } from '../state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { say } from '../locales/language.js';
 

@@ -1,12 +1,12 @@
 // The strip: the translation, the source tokens above the target tokens, and arcs for the heads on screen.
 
-import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
-import { palette, stepOf } from '../core/colormap.js';
-import { fixed } from '../core/numbers.js';
-import { labelOf, logP } from '../core/labels.js';
-import { clamp, sum } from '../core/math.js';
-import { rangeNotices } from '../core/measures.js';
-import { togglePin } from '../core/state/actions.js';
+import { createButton, element, nameInvisible, readable, tokenText, visible } from '../drawing/dom.js';
+import { palette, stepOf } from '../drawing/colormap.js';
+import { fixed } from '../drawing/numbers.js';
+import { labelOf, logP } from '../state/labels.js';
+import { clamp, sum } from '../domain/math.js';
+import { rangeNotices } from '../state/measures.js';
+import { togglePin } from '../state/actions.js';
 import {
   aboutModel,
   differs,
@@ -17,13 +17,13 @@ import {
   rowOffset,
   sameSpot,
   spotOfToken,
-} from '../core/state/queries.js';
-import { NO_SIDE_B, otherRecord, sideOf } from '../core/comparison.js';
-import { differingPlaces } from '../core/counterparts.js';
-import { gridChanged, shownGrid } from '../core/grid.js';
+} from '../state/queries.js';
+import { NO_SIDE_B, otherRecord, sideOf } from '../state/comparison.js';
+import { differingPlaces } from '../domain/counterparts.js';
+import { gridChanged, shownGrid } from '../state/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
-import { toggleQuestion } from '../core/questions.js';
-import { isRefused } from '../core/requests.js';
+import { toggleQuestion } from '../state/questions.js';
+import { isRefused } from '../transport/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
 

@@ -1,6 +1,6 @@
 // What the mutes of the page ask: which heads, and what they give instead of their output.
 
-import { aboutModel, sourceView } from './state/queries.js';
+import { aboutModel, sourceView } from './queries.js';
 
 // What muted heads give, as a request says it: {} for nothing; null while the other sentence is not chosen yet.
 export function baselineGiven(state) {

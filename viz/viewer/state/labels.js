@@ -1,9 +1,9 @@
 // How the viewer names kinds, heads, matrices and views.
 
 import { isSubtracted, shownValue, sideOf } from './comparison.js';
-import { isTaught, taughtName } from './roles.js';
-import { headsOfKind } from './heads.js';
-import { fixed } from './numbers.js';
+import { isTaught, taughtName } from '../domain/roles.js';
+import { headsOfKind } from '../domain/heads.js';
+import { fixed } from '../drawing/numbers.js';
 import { say, sayCount } from '../locales/language.js';
 
 const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };

@@ -1,12 +1,12 @@
 // The grid is what the matrix shows: the values of the chosen heads, with sub-words merged, special tokens hidden,
 // small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
-import { FORBIDDEN, PALED, SHOWN } from './fold.js';
-import { chosenHeads } from './heads.js';
+import { FORBIDDEN, PALED, SHOWN } from '../domain/fold.js';
+import { chosenHeads } from '../domain/heads.js';
 import { recordOfB, referenceOf, shownValue } from './comparison.js';
-import { clamp } from './math.js';
-import { otherSide } from './state/sides.js';
-import { focusOf } from './state/queries.js';
+import { clamp } from '../domain/math.js';
+import { otherSide } from './sides.js';
+import { focusOf } from './queries.js';
 
 const INPUTS = [
   'record',

@@ -2,7 +2,7 @@
 // one token and writes the next one, and both words are its name, whichever head or value is on screen.
 
 import { element, tokenText, visible } from './dom.js';
-import { axes } from './payload.js';
+import { axes } from '../domain/payload.js';
 
 const WRITES = ' → ';
 const READS_FROM = ' ← ';

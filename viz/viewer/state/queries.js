@@ -1,9 +1,9 @@
 // Questions about a state, and which token of the strip and spot of the matrix belong together.
 
-import { alignedOffset } from '../roles.js';
-import { chosenValue } from '../../values/values.js';
-import { chosenHeads, sameHead } from '../heads.js';
-import { axes, codeAt, isAllowed, placesOfWord } from '../payload.js';
+import { alignedOffset } from '../domain/roles.js';
+import { chosenValue } from '../values/values.js';
+import { chosenHeads, sameHead } from '../domain/heads.js';
+import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
 export function focusOf(state) {

@@ -27,12 +27,12 @@ export function hasChanged(state, before) {
 // one translation.
 export function createAddress(server, translateAddress) {
   const { store } = server;
-  let opening = null; // the link that is followed: the view on screen is not yet the one that it asks for
+  let opening = null; // the link that is followed: the view that it asks for is not on screen yet
   let isTranslating = false; // whether the sentence of a link that was followed is being translated
   const open = async (address, show = () => {}) => {
     const link = { record: null, chosen: new Set(), isWanted: () => opening === link };
     opening = link;
-    cancelViews(server); // those of a link before this one
+    cancelViews(server); // that an earlier link opens
     try {
       show();
       link.record = store.get().home.record;
@@ -100,7 +100,7 @@ async function openAddress(server, address, { chosen, isWanted }) {
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
   store.change({ ...goHome(store.get()), mode: CHOICES.mode, reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
-  store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
+  store.change({ ...choices(), mutes, gold: CHOICES.gold }); // the mutes and links of the address belong to the view
   chosen.clear(); // of this change
   if (!server.ask) return; // an exported file has one record
   if (wanted.reference !== null) await scoreTranslation(server, wanted.reference);

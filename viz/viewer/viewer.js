@@ -29,7 +29,7 @@ import { say, sayCount } from './locales/language.js';
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
 // `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export,
 // the list of models and the playground: see page.js; null in an exported file and in a notebook. Returns
-// { show, state, server, ask, entries, openAbout }: the entries are those of the menu Export.
+// { show, state, server, ask, entries, openAbout }: the entries belong to the menu Export.
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = page?.store ?? createStore();
   store.change({ about: models });

@@ -11,7 +11,7 @@ import { say } from '../locales/language.js';
 const LONGEST_TEXT = 2000; // characters that fit into a link
 const OF_B = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
 
-// `servers` are those of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
+// `servers` are the servers of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(servers, otherModels) {
   const [server] = servers;
   const { store } = server;

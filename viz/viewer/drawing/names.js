@@ -28,7 +28,7 @@ export function rowText({ token, reads }) {
   return reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
 }
 
-// The name of a row beside its cells. The word that it writes is the one that stays in sight where there is little room.
+// The name of a row beside its cells. Where there is little room, the word that it writes stays in sight.
 export function rowLabel({ token, reads }) {
   const soft = reads ? [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')] : [];
   return [...soft, tokenText(token, 'hl-name')];

@@ -132,7 +132,7 @@ function focusOf(lines, words) {
   return total / Math.min(lines.length, Math.max(1, keys.length));
 }
 
-// Whether the rows align the words that they predict, 0, or those that they read, -1: which of them the mean agrees with.
+// Whether the rows align the words that they predict, 0, or the words that they read, -1: the mean agrees with these.
 function focusOffsetOf(lines, words, mean) {
   const columns = words.length;
   let [predicting, reading] = [0, 0];

@@ -45,7 +45,7 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
   return matrices;
 }
 
-// The parts of the network. `matrix` and `norm` give those of a name, `slice` some rows of a matrix.
+// The parts of the network. `matrix` and `norm` give the matrix and the norm of a name, `slice` some rows of a matrix.
 export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
   const attention = (block) => ({

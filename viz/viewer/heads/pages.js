@@ -29,7 +29,7 @@ export function pagesOf(state) {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, page) => all.slice(page * size, (page + 1) * size));
 }
 
-// The page on screen: the one that the person has turned to since the last choice of a head, or that of the chosen head.
+// The page on screen: the page that the person has turned to since the last choice of a head, or the page of the chosen head.
 export function pageOf(state, pages) {
   const { browsed, layer, head } = state;
   if (browsed && browsed.page < pages.length && !differs(state, browsed.at, Object.keys(browsed.at)))

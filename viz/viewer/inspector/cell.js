@@ -180,7 +180,7 @@ function allNumbers(cell) {
   return element('details', { ontoggle: fill }, element('summary', { class: 'hl-soft' }, say('All numbers')), list);
 }
 
-// `bias` is that of relative positions, which models of T5 have.
+// `bias` is the bias of the relative position, which models of T5 have.
 function steps({ query, products, scale, bias, score, weights, scores, column }) {
   const allowed = scores.filter((one) => one !== null).length;
   const lines = [

@@ -99,7 +99,7 @@ function createPanel(server, id, name) {
   return { id, tab, body, draw, drawn: EMPTY };
 }
 
-// Only the open panel is drawn; it compares the state with the one that it drew last.
+// Only the open panel is drawn; it compares the state with the state that it drew last.
 function drawPanels(panels, state) {
   const shown = panels.find(({ id }) => id === state.panel) ?? panels[0];
   for (const panel of panels) {

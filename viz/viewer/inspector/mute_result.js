@@ -1,4 +1,4 @@
-// What muted heads change: the words of the translation, its log-probability, and that of each token.
+// What muted heads change: the words of the translation, its log-probability, and the log-probability of each token.
 
 import { element, readable } from '../drawing/dom.js';
 import { fixed, signed } from '../drawing/numbers.js';

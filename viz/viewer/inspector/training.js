@@ -123,27 +123,28 @@ function createControls(server, picture) {
     picture,
     actions(player.node),
   );
-  return {
-    node,
-    draw(state, before) {
-      const training = trainingOf(state);
-      const isNew = training !== trainingOf(before);
-      if (!isNew && state.shown === before.shown) return; // the person may move the slider
-      const { steps, sentences, begins_trained: beginsTrained = false } = training;
-      beginning.hidden = !beginsTrained;
-      const shown = stepShown(state);
-      if (isNew) earlierNotes.replaceChildren(...earlierTexts(training).map((text) => note(text)));
-      if (isNew)
-        choice.replaceChildren(
-          ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
-        );
-      choice.value = sentenceShown(state);
-      slider.max = steps.length - 1;
-      slider.value = steps.indexOf(shown);
-      slider.setAttribute('aria-valuetext', say('step {step}', { step: shown }));
-      label.textContent = say('Step {step} of {last}', { step: shown, last: steps.at(-1) });
-    },
-  };
+  const parts = { label, beginning, earlierNotes, choice, slider };
+  return { node, draw: (state, before) => drawControls(parts, state, before) };
+}
+
+function drawControls({ label, beginning, earlierNotes, choice, slider }, state, before) {
+  const training = trainingOf(state);
+  const isNew = training !== trainingOf(before);
+  if (!isNew && state.shown === before.shown) return; // the person may move the slider
+  const { steps, sentences, begins_trained: beginsTrained = false } = training;
+  beginning.hidden = !beginsTrained;
+  const shown = stepShown(state);
+  if (isNew) {
+    earlierNotes.replaceChildren(...earlierTexts(training).map((text) => note(text)));
+    choice.replaceChildren(
+      ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
+    );
+  }
+  choice.value = sentenceShown(state);
+  slider.max = steps.length - 1;
+  slider.value = steps.indexOf(shown);
+  slider.setAttribute('aria-valuetext', say('step {step}', { step: shown }));
+  label.textContent = say('Step {step} of {last}', { step: shown, last: steps.at(-1) });
 }
 
 // What another vocabulary or other languages of the first steps mean for the pictures and the curves.

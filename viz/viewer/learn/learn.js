@@ -97,7 +97,7 @@ function openChapter(learn, number) {
   location.hash = addressOf(record, { ...choices, learn: number });
 }
 
-// A sentence that Learn brought gives way to the one that was on screen before.
+// A sentence that Learn brought gives way to the sentence that was on screen before.
 function close({ store, former }) {
   const { record } = store.get().home;
   const isOfLearn = CHAPTERS.some(

@@ -5,8 +5,7 @@ import { isLinkable, toAddress } from '../state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { say } from '../locales/language.js';
 
-// Returns the entries of the menu Export, and the line below them. `stores` are those of the view and of what stands
-// beside it.
+// Returns the entries of the menu Export, and the line below them. `stores` are the stores of both sides.
 export function createExports(stores) {
   const [store] = stores;
   const picture = () => pictureOfSides(...stores.map((each) => each.get()));

@@ -40,7 +40,7 @@ export function otherRecord(state) {
   return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
 }
 
-// Whether the record of B is the one that is asked for now.
+// Whether the record of B answers what is asked now.
 export function isUpToDate(state) {
   return Boolean(state.beside?.record) && sameQuestion(state.beside.question, besideQuestion(state));
 }
@@ -74,7 +74,7 @@ function sharesTokens(record, other, kind) {
   });
 }
 
-// All heads that both records have, { head, value } each, those that differ most first; of the kinds of which the records
+// All heads that both records have, { head, value } each, the heads that differ most first; of the kinds of which the records
 // share enough tokens. The value is half the sum of the differences in a row, without their signs, in the mean over the rows
 // that both have; over the columns that both have. It is 0 if both read the same, and at most 1.
 export function headsByDifference(record, other) {

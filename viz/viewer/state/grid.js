@@ -24,10 +24,10 @@ const INPUTS = [
   'sideB',
 ];
 const KEPT = 8;
-let lastGrids = []; // { inputs, grid } each: those of two sides and of their difference, now and before
+let lastGrids = []; // { inputs, grid } each: two sides and their difference, now and before
 
 // The grid of a state. All panels use the same one, so the last grids are cached. The largest value that a colour means is 1
-// for shares and differences, otherwise that of both sides, if there are two.
+// for shares and differences, otherwise the largest value of both sides, if there are two.
 export function shownGrid(state) {
   const grid = ownGrid(state);
   const other = hasOwnScale(grid) ? otherSide(state) : null;

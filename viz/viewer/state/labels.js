@@ -55,7 +55,7 @@ export function titleOfMatrix(state) {
   return side === '' ? titleOf(state) : `${side} · ${titleOf(state)}`;
 }
 
-// The muted heads, or those that give something else.
+// The muted heads, or the heads that give something else.
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];
   return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });

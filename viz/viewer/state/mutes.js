@@ -33,7 +33,7 @@ export function nameOfImportance({ instead }) {
   return instead.baseline === 'zero' ? 'importance' : 'baseline';
 }
 
-// Whether the outcome on screen is that of the muted heads and of what they give instead.
+// Whether the outcome on screen belongs to the muted heads and to what they give instead.
 export function isOutcome(state) {
   const { muted, mutes } = sourceView(state);
   return muted?.heads === mutes && muted.instead === state.instead;

@@ -23,7 +23,7 @@ const LONGEST_STEP = 9; // digits
 const GREEDY = 1; // the beam of an address that names none
 const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
-// Always names kind, layer and head; writes other choices only if they differ from those of a new page.
+// Always names kind, layer and head; writes other choices only if they differ from the choices of a new page.
 export function toAddress(state) {
   const parameters = { v: VERSION, ...taskParameters(state.home.record), ...viewParameters(state) };
   Object.assign(parameters, { kind: state.kind, layer: state.layer + 1 });

@@ -31,7 +31,7 @@ export function createBesideView(state, question, record) {
   };
 }
 
-// The heads of A if B has them, or those that B showed last, or the one that shows word pairs best.
+// The heads of A if B has them, or the last heads of B, or the head that shows word pairs best.
 function headsFor(state, beside, record) {
   if (hasHeads(state, record)) return pick(state, HEADS);
   return sameHeads(beside?.record, record) ? beside.heads : pick(headOf(clearestHead(record)), HEADS);

@@ -1,6 +1,6 @@
 // The one state of the viewer and the one function that changes it. The panels draw from the state and send changes
 // back; no panel keeps a copy of it. A panel itself keeps only what is unfolded in it, which no link carries.
-// Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
+// Layers, heads, rows and columns count from 0. Rows and columns count the record's tokens, also while
 // words are merged or special tokens are hidden.
 
 import { USUAL, nameOfHeads } from '../values/values.js';
@@ -113,7 +113,7 @@ export function createStore(initial = EMPTY) {
   const listeners = [];
   const untold = []; // changes, [state, before] each
   let isTelling = false;
-  // Every listener hears of every change in order, also of one that another listener makes.
+  // Every listener hears of every change in order, also of a change that another listener makes.
   const tell = () => {
     isTelling = true;
     try {
@@ -163,7 +163,7 @@ function asideAfter(before, state) {
   return state.panel === 'summary' && before.panel !== 'summary' ? { ...before.aside, aside: null } : {};
 }
 
-// Side B shows the heads of A as long as it has them; otherwise it keeps those that it showed last.
+// Side B shows the heads of A as long as it has them; otherwise it keeps its last heads.
 function besideAfter(before, state) {
   const { beside } = state;
   if (!beside?.record || beside !== before.beside || !differs(state, before, HEADS)) return {};

@@ -180,7 +180,7 @@ function spareWords({ source, target }, without) {
   return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
 }
 
-// The word of the translation that moved most places of those that passed others on their way from the source. A word comes
+// The word of the translation that moved most places, among the words that passed others on their way from the source. A word comes
 // from the source word without which it loses most, if no other word loses more without that.
 function movedWord({ source, target }, without) {
   const lossOf = (from, word) => lossWithout(without, source[from].places, word.places);

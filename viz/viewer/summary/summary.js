@@ -222,14 +222,13 @@ function joined(nodes) {
 // The buttons in the sentences: what each names, and the view that it opens.
 function openersOf(server, node) {
   const { store } = server;
-  const button = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
   const change = (changesOf) => () => store.change(openAside(store.get(), changesOf));
   const inMatrix = (changesOf) => () => {
     change(changesOf)();
     node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
   };
   const step = (place, record, title, changesOf) =>
-    button(
+    openButton(
       wordAt(
         targetWords(record).find(({ places }) => places.includes(place)),
         record,
@@ -259,32 +258,39 @@ function openersOf(server, node) {
       step(place, record, say('Show the words after each layer'), ({ questions }) => ({
         questions: [...new Set([...questions, 'lens'])],
       })),
-    force: (place, rival) => {
-      const reason = whyNot(server, 'force');
-      const found = button(
-        tokenName(store.get().record, rival),
-        reason ?? say('Force this word and translate on'),
-        () => {
-          store.change(closeAside(store.get()));
-          forceToken(server, place, rival.id);
-        },
-      );
-      found.disabled = reason !== null;
-      return found;
+    force: (place, rival) => forceButton(server, place, rival),
+    head: ([kind, layer, head]) => {
+      const name = `${kindName(kind)}, ${headName(layer, head)}`;
+      return openButton(name, say('Mute this head'), change(muted([kind, layer, head])));
     },
-    head: ([kind, layer, head]) =>
-      button(
-        `${kindName(kind)}, ${headName(layer, head)}`,
-        say('Mute this head'),
-        change((state) => ({
-          ...chooseKind(state, kind),
-          ...headOf({ kind, layer, head }),
-          mode: nameOfHeads(state),
-          mutes: [[kind, layer, head]],
-          panel: 'mute',
-        })),
-      ),
   };
+}
+
+function openButton(label, title, onclick) {
+  return createButton('hl-open', onclick, { title }, label);
+}
+
+function forceButton(server, place, rival) {
+  const { store } = server;
+  const reason = whyNot(server, 'force');
+  const title = reason ?? say('Force this word and translate on');
+  const found = openButton(tokenName(store.get().record, rival), title, () => {
+    store.change(closeAside(store.get()));
+    forceToken(server, place, rival.id);
+  });
+  found.disabled = reason !== null;
+  return found;
+}
+
+// The head on screen and muted, with what that changes.
+function muted([kind, layer, head]) {
+  return (state) => ({
+    ...chooseKind(state, kind),
+    ...headOf({ kind, layer, head }),
+    mode: nameOfHeads(state),
+    mutes: [[kind, layer, head]],
+    panel: 'mute',
+  });
 }
 
 // The step of the translation, with its row of cross-attention pinned.

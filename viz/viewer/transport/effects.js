@@ -195,7 +195,7 @@ async function followBeside(server, state, before) {
   if (record !== undefined) server.store.change({ beside: createBesideView(server.store.get(), question, record) });
 }
 
-// The heads of B are measured once those of A are.
+// The heads of B are measured after the heads of A.
 function followImportance(server, state, before) {
   if (!importanceBeside(state) || importanceOf(state)) return;
   if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
@@ -322,7 +322,7 @@ export async function askBeams(server) {
   if (beams) store.change(changeView(state, state.home, { beams }));
 }
 
-// Shows exactly these tokens; those of the model's own translation are already there.
+// Shows exactly these tokens; the model's own translation is already there.
 export async function showHypothesis(server, ids, status = null) {
   const { store } = server;
   const state = store.get();
@@ -344,7 +344,7 @@ export function showReference({ store }) {
   if (scored) open(store, scored, { type: 'reference', label: say('your own translation') });
 }
 
-// Shows how the model's own translation differs from the one that the person typed.
+// Shows how the model's own translation differs from the translation that the person typed.
 export function compareWithReference({ store }) {
   store.change(goHome(store.get()));
   const { scored } = store.get();

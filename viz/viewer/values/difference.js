@@ -54,7 +54,7 @@ function factsOf(state, reference) {
   return [say('each value: {own} minus {view}', { own, view })];
 }
 
-// Whether the heads on screen are still those that the next ones are to be compared with.
+// Whether the heads on screen are still the reference itself.
 function awaitsSecondHead(state) {
   const { mode, reference, record } = state;
   if (mode !== difference.name || !reference?.heads || reference.record !== record) return false;

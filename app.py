@@ -1,4 +1,4 @@
-"""Builds and serves Headlight's page: its widgets and their callbacks.
+"""Builds and serves Headlight's page: makes its widgets and connects them.
 
 The model is in `model`, the drawing and the server in `viz`.
 """
@@ -13,7 +13,7 @@ import sys
 import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from model import Translator  # isort: skip  # before gradio: model/storage/tempdir.py says why
 from viz.server import port as port_setting  # isort: skip  # before gradio: it says why
@@ -22,20 +22,26 @@ import tyro
 from gradio.events import api
 
 from model.decoding.kernels.compilation import COMPILATION
-from model.decoding.options import PAGE_BEAM, PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from model.errors import UserError, quote_untrusted
 from model.storage.checkpoint import load as read_checkpoint
 from model.storage.run import models_and_runs
+from viz import widgets
 from viz.about import about_models, examples_of_models, page_values
 from viz.export import GENERATOR
 from viz.server.api import Api, Calls
 from viz.server.backend import Backend
 from viz.server.component import (
+    PRIVATE,
+    components,
+    example_buttons,
     language_addresses,
-    language_picker,
+    message,
     picker,
+    place,
     prefix_lists,
     script_address,
+    sentence_box,
+    translate_button,
     viewer,
 )
 from viz.server.connections import Access
@@ -43,14 +49,13 @@ from viz.server.lifecycle import Service, listen
 from viz.server.logs import configure_logging
 from viz.server.scheduler import Scheduler
 from viz.viewer import style
+from viz.widgets import Widget
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
 STYLES = ("viewer.css", "panels.css", "playground.css", "page.css", "media.css")
 MODELS = ASSETS / "models"
 EXAMPLES: dict[str, list[str]] = json.loads((ASSETS / "examples.json").read_text("utf-8"))
-BRAND = '<span class="hl-lamp"></span>Headlight'
-PURPOSE = "What every attention head does while a Transformer translates"
 NO_MODELS = (
     "There is no model yet. Train a small one in a few minutes with "
     "<code>python -m training train reverse-words-small --data DIR</code>, where DIR holds a word list, copy "
@@ -71,11 +76,7 @@ LOAD_VIEWER = """globalThis.loading = new Promise((resolve) => {
 # What happens in the browser; the functions are in viz/viewer/page.js.
 TRANSLATE = "async (...inputs) => (await loading).translate(...inputs)"
 CHOOSE_MODEL = "(...inputs) => Headlight.chooseModel(...inputs)"
-CANCEL = "() => Headlight.cancel()"
-OPEN_ABOUT = "() => Headlight.openAbout()"
-TOGGLE_THEME = "() => Headlight.toggleTheme()"
-TOGGLE_OPTIONS = "() => Headlight.toggleOptions()"
-TOGGLE_EXPORT = "() => Headlight.toggleExportOfFiles()"
+OPEN_EXPORT = "() => Headlight.toggleExportOfFiles()"
 EXPORT = "() => Headlight.exportRecord()"
 EXPORT_WITH_MODEL = "() => Headlight.exportWithModel()"
 TAKE_EXAMPLE = "(text) => text"
@@ -86,26 +87,7 @@ ICON = (
     "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
     "%3Ccircle cx='8' cy='8' r='7' fill='%23f0a830'/%3E%3C/svg%3E\">"
 )
-PRIVATE: dict[str, Any] = {"api_visibility": "private"}
-
 logger = logging.getLogger("headlight")
-
-
-class Inputs(NamedTuple):
-    """The widgets that say what to translate and how."""
-
-    sentence: gr.Textbox
-    model: gr.HTML
-    beam_size: gr.Slider
-    length_penalty: gr.Slider
-
-
-class ExportMenu(NamedTuple):
-    """The menu that exports the record on screen."""
-
-    button: gr.Button
-    files: list[gr.DownloadButton]
-    with_model: gr.Button
 
 
 def load(folder: Path) -> tuple[dict[str, Translator], list[str]]:
@@ -136,7 +118,7 @@ def create(
     calls = Calls(Api(scheduler), {number: str(function.api_name) for number, function in page.fns.items()})
     loader = LOAD_VIEWER % (json.dumps(language_addresses()), script_address("viewer.js"))
     head = f"{GENERATOR}{ICON}<style>\n{style(*STYLES)}</style><script>{loader}</script>"
-    look = {"head": head, "opening": f'<div id="hl-opening" aria-hidden="true">{BRAND}</div>'}
+    look = {"head": head, "opening": f'<div id="hl-opening" aria-hidden="true">{widgets.BRAND.content}</div>'}
     return Service(page, scheduler, calls, list(translators), look, access)
 
 
@@ -148,141 +130,58 @@ def build(
     site = page_values(translators, first, examples_of_models(translators, EXAMPLES))
     offered = site["examples"].get(first, [])[: site["buttons"]]
     with gr.Blocks(title="Headlight", analytics_enabled=False) as page:
-        with gr.Row(elem_id="hl-top"):
-            _brand()
-            model = picker(site["groups"], first, elem_id="hl-model")
-            _quiet_button("About this model", "hl-about", OPEN_ABOUT)
-            menu = _export_menu()
-            _quiet_button("Light or dark", "hl-theme", TOGGLE_THEME)
-            language_picker(elem_id="hl-language")
-        with gr.Row(elem_id="hl-sentence-row"):
-            sentence = _sentence_box(offered)
-            prefix = prefix_lists(elem_id="hl-prefix")
-            options = gr.Button("Options", elem_id="hl-options-button")
-            translate = _translate_button(interactive=bool(translators))
-            cancel = gr.Button("Cancel", elem_id="hl-cancel")
-            gr.HTML(
-                html_template='<div role="status"></div>',
-                elem_id="hl-queue-position",
-                apply_default_css=False,
-            )
-        inputs = Inputs(sentence, model, *_options())
-        _problems(problems)
-        message = gr.HTML(
-            "" if translators else NO_MODELS,
-            html_template='<div role="alert">${value}</div>',
-            elem_id="hl-message",
-            apply_default_css=False,
+        made = components(
+            widgets.WIDGETS,
+            {
+                widgets.MODEL: lambda: picker(site["groups"], first),
+                widgets.SENTENCE: lambda: sentence_box(next(iter(offered), "")),
+                widgets.PREFIX: prefix_lists,
+                widgets.TRANSLATE: lambda: translate_button(interactive=bool(translators)),
+                widgets.PROBLEMS: lambda: _problems(problems),
+                widgets.MESSAGE: lambda: message("" if translators else NO_MODELS),
+                widgets.EXAMPLES: lambda: example_buttons(offered, site["buttons"]),
+                widgets.VIEWER: lambda: viewer(scheduler, about_models(translators, ASSETS)),
+            },
         )
-        examples = _example_buttons(offered, site["buttons"])
-        view = viewer(scheduler, about_models(translators, ASSETS), elem_id="hl-viewer")
         if translators:
-            opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
-            openings = [event(None, None, **opened) for event in (page.load, view.submit)]
-            triggers = [translate.click, sentence.submit, prefix.input]
-            _connect_translation(openings, inputs, [message, menu.button], triggers, examples)
-            outputs = [message, *menu.files, menu.with_model]
-            opened_menu = menu.button.click(None, None, outputs, js=TOGGLE_EXPORT, **PRIVATE)
-            opened_menu.then(None, None, outputs, js=EXPORT, **PRIVATE)
-            menu.with_model.click(None, None, message, js=EXPORT_WITH_MODEL, **PRIVATE)
-        cancel.click(None, js=CANCEL, **PRIVATE)
-        options.click(None, js=TOGGLE_OPTIONS, **PRIVATE)
+            _connect_translation(page, made, site)
+            _connect_export(made)
         for endpoint in Api(scheduler).endpoints:  # so that Gradio describes them; `Calls` answers them
             api(endpoint, api_name=endpoint.__name__)
     return page
 
 
-# Widgets
+def _problems(problems: Sequence[str]) -> gr.HTML | None:
+    """What was left out when the models were loaded, in a paragraph each."""
+    paragraphs = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
+    return place(widgets.PROBLEMS, content=paragraphs) if problems else None
 
 
-def _brand() -> None:
-    gr.HTML(BRAND, elem_id="hl-brand", apply_default_css=False)
-    gr.HTML(PURPOSE, elem_id="hl-purpose", apply_default_css=False)
-
-
-def _problems(problems: Sequence[str]) -> None:
-    if problems:
-        paragraphs = "".join(f"<p>{html.escape(problem)}</p>" for problem in problems)
-        gr.HTML(paragraphs, elem_id="hl-problems", apply_default_css=False)
-
-
-def _translate_button(interactive: bool) -> gr.Button:
-    return gr.Button("Translate ⏎", variant="primary", elem_id="hl-translate", interactive=interactive)
-
-
-def _sentence_box(examples: Sequence[str]) -> gr.Textbox:
-    return gr.Textbox(
-        next(iter(examples), ""),
-        label="Sentence",
-        show_label=False,
-        container=False,
-        placeholder="Type a sentence",
-        max_lines=1,
-        elem_id="hl-sentence",
-    )
-
-
-def _options() -> tuple[gr.Slider, gr.Slider]:
-    with gr.Row(elem_id="hl-options"):
-        greedy = "unfinished translations kept at each step; 1 always takes the likeliest word (greedy)"
-        longer = "higher prefers longer translations"
-        beam_size = gr.Slider(1, PAGE_MAX_BEAM, PAGE_BEAM, step=1, label="Beam size", info=greedy)
-        penalty = gr.Slider(0, PAGE_MAX_LENGTH_PENALTY, 1, step=0.1, label="Length penalty", info=longer)
-    return beam_size, penalty
-
-
-def _quiet_button(text: str, elem_id: str, js: str) -> None:
-    gr.Button(text, elem_id=elem_id, elem_classes="hl-quiet", size="sm").click(None, js=js, **PRIVATE)
-
-
-def _export_menu() -> ExportMenu:
-    with gr.Column(elem_id="hl-export-box"):
-        button = gr.Button(
-            "Export", elem_id="hl-export", elem_classes="hl-quiet", size="sm", interactive=False
-        )
-        with gr.Column(elem_id="hl-export-menu"):
-            gr.HTML(  # the viewer's own entries: the link and the pictures
-                html_template='<div class="headlight hl-entries"></div>',
-                elem_id="hl-export-view",
-                apply_default_css=False,
-            )
-            titles = ("Page that works offline (HTML)", "Whole record (JSON)", "Arrays for NumPy (NPZ)")
-            files = [gr.DownloadButton(title, size="sm", interactive=False) for title in titles]
-            portable = "Page that translates on, offline (HTML)"  # exportRecord adds the size of the model
-            with_model = gr.Button(portable, size="sm")
-            gr.HTML(  # the viewer's own boxes: a gr.Code brings a whole editor of 130 kB
-                html_template='<div class="headlight hl-calls"></div>',
-                elem_id="hl-export-calls",
-                apply_default_css=False,
-            )
-    return ExportMenu(button, files, with_model)
-
-
-def _example_buttons(examples: Sequence[str], number: int) -> list[gr.Button]:
-    padded = [*examples, *[""] * (number - len(examples))]
-    with gr.Row(elem_id="hl-examples"):
-        return [gr.Button(sentence, visible=sentence != "", size="sm") for sentence in padded]
-
-
-# Callbacks
-
-
-def _connect_translation(
-    openings: list[Any],
-    inputs: Inputs,
-    outputs: list[Any],
-    triggers: list[Any],
-    examples: list[gr.Button],
-) -> None:
-    """Translate on arrival, on another link, on the triggers, on an example and on a new model."""
-    chosen = [
-        example.click(None, example, inputs.sentence, js=TAKE_EXAMPLE, **PRIVATE) for example in examples
-    ]
-    switching: dict[str, Any] = {"outputs": [inputs.sentence, *examples], "js": CHOOSE_MODEL}
-    switched = inputs.model.input(None, [inputs.sentence, inputs.model], **switching, **PRIVATE)
+def _connect_translation(page: gr.Blocks, made: Mapping[Widget, Any], site: Mapping[str, Any]) -> None:
+    """Translate on arrival, on another link, on the buttons, on an example and on a new model."""
+    inputs = [made[each] for each in (widgets.SENTENCE, widgets.MODEL, widgets.BEAM, widgets.PENALTY)]
+    sentence, model, *_ = inputs
+    examples = made[widgets.EXAMPLES]
+    opened = {"outputs": [*inputs, *examples], "js": _read_address(site)} | PRIVATE
+    openings = [event(None, None, **opened) for event in (page.load, made[widgets.VIEWER].submit)]
+    chosen = [example.click(None, example, sentence, js=TAKE_EXAMPLE, **PRIVATE) for example in examples]
+    switching: dict[str, Any] = {"outputs": [sentence, *examples], "js": CHOOSE_MODEL}
+    switched = model.input(None, [sentence, model], **switching, **PRIVATE)
+    triggers = (made[widgets.TRANSLATE].click, sentence.submit, made[widgets.PREFIX].input)
     done = (event.then for event in (*openings, switched, *chosen))
+    outputs = [made[widgets.MESSAGE], made[widgets.EXPORT]]
     for trigger in (*triggers, *done):
         trigger(None, inputs, outputs, js=TRANSLATE, **PRIVATE)
+
+
+def _connect_export(made: Mapping[Widget, Any]) -> None:
+    """Fill the menu Export when it is opened."""
+    files = [made[each] for each in widgets.FILES]
+    told, with_model = made[widgets.MESSAGE], made[widgets.WITH_MODEL]
+    outputs = [told, *files, with_model]
+    opened = made[widgets.EXPORT].click(None, None, outputs, js=OPEN_EXPORT, **PRIVATE)
+    opened.then(None, None, outputs, js=EXPORT, **PRIVATE)
+    with_model.click(None, None, told, js=EXPORT_WITH_MODEL, **PRIVATE)
 
 
 def _read_address(site: Mapping[str, Any]) -> str:

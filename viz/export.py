@@ -19,6 +19,7 @@ from model.files import write_text
 from model.results import KINDS, Translation
 from viz.payload import to_json
 from viz.viewer import ENGLISH, catalogues, script, style
+from viz.widgets import BRAND
 
 PROGRAM = f"Headlight {__version__}"
 GENERATOR = f'<meta name="generator" content="{PROGRAM}">'  # the help dialog shows it
@@ -35,7 +36,7 @@ DOCUMENT = """<!doctype html>
 <script>{code}</script>
 </head>
 <body class="headlight-file">
-<header class="hl-file-head"><strong><span class="hl-lamp"></span>Headlight</strong>
+<header class="hl-file-head"><strong>{brand}</strong>
 <span>{model}</span><span>{origin}</span></header>
 <main class="headlight"></main>
 <script type="application/json" id="payload">{payload}</script>
@@ -94,6 +95,7 @@ def document(
     policy = POLICY.format(scripts=f"{element_hash(code)} {element_hash(start)}", style=element_hash(look))
     return DOCUMENT.format(
         policy=policy,
+        brand=BRAND.content,
         generator=GENERATOR,
         language=language if texts else ENGLISH,
         look=look,

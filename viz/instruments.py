@@ -217,9 +217,9 @@ def removal_values(
     ids: TokenIds,
     kind: KindName,
     layer: Index,
-    head: OptionalIndex,
     row: Index,
     step: Index,
+    head: OptionalIndex = None,
 ) -> dict[str, Any]:
     """The probability of the word of `step` while cells of one row are removed, ranked in five ways."""
     pair = (*translator.pair(text, ids), _tensor(translator, ids))

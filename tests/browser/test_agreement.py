@@ -126,7 +126,7 @@ def test_the_tab_step_says_what_muting_makes_of_its_word(page: Page):
     expect(status(page)).to_contain_text("without muting")
     panel.get_by_role("button", name="Show it with muting").click()
     expect(panel).not_to_contain_text("without muting")
-    muted = tiny().mute(TEXT, [Head("cross", 0, 0)], target=RESULT.ids, prefix=RESULT.ids).ablated
+    muted = tiny().mute(TEXT, [Head("cross", 0, 0)], target=RESULT.ids, forced=RESULT.ids).ablated
     chances = [number(math.exp(one.log_probability)) for one in muted.alternatives[1]]
     expect(panel.locator(".hl-next .hl-number").first).to_have_text(chances[0])
     # What the model would compute with all heads is not said about the translation without some.

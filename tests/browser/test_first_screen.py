@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 import app
 from model import Translator
 from model.analysis.alignment import best_links, head_links, target_words
+from model.decoding.options import PAGE_BEAM
 from model.results import AttentionRecord, Head
 from tests.browser.conftest import Show
 
@@ -50,7 +51,7 @@ def arcs_of(page: Page, record: AttentionRecord) -> list[tuple[int | None, int |
     ],
 )
 def test_nearly_all_arcs_are_word_links(show: Show, model: str, text: str) -> None:
-    result = shipped(model).translate(text, beam_size=app.PAGE_BEAM)
+    result = shipped(model).translate(text, beam_size=PAGE_BEAM)
     record = result.attention
     page = show(result, model)
     expect(page.locator(".hl-arcs path").first).to_be_attached()

@@ -119,10 +119,10 @@ def test_forced_tokens_stay_when_a_head_is_muted(page: Page):
     other = RESULT.alternatives[0][place].token
     step.locator(".hl-next li").nth(place).get_by_role("button").click()
     expect(status(page)).to_contain_text("forced")
-    forced = tiny().translate(TEXT, prefix=[other.id])
+    forced = tiny().translate(TEXT, forced=[other.id])
     page.keyboard.press("m")
     panel = open_panel(page, "What if")
-    expected = tiny().mute(TEXT, [head], target=forced.ids, prefix=[other.id])
+    expected = tiny().mute(TEXT, [head], target=forced.ids, forced=[other.id])
     assert expected.ablated.ids[0] == other.id
     expect(panel.locator("ins")).to_have_text([text for text, changed in expected.ablated_words if changed])
     expect(panel.locator(".hl-outcome")).to_contain_text("1 forced token stays.")

@@ -60,7 +60,7 @@ def test_forcing_a_token_continues_from_there_and_back_restores_everything(page:
     place = next(at for at, one in enumerate(RESULT.alternatives[1]) if one.token.id != RESULT.ids[1])
     other = RESULT.alternatives[1][place].token
     panel.locator(".hl-next li").nth(place).get_by_role("button").click()
-    forced = tiny().translate(TEXT, prefix=[RESULT.ids[0], other.id])
+    forced = tiny().translate(TEXT, forced=[RESULT.ids[0], other.id])
     expect_chips(page, forced.attention.predicted)
     expect(status(page)).to_contain_text("at step 2")
     expect(panel).to_contain_text("its token was given")

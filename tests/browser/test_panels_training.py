@@ -34,7 +34,7 @@ CURVES = [
 def recorded(step: int, sentence: int) -> Translation:
     words = SENTENCES[sentence].split()
     found = random_translation(words, [word.upper() for word in words], seed=step + 1)
-    return replace(found, source_text=SENTENCES[sentence], n_prefix=len(words) + 1)
+    return replace(found, source=replace(found.source, text=SENTENCES[sentence]), n_forced=len(words) + 1)
 
 
 def training(*_: Any) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def test_the_curves_of_removed_cells(page: Page, kind: str):
     page.locator(".hl-row-label").nth(1).click()
     chart = ask(page, "Head", "Do the weights tell the truth?")
     step = 0 if kind == "Encoder" else 1
-    found = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 2, 1, step)["curves"]
+    found = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 1, step, 2)["curves"]
     key = chart.locator(".hl-chart-key .hl-number")
     expect(chart.locator(".hl-verdict")).to_contain_text(verdict(found))
     expect(chart.locator("figcaption")).to_contain_text("1 cell removed")
@@ -182,7 +182,7 @@ def test_the_curves_of_removed_cells(page: Page, kind: str):
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 40)
     expect(key).to_have_text([number(curve["probabilities"][-1]) for curve in found])
     page.keyboard.press("a")
-    whole = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, None, 1, step)["curves"]
+    whole = removal_values(tiny(), TEXT, RESULT.ids, kind.lower(), 1, 1, step)["curves"]
     expect(chart).to_contain_text("of all heads of this layer")
     page.mouse.move(0, 0)
     expect(key).to_have_text([number(curve["probabilities"][1]) for curve in whole])

@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: 
     measured = short_values(tiny(), TEXT, RESULT.ids)
     lines = sentence(page, "unsure").locator("li")
     for line, one in zip(lines.all(), measured["rivals"], strict=True):
-        forced = tiny().translate(TEXT, prefix=[*RESULT.ids[: one["step"]], one["id"]])
+        forced = tiny().translate(TEXT, forced=[*RESULT.ids[: one["step"]], one["id"]])
         assert one["text"] in forced.text  # the word that a click on it brings
         expect(line.get_by_role("button").last).to_contain_text(one["text"])
     heads = sentence(page, "heads").locator("li")

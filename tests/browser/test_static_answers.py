@@ -160,7 +160,7 @@ def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, addre
     """The forced beginning, the options and the panel, also when the link is opened in the page itself."""
     ids = list(models["reverse"].translate("lantern").ids)
     forced = {"model": "reverse", "text": "umbrella", "beam": 2, "forced": ".".join(map(str, ids[:2]))}
-    expected = models["reverse"].translate("umbrella", 2, prefix=ids[:2]).text
+    expected = models["reverse"].translate("umbrella", 2, forced=ids[:2]).text
     page = visitor.visit(f"{address}#{urlencode(forced | {'kind': 'cross', 'layer': 2, 'head': 3})}")
     expect_translation(page, expected)
     expect(page.get_by_label("Beam size")).to_have_value("2")

@@ -19,7 +19,7 @@ RESULT = TRANSLATORS["de-en"].translate(FIRST)
 
 def test_forced_tokens_are_labelled(show: Show):
     ids = RESULT.ids[:2]
-    page = show(TRANSLATORS["de-en"].translate(FIRST, prefix=ids))
+    page = show(TRANSLATORS["de-en"].translate(FIRST, forced=ids))
     expect(page.locator(".hl-forced")).to_have_text(["dER", "KLEINE"])
     expect(page.get_by_role("button", name="KLEINE, forced")).to_be_visible()
     expect(page.locator(".hl-given")).to_have_text("first 2 tokens given")

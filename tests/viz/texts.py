@@ -14,8 +14,9 @@ from model.storage.card import read_card
 from tests.file_list import ROOT
 from viz.export import OPEN_PAGE, START_PAGE
 from viz.server.scheduler import Scheduler
-from viz.static.document import DOCUMENT
+from viz.static.document import element
 from viz.viewer import HERE
+from viz.widgets import BEAM, PENALTY, WIDGETS
 
 LITERAL = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 SAID = re.compile(rf"(?<!\w)(?<!\w\.)(?:say|sayParts|fault|message)\(\s*(?:{LITERAL}|(.))")
@@ -40,7 +41,7 @@ OF_GRADIO = {
     *(
         f"{what} for {label}"
         for what in ("number input", "range slider")
-        for label in ("Beam size", "Length penalty")
+        for label in (BEAM.label, PENALTY.label)
     ),
 }
 ATTRIBUTES = ("aria-label", "label", "placeholder", "title")
@@ -118,7 +119,7 @@ class _Texts(HTMLParser):
 def page_texts() -> set[str]:
     """The texts around the viewer: of the two pages' widgets and of the exported file."""
     parser = _Texts()
-    parser.feed(DOCUMENT)
+    parser.feed("".join(element(each) for each in WIDGETS))
     page = app.build({}, Scheduler(lambda request: {}))
     for one in page.get_config_file()["components"]:
         parser.found |= set(_labels(one["type"], one["props"]))

@@ -136,7 +136,7 @@ def removal(
     The word belongs to `step`, by default the row.
     """
     ids = _result(translator, text, target).ids
-    found = removal_values(translator, text, ids, kind, layer, head, row, row if step is None else step)
+    found = removal_values(translator, text, ids, kind, layer, row, row if step is None else step, head)
     rows = [
         {"removed": count, "probability": value, "by": curve["name"]}
         for curve in found["curves"]

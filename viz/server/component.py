@@ -1,4 +1,4 @@
-"""The viewer and the list of models as Gradio components."""
+"""The widgets of viz/widgets.py as Gradio components, and the scripts of the page."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from viz.server.api import viewer_functions
 from viz.server.scheduler import Scheduler
 from viz.static.settings import settings
 from viz.viewer import catalogues, script, training
+from viz.widgets import EXAMPLES, MESSAGE, MODEL, PREFIX, SENTENCE, TRANSLATE, VIEWER, Widget
+
+PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 
 MOUNT = """
 loading.then(() => {
@@ -101,53 +104,115 @@ async def send_script(request: Request) -> Response:
     return Response(gzip.decompress(content), 200, headers, kind)
 
 
-def language_picker(**arguments: Any) -> gr.HTML:
-    """Return the list of languages; viz/viewer/page.js fills it before the first translation."""
-    return gr.HTML(
-        html_template='<select aria-label="Language"></select>',
-        apply_default_css=False,
-        **arguments,
+def components(group: Sequence[Widget], own: Mapping[Widget, Callable[[], Any]]) -> dict[Widget, Any]:
+    """Return Gradio's components of these widgets, in their order; `own` makes those that need more."""
+    made: dict[Widget, Any] = {}
+    for widget in group:
+        if widget.only == "static":
+            continue
+        if widget in own:
+            made[widget] = own[widget]()
+        elif widget.parts:
+            with gr.Column(elem_id=widget.id) if widget.kind == "column" else gr.Row(elem_id=widget.id):
+                made |= components(widget.parts, own)
+        else:
+            made[widget] = MAKE[widget.kind](widget)
+    return made
+
+
+def place(widget: Widget, value: str | None = None, content: str | None = None, **arguments: Any) -> gr.HTML:
+    """Return the place of a widget, which scripts fill."""
+    template = widget.content if content is None else content
+    return gr.HTML(value, html_template=template, elem_id=widget.id, apply_default_css=False, **arguments)
+
+
+def button(widget: Widget) -> gr.Button:
+    """Return a button, which calls the function of viz/viewer/page.js that the widget names."""
+    made = gr.Button(
+        widget.label,
+        elem_id=widget.id or None,
+        elem_classes="hl-quiet" if widget.is_quiet else None,
+        size="sm" if widget.is_quiet or not widget.id else "lg",
+        interactive=not widget.waits,
+    )
+    if widget.action and not widget.waits:
+        made.click(None, js=f"() => Headlight.{widget.action}()", **PRIVATE)
+    return made
+
+
+def translate_button(interactive: bool) -> gr.Button:
+    """Return the button that translates, which needs a model."""
+    return gr.Button(TRANSLATE.label, variant="primary", elem_id=TRANSLATE.id, interactive=interactive)
+
+
+def sentence_box(value: str) -> gr.Textbox:
+    """Return the box of the sentence."""
+    return gr.Textbox(
+        value,
+        label=SENTENCE.label,
+        show_label=False,
+        container=False,
+        placeholder=SENTENCE.hint,
+        max_lines=1,
+        elem_id=SENTENCE.id,
     )
 
 
-def picker(groups: Sequence[tuple[str, Choices]], value: str, **arguments: Any) -> gr.HTML:
+def message(value: str) -> gr.HTML:
+    """Return the place of messages; `value` is the HTML of the first one."""
+    return place(MESSAGE, value, MESSAGE.content.replace("></", ">${value}</"))
+
+
+def example_buttons(examples: Sequence[str], number: int) -> list[gr.Button]:
+    """Return the buttons of the examples; those without one are not visible."""
+    padded = [*examples, *[""] * (number - len(examples))]
+    with gr.Row(elem_id=EXAMPLES.id):
+        return [gr.Button(sentence, visible=sentence != "", size="sm") for sentence in padded]
+
+
+def _slider(widget: Widget) -> gr.Slider:
+    low, high, step = widget.range
+    return gr.Slider(
+        low, high, widget.value, step=step, label=widget.label, info=widget.hint, elem_id=widget.id
+    )
+
+
+def _file(widget: Widget) -> gr.DownloadButton:
+    return gr.DownloadButton(widget.label, size="sm", interactive=False)
+
+
+MAKE: dict[str, Callable[[Widget], Any]] = {
+    "place": place,
+    "button": button,
+    "number": _slider,
+    "file": _file,
+}
+
+
+def picker(groups: Sequence[tuple[str, Choices]], value: str) -> gr.HTML:
     """Return a list of models, (name, title) each, in groups with a heading.
 
     It is the browser's own: Gradio's list reports a choice whenever it is left.
     """
-    return gr.HTML(
-        value,
-        html_template='<select aria-label="Model"></select>',
-        js_on_load=FILL,
-        apply_default_css=False,
-        groups=groups,
-        **arguments,
-    )
+    return place(MODEL, value, js_on_load=FILL, groups=groups)
 
 
-def prefix_lists(**arguments: Any) -> gr.HTML:
+def prefix_lists() -> gr.HTML:
     """Return the place of the lists of languages or prompts, which is empty for a model that has none."""
-    return gr.HTML(
-        html_template="<div class='hl-prefix'></div>",
-        js_on_load=FOLLOW_PREFIX,
-        apply_default_css=False,
-        **arguments,
-    )
+    return place(PREFIX, js_on_load=FOLLOW_PREFIX)
 
 
-def viewer(scheduler: Scheduler, about: Mapping[str, Any], **arguments: Any) -> gr.HTML:
+def viewer(scheduler: Scheduler, about: Mapping[str, Any]) -> gr.HTML:
     """Return a `gr.HTML` that holds the viewer; the viewer asks the server only for what needs the model.
 
     `about` has what is known of each model, by its name; see `viz.about`.
     Its `submit` event says that the page's address asks for another translation.
     """
-    return gr.HTML(
-        html_template='<div class="headlight"></div>',
+    return place(
+        VIEWER,
         js_on_load=MOUNT,
-        apply_default_css=False,
         server_functions=viewer_functions(scheduler),
         about=about,
         settings=settings(),
         training=script_address("training.js"),
-        **arguments,
     )

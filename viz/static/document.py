@@ -6,10 +6,10 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.decoding.options import PAGE_MAX_BEAM, PAGE_MAX_LENGTH_PENALTY
 from viz.export import GENERATOR, element_hash
 from viz.payload import to_json
 from viz.viewer import ENGINE, SITE, playground, script, style
+from viz.widgets import MODEL, VIEWER, WIDGETS, Widget
 
 MANIFEST = "manifest.webmanifest"
 INSTALLABLE = f'<link rel="icon" href="icon-192.png">\n<link rel="manifest" href="{MANIFEST}">'
@@ -26,40 +26,9 @@ DOCUMENT = """<!doctype html>
 </head>
 <body class="headlight-site">
 <header>
-<div id="hl-top">
-<div id="hl-brand"><span class="hl-lamp"></span>Headlight</div>
-<div id="hl-purpose">What every attention head does while a Transformer translates</div>
-<div id="hl-model"><select aria-label="Model">{models}</select></div>
-<button type="button" id="hl-about" class="hl-quiet">About this model</button>
-<div id="hl-export-box">
-<button type="button" id="hl-export" class="hl-quiet" aria-expanded="false" disabled>Export</button>
-<div id="hl-export-menu">
-<div id="hl-export-view"><div class="headlight hl-entries"></div></div>
-<p>Only a page with a server offers files of the whole record and API calls.</p>
-</div>
-</div>
-<button type="button" id="hl-theme" class="hl-quiet">Light or dark</button>
-<div id="hl-language"><select aria-label="Language"></select></div>
-</div>
-<form id="hl-sentence-row">
-<div id="hl-sentence"><div class="input-container">
-<input aria-label="Sentence" placeholder="Type a sentence" autocomplete="off" readonly>
-</div></div>
-<div id="hl-prefix"><div class="hl-prefix"></div></div>
-<button type="button" id="hl-options-button" aria-expanded="false">Options</button>
-<button id="hl-translate">Translate ⏎</button>
-<button type="button" id="hl-cancel">Cancel</button>
-<div id="hl-queue-position"><div role="status"></div></div>
-<div id="hl-progress" role="status" hidden></div>
-</form>
-<div id="hl-options">
-<label>Beam size <input id="hl-beam" type="number" min="1" max="{beam}"></label>
-<label>Length penalty <input id="hl-penalty" type="number" min="0" max="{penalty}" step="0.1"></label>
-</div>
-<div id="hl-message"><div role="alert"></div></div>
-<div id="hl-examples"></div>
+{widgets}
 </header>
-<main id="hl-viewer"><div class="headlight"></div></main>
+<main id="{viewer.id}">{viewer.content}</main>
 <noscript>This page needs JavaScript.</noscript>
 {data}
 {code}<script type="module">{start}</script>
@@ -124,6 +93,7 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
     """
     styles = ("viewer.css", "panels.css", "playground.css", "page.css", "site.css", "media.css")
     look, code = style(*styles), viewer()
+    models = "".join(_group(*group) for group in site["groups"])
     policy = POLICY.format(
         scripts=f"{element_hash(code)} {element_hash(START)} {element_hash(playground())}",
         style=element_hash(look),
@@ -139,12 +109,11 @@ def document(site: Mapping[str, Any], data: Mapping[str, Any], *, single: bool) 
         generator=GENERATOR,
         icons='<link rel="icon" href="data:,">' if single else INSTALLABLE,
         look=look,
-        models="".join(_group(*group) for group in site["groups"]),
+        widgets="\n".join(element(each, models) for each in WIDGETS if each is not VIEWER),
+        viewer=VIEWER,
         code=f"<script>{code}</script>\n<script>{playground()}</script>\n" if single else "",
         start=START,
         data="\n".join(elements),
-        beam=PAGE_MAX_BEAM,
-        penalty=f"{PAGE_MAX_LENGTH_PENALTY:g}",
     )
 
 
@@ -156,6 +125,30 @@ def viewer() -> str:
 def engine() -> str:
     """Return the script of the Worker."""
     return script(ENGINE)
+
+
+def element(widget: Widget, models: str = "") -> str:
+    """Return the HTML of a widget; `models` are the options of the list of models."""
+    if widget.only == "server":
+        return ""
+    content = (
+        widget.content.replace("></select>", f">{models}</select>") if widget is MODEL else widget.content
+    )
+    if widget.kind == "button":
+        states = (' aria-expanded="false"' if widget.opens else "") + (" disabled" if widget.waits else "")
+        quiet = ' class="hl-quiet"' if widget.is_quiet else ""
+        action = f' type="button" data-action="{widget.action}"' if widget.action else ""
+        return f'<button{action} id="{widget.id}"{quiet}{states}>{html.escape(widget.label)}</button>'
+    if widget.kind == "text":
+        named = f'aria-label="{widget.label}" placeholder="{widget.hint}" autocomplete="off" readonly'
+        content = f'<div class="input-container"><input {named}></div>'
+    if widget.kind == "number":
+        low, high, step = widget.range
+        bounds = f'min="{low:g}" max="{high:g}" step="{step:g}"'
+        content = f'<label>{widget.label} <input type="number" {bounds}></label>'
+    tag = "form" if widget.kind == "form" else "div"
+    inside = content or "".join(element(part, models) for part in widget.parts)
+    return f'<{tag} id="{widget.id}">{inside}</{tag}>'
 
 
 def _group(heading: str, models: Sequence[tuple[str, str]]) -> str:

@@ -24,6 +24,7 @@ import { mount } from './viewer.js';
 import { say } from './locales/language.js';
 
 const MEGABYTE = 1e6;
+const ACTIONS = { cancel, openAbout, toggleExport, toggleOptions, toggleTheme }; // by the names of viz/widgets.py
 
 // `site` has what page.js knows of the models, their names, the settings of the engine, the requests whose answer is
 // stored, and the view to open where the address names none. `engine` gives the text of the engine's script, `playground`
@@ -113,11 +114,11 @@ function findWidgets() {
     model: find('#hl-model select'),
     sentence: find('#hl-sentence input'),
     prefix: find('#hl-prefix'),
-    beam: find('#hl-beam'),
-    penalty: find('#hl-penalty'),
+    beam: find('#hl-beam input'),
+    penalty: find('#hl-penalty input'),
     examples: find('#hl-examples'),
     message: find('#hl-message [role="alert"]'),
-    progress: find('#hl-progress'),
+    progress: find('#hl-progress [role="status"]'),
     exporter: find('#hl-export'), // which needs a record
     viewer: find('#hl-viewer .headlight'),
   };
@@ -125,8 +126,7 @@ function findWidgets() {
 
 function listen(widgets) {
   const { model, sentence, prefix } = widgets;
-  const on = (id, type, act) => document.getElementById(id).addEventListener(type, act);
-  on('hl-sentence-row', 'submit', (event) => {
+  document.getElementById('hl-sentence-row').addEventListener('submit', (event) => {
     event.preventDefault();
     translate(widgets);
   });
@@ -138,11 +138,8 @@ function listen(widgets) {
   };
   for (const type of ['change', 'choose']) model.addEventListener(type, choose); // by the person, or by openModel
   prefix.addEventListener('choose', () => translate(widgets));
-  on('hl-cancel', 'click', cancel);
-  on('hl-about', 'click', openAbout);
-  on('hl-export', 'click', toggleExport);
-  on('hl-theme', 'click', toggleTheme);
-  on('hl-options-button', 'click', toggleOptions);
+  for (const button of document.querySelectorAll('[data-action]'))
+    button.addEventListener('click', ACTIONS[button.dataset.action]);
 }
 
 // Translates what the address asks for, or the first example of the first model.

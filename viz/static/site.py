@@ -200,7 +200,7 @@ def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _address_of(payload: Mapping[str, Any]) -> str:
-    """The address of a translation, as viz/viewer/core/state/permalink.js writes it."""
+    """The address of a translation, as viz/viewer/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
     if prefix := payload["source_prefix"]:

@@ -1,7 +1,7 @@
 // Questions and answers: when two questions are the same, and when an answer is about what is asked now.
 
-import { targetIds } from './payload.js';
-import { pinnedCell } from './state/queries.js';
+import { targetIds } from '../domain/payload.js';
+import { pinnedCell } from './queries.js';
 
 // What a question about the pinned cell asks; null without one.
 export function ofPinnedCell(state) {

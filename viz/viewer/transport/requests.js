@@ -2,11 +2,11 @@
 // one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
 // answer is then ignored.
 
-import { needsServer } from './server_only.js';
-import { sameQuestion } from './questions.js';
+import { needsServer } from '../domain/server_only.js';
+import { sameQuestion } from '../state/questions.js';
 import { QUESTIONS, SERVER_ONLY, instrumentNamed } from '../instruments/instruments.js';
-import { taskOf } from './payload.js';
-import { trainingStep } from './state/queries.js';
+import { taskOf } from '../domain/payload.js';
+import { trainingStep } from '../state/queries.js';
 import { say, tell } from '../locales/language.js';
 
 // What the status line says meanwhile; viz/viewer/instruments has the instruments.

@@ -1,6 +1,6 @@
 // How In short writes words and tokens.
 
-import { createButton, element, readable, visible } from '../core/dom.js';
+import { createButton, element, readable, visible } from '../drawing/dom.js';
 import { continues, isOfLetters } from './facts.js';
 import { say } from '../locales/language.js';
 

@@ -2,7 +2,7 @@
 // one token and writes the next one, and both words are its name, whichever head or value is on screen.
 
 import { element, tokenText, visible } from './dom.js';
-import { axes } from './payload.js';
+import { axes } from '../domain/payload.js';
 
 const WRITES = ' → ';
 const READS_FROM = ' ← ';
@@ -28,7 +28,7 @@ export function rowText({ token, reads }) {
   return reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
 }
 
-// The name of a row beside its cells. The word that it writes is the one that stays in sight where there is little room.
+// The name of a row beside its cells. Where there is little room, the word that it writes stays in sight.
 export function rowLabel({ token, reads }) {
   const soft = reads ? [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')] : [];
   return [...soft, tokenText(token, 'hl-name')];

@@ -1,9 +1,9 @@
 // User actions, as changes for `store.change`.
 
-import { USUAL, chosenValue } from '../../values/values.js';
-import { clamp } from '../math.js';
-import { KINDS } from '../payload.js';
-import { chosenHeads, sameHead } from '../heads.js';
+import { USUAL, chosenValue } from '../values/values.js';
+import { clamp } from '../domain/math.js';
+import { KINDS } from '../domain/payload.js';
+import { chosenHeads, sameHead } from '../domain/heads.js';
 import { isElsewhere, isMuted, sameSpot } from './queries.js';
 import { CHOICES, EMPTY_VIEW, NO_HEADS, VIEW_FIELDS, pick } from './store.js';
 

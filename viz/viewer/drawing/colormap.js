@@ -1,7 +1,7 @@
 // The colour maps of each theme: a sequential one, called lamp, and a diverging one for differences. Both are
 // perceptually uniform: stops are interpolated in Oklab and spaced by their distance there.
 
-import { clamp } from './math.js';
+import { clamp } from '../domain/math.js';
 
 const LAMP = {
   light: ['#ffffff', '#fde8b8', '#f0a830', '#9a4a00', '#2b0f00'],

@@ -1,8 +1,8 @@
 // Chooses which value of a cell is shown.
 
-import { VALUES } from '../../values/values.js';
-import { chosenHeads } from '../heads.js';
-import { titleOfHeads } from '../labels.js';
+import { VALUES } from '../values/values.js';
+import { chosenHeads } from '../domain/heads.js';
+import { titleOfHeads } from './labels.js';
 import { chooseKind } from './actions.js';
 import { isPossible } from './queries.js';
 

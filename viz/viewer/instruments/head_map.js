@@ -1,14 +1,14 @@
 // The head map: a signed value for each head of each kind, such as how the log-probability changes without it.
 
-import { createButton, element } from '../core/dom.js';
-import { KINDS } from '../core/payload.js';
-import { chooseKind, headOf } from '../core/state/actions.js';
-import { isMuted } from '../core/state/queries.js';
-import { forPointer, signed } from '../core/numbers.js';
-import { headName, kindName } from '../core/labels.js';
-import { largest } from '../core/math.js';
-import { isTaught, taughtName } from '../core/roles.js';
-import { actionButton, addRovingFocus, numberText, tint } from '../core/widgets.js';
+import { createButton, element } from '../drawing/dom.js';
+import { KINDS } from '../domain/payload.js';
+import { chooseKind, headOf } from '../state/actions.js';
+import { isMuted } from '../state/queries.js';
+import { forPointer, signed } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { largest } from '../domain/math.js';
+import { isTaught, taughtName } from '../domain/roles.js';
+import { actionButton, addRovingFocus, numberText, tint } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const LISTED = 5;

@@ -1,6 +1,6 @@
 // What the mutes of the page ask: which heads, and what they give instead of their output.
 
-import { aboutModel, sourceView } from './state/queries.js';
+import { aboutModel, sourceView } from './queries.js';
 
 // What muted heads give, as a request says it: {} for nothing; null while the other sentence is not chosen yet.
 export function baselineGiven(state) {
@@ -33,7 +33,7 @@ export function nameOfImportance({ instead }) {
   return instead.baseline === 'zero' ? 'importance' : 'baseline';
 }
 
-// Whether the outcome on screen is that of the muted heads and of what they give instead.
+// Whether the outcome on screen belongs to the muted heads and to what they give instead.
 export function isOutcome(state) {
   const { muted, mutes } = sourceView(state);
   return muted?.heads === mutes && muted.instead === state.instead;

@@ -1,17 +1,17 @@
 // The one state of the viewer and the one function that changes it. The panels draw from the state and send changes
 // back; no panel keeps a copy of it. A panel itself keeps only what is unfolded in it, which no link carries.
-// Layers, heads, rows and columns count from 0. Rows and columns are those of the record's tokens, also while
+// Layers, heads, rows and columns count from 0. Rows and columns count the record's tokens, also while
 // words are merged or special tokens are hidden.
 
-import { USUAL, nameOfHeads } from '../../values/values.js';
-import { clamp } from '../math.js';
-import { importanceOf } from '../measures.js';
+import { USUAL, nameOfHeads } from '../values/values.js';
+import { clamp } from '../domain/math.js';
+import { importanceOf } from './measures.js';
 import { differs, focusOf, isPossible } from './queries.js';
-import { sameHead, hasHeads } from '../heads.js';
+import { sameHead, hasHeads } from '../domain/heads.js';
 
 export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
-export const TABS = ['short', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
+export const TABS = ['summary', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
 
 export const BASELINES = ['zero', 'mean', 'sentence'];
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
@@ -41,13 +41,13 @@ export const CHOICES = Object.freeze({
   scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
   fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
   sort: null, // the measure that orders the heads of the overview; null: by their numbers
-  panel: 'short', // the open tab of the inspector
+  panel: 'summary', // the open tab of the inspector
   questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
   linkedBy: LINKED[0], // whose word links the strip shows while their question is open
   gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
   other: null, // the id of a word: why was the word of the step said, and not this one?
   learn: null, // the open chapter of Learn, from 1
-  sideB: null, // what stands beside the view, { by, with, to, separate }; see core/comparison.js
+  sideB: null, // what stands beside the view, { by, with, to, separate }; see state/comparison.js
 });
 
 // A view is one record and what the server said about it. The state has three of them: `home` is the model's own
@@ -62,7 +62,7 @@ export const EMPTY_VIEW = Object.freeze({
   removed: null, // the translation without source tokens, { places, text }
   // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
   // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
-  short: null,
+  summary: null,
   importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
   cell: null,
   beams: null,
@@ -83,7 +83,7 @@ export const EMPTY = Object.freeze({
   reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
   about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
   trainings: Object.freeze({}), // curves and saved steps by the name of the model
-  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see core/survey.js
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see domain/survey.js
   played: null, // the trainings of the playground: { settings, steps, share } each
   aside: null, // the choices from before a sentence of In short opened its view; see openAside
   drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
@@ -113,7 +113,7 @@ export function createStore(initial = EMPTY) {
   const listeners = [];
   const untold = []; // changes, [state, before] each
   let isTelling = false;
-  // Every listener hears of every change in order, also of one that another listener makes.
+  // Every listener hears of every change in order, also of a change that another listener makes.
   const tell = () => {
     isTelling = true;
     try {
@@ -160,10 +160,10 @@ function modeAfter(state, changes) {
 function asideAfter(before, state) {
   if (!before.aside || state.aside !== before.aside) return {};
   if (differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return { aside: null };
-  return state.panel === 'short' && before.panel !== 'short' ? { ...before.aside, aside: null } : {};
+  return state.panel === 'summary' && before.panel !== 'summary' ? { ...before.aside, aside: null } : {};
 }
 
-// Side B shows the heads of A as long as it has them; otherwise it keeps those that it showed last.
+// Side B shows the heads of A as long as it has them; otherwise it keeps its last heads.
 function besideAfter(before, state) {
   const { beside } = state;
   if (!beside?.record || beside !== before.beside || !differs(state, before, HEADS)) return {};

@@ -1,38 +1,38 @@
 // The panel In short: what happened in this translation, in plain sentences; each opens the view that shows it.
 
-import { createButton, element, readable, replaceKeepingFocus, visible } from '../core/dom.js';
-import { askImportance, askShort, forceToken } from '../core/effects.js';
-import { isAnswered } from '../core/questions.js';
+import { createButton, element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
+import { askImportance, askSummary, forceToken } from '../transport/effects.js';
+import { isAnswered } from '../state/questions.js';
 import { questionOf } from '../instruments/instruments.js';
-import { fixed, percent } from '../core/numbers.js';
-import { headName, kindName } from '../core/labels.js';
-import { rangeNotices } from '../core/measures.js';
-import { whyNot } from '../core/requests.js';
-import { chooseKind, closeAside, headOf, openAside } from '../core/state/actions.js';
-import { aboutModel, differs, spotOfToken } from '../core/state/queries.js';
-import { actionButton, actions, note, numberText } from '../core/widgets.js';
+import { fixed, percent } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { rangeNotices } from '../state/measures.js';
+import { whyNot } from '../transport/requests.js';
+import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
+import { aboutModel, differs, spotOfToken } from '../state/queries.js';
+import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
 import { factsOf, importanceWithout, targetWords } from './facts.js';
-import { createLeftOut, leaveOut } from './left_out.js';
+import { createRemovedWord, removeWord } from './removed_word.js';
 import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
 import { nameOfHeads } from '../values/values.js';
 import { say, sayParts } from '../locales/language.js';
 
 const MOST_TIMES = 1000;
 const ALMOST_ALL = 0.999; // a larger share reads “more than”, which does not follow “at least”
-const INPUTS = ['record', 'short', 'importance', 'values', 'answers', 'busy', 'about'];
+const INPUTS = ['record', 'summary', 'importance', 'values', 'answers', 'busy', 'about'];
 
-export function createShort(server) {
-  const [node, leftOut] = [element('section', { class: 'hl-part' }), createLeftOut(server)];
+export function createSummary(server) {
+  const [node, removedWord] = [element('section', { class: 'hl-part' }), createRemovedWord(server)];
   return {
-    node: element('div', {}, node, leftOut.node),
+    node: element('div', {}, node, removedWord.node),
     draw(state, before) {
-      if (differs(state, before, INPUTS)) drawShort(server, node, state);
-      leftOut.draw(state, before);
+      if (differs(state, before, INPUTS)) drawSummary(server, node, state);
+      removedWord.draw(state, before);
     },
   };
 }
 
-function drawShort(server, node, state) {
+function drawSummary(server, node, state) {
   const { record } = state;
   const about = aboutModel(state);
   const open = openersOf(server, node);
@@ -45,7 +45,7 @@ function drawShort(server, node, state) {
   replaceKeepingFocus(
     node,
     element('h3', {}, say('What happened here')),
-    element('ul', { class: 'hl-short' }, ...warnings, ...sentences),
+    element('ul', { class: 'hl-summary' }, ...warnings, ...sentences),
     ...(sentences.some((one) => one.querySelector(`.${PIECE}`)) ? [aboutPieces()] : []),
     ...rest(server, state),
   );
@@ -57,17 +57,17 @@ function aboutPieces() {
 
 // What is not measured, and why.
 function rest(server, state) {
-  const { busy, record, short, shown } = state;
+  const { busy, record, summary, shown } = state;
   const reason = whyNot(server, 'short');
   if (reason) return [note(reason)];
   if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
   if (busy) return [];
-  if (!short)
+  if (!summary)
     return [
       note(
         say('There is no answer.'),
         ' ',
-        actionButton(say('Ask again'), () => askShort(server)),
+        actionButton(say('Ask again'), () => askSummary(server)),
       ),
     ];
   if (importanceWithout(state)) return [];
@@ -222,14 +222,13 @@ function joined(nodes) {
 // The buttons in the sentences: what each names, and the view that it opens.
 function openersOf(server, node) {
   const { store } = server;
-  const button = (label, title, onclick) => createButton('hl-open', onclick, { title }, label);
   const change = (changesOf) => () => store.change(openAside(store.get(), changesOf));
   const inMatrix = (changesOf) => () => {
     change(changesOf)();
     node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
   };
   const step = (place, record, title, changesOf) =>
-    button(
+    openButton(
       wordAt(
         targetWords(record).find(({ places }) => places.includes(place)),
         record,
@@ -252,39 +251,46 @@ function openersOf(server, node) {
       wordButton(
         from,
         say('Show what each word loses without it'),
-        inMatrix((state) => leaveOut(state, from, made)),
+        inMatrix((state) => removeWord(state, from, made)),
       ),
     step: (place, record) => step(place, record, say('Show the next words at this step')),
     layers: (place, record) =>
       step(place, record, say('Show the words after each layer'), ({ questions }) => ({
         questions: [...new Set([...questions, 'lens'])],
       })),
-    force: (place, rival) => {
-      const reason = whyNot(server, 'force');
-      const found = button(
-        tokenName(store.get().record, rival),
-        reason ?? say('Force this word and translate on'),
-        () => {
-          store.change(closeAside(store.get()));
-          forceToken(server, place, rival.id);
-        },
-      );
-      found.disabled = reason !== null;
-      return found;
+    force: (place, rival) => forceButton(server, place, rival),
+    head: ([kind, layer, head]) => {
+      const name = `${kindName(kind)}, ${headName(layer, head)}`;
+      return openButton(name, say('Mute this head'), change(muted([kind, layer, head])));
     },
-    head: ([kind, layer, head]) =>
-      button(
-        `${kindName(kind)}, ${headName(layer, head)}`,
-        say('Mute this head'),
-        change((state) => ({
-          ...chooseKind(state, kind),
-          ...headOf({ kind, layer, head }),
-          mode: nameOfHeads(state),
-          mutes: [[kind, layer, head]],
-          panel: 'mute',
-        })),
-      ),
   };
+}
+
+function openButton(label, title, onclick) {
+  return createButton('hl-open', onclick, { title }, label);
+}
+
+function forceButton(server, place, rival) {
+  const { store } = server;
+  const reason = whyNot(server, 'force');
+  const title = reason ?? say('Force this word and translate on');
+  const found = openButton(tokenName(store.get().record, rival), title, () => {
+    store.change(closeAside(store.get()));
+    forceToken(server, place, rival.id);
+  });
+  found.disabled = reason !== null;
+  return found;
+}
+
+// The head on screen and muted, with what that changes.
+function muted([kind, layer, head]) {
+  return (state) => ({
+    ...chooseKind(state, kind),
+    ...headOf({ kind, layer, head }),
+    mode: nameOfHeads(state),
+    mutes: [[kind, layer, head]],
+    panel: 'mute',
+  });
 }
 
 // The step of the translation, with its row of cross-attention pinned.

@@ -2,17 +2,17 @@
 // count from 1 there, as on screen: #v=2&model=de-en&text=Guten+Tag&kind=cross&layer=4&head=7&row=3&column=2
 // An address is untrusted input: each parameter is checked on its own, and invalid ones are ignored.
 
-import { chosenValue, valueNamed } from '../../values/values.js';
-import { LIMITS, THRESHOLDS } from '../limits.js';
-import { KINDS, givenIds, targetIds } from '../payload.js';
-import { importanceOf, sortsOf } from '../measures.js';
-import { NO_SIDE_B, SIDE_B_BY } from '../comparison.js';
-import { QUESTIONS } from '../../instruments/instruments.js';
-import { longPrefix, shortPrefix } from './source_prefix.js';
+import { chosenValue, valueNamed } from '../values/values.js';
+import { LIMITS, THRESHOLDS } from '../domain/limits.js';
+import { KINDS, givenIds, targetIds } from '../domain/payload.js';
+import { importanceOf, sortsOf } from './measures.js';
+import { NO_SIDE_B, SIDE_B_BY } from './comparison.js';
+import { QUESTIONS } from '../instruments/instruments.js';
+import { longPrefix, shortPrefix } from '../domain/source_prefix.js';
 import { clearestHead, headOf } from './actions.js';
 import { sourceView } from './queries.js';
 import { BASELINES, CHOICES, LINKED, REDUCTIONS, SCALES, TABS } from './store.js';
-import { chosenLanguage } from '../../locales/language.js';
+import { chosenLanguage } from '../locales/language.js';
 
 // Version 1 had no forced tokens, hypotheses, own translations, comparisons and training steps. A parameter that a
 // version adds is ignored by those before it, so links of every version open in this page.
@@ -23,7 +23,7 @@ const LONGEST_STEP = 9; // digits
 const GREEDY = 1; // the beam of an address that names none
 const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
-// Always names kind, layer and head; writes other choices only if they differ from those of a new page.
+// Always names kind, layer and head; writes other choices only if they differ from the choices of a new page.
 export function toAddress(state) {
   const parameters = { v: VERSION, ...taskParameters(state.home.record), ...viewParameters(state) };
   Object.assign(parameters, { kind: state.kind, layer: state.layer + 1 });
@@ -36,7 +36,7 @@ export function toAddress(state) {
   for (const name of NAMES) if (state[name] !== CHOICES[name]) parameters[name] = state[name];
   Object.assign(parameters, linkOfValue(state));
   // In short measures it anyway.
-  if (importanceOf(state) && state.panel !== 'short') parameters.marks = 'importance';
+  if (importanceOf(state) && state.panel !== 'summary') parameters.marks = 'importance';
   if (state.hideSpecials) parameters.specials = 'hidden';
   if (state.words) parameters.words = 'merged';
   if (!state.fit) parameters.size = 'scroll';

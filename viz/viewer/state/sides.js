@@ -1,13 +1,13 @@
 // The two sides. Side B is a view of the one state: its panels draw the state that is made here, and a choice that is made in
 // one of them becomes a choice of the one state.
 
-import { counterparts } from '../counterparts.js';
-import { hasHeads } from '../heads.js';
-import { recordOfB } from '../comparison.js';
-import { axes } from '../payload.js';
+import { counterparts } from '../domain/counterparts.js';
+import { hasHeads } from '../domain/heads.js';
+import { recordOfB } from './comparison.js';
+import { axes } from '../domain/payload.js';
 import { clearestHead, headOf, sameHeads, withoutRow } from './actions.js';
 import { EMPTY, EMPTY_VIEW, HEADS, NO_HEADS, VIEW_FIELDS, pick, settle } from './store.js';
-import { say } from '../../locales/language.js';
+import { say } from '../locales/language.js';
 
 const OWN = ['busy', 'error', 'browsed', ...VIEW_FIELDS]; // what B does not share with A
 const SPOTS = ['hover', 'pin'];
@@ -31,7 +31,7 @@ export function createBesideView(state, question, record) {
   };
 }
 
-// The heads of A if B has them, or those that B showed last, or the one that shows word pairs best.
+// The heads of A if B has them, or the last heads of B, or the head that shows word pairs best.
 function headsFor(state, beside, record) {
   if (hasHeads(state, record)) return pick(state, HEADS);
   return sameHeads(beside?.record, record) ? beside.heads : pick(headOf(clearestHead(record)), HEADS);

@@ -1,9 +1,9 @@
 // Questions about a state, and which token of the strip and spot of the matrix belong together.
 
-import { alignedOffset } from '../roles.js';
-import { chosenValue } from '../../values/values.js';
-import { chosenHeads, sameHead } from '../heads.js';
-import { axes, codeAt, isAllowed, placesOfWord } from '../payload.js';
+import { alignedOffset } from '../domain/roles.js';
+import { chosenValue } from '../values/values.js';
+import { chosenHeads, sameHead } from '../domain/heads.js';
+import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
 export function focusOf(state) {
@@ -14,7 +14,7 @@ export function isCell(spot) {
   return Boolean(spot) && !spot.token && spot.row !== null && spot.column !== null;
 }
 
-// The rows and the columns of the pinned cell: those of its two words while words are merged.
+// The rows and the columns of the pinned cell: all rows and columns of its two words while words are merged.
 export function placesOfPin(state) {
   const { record, kind, pin, words } = state;
   if (!words) return { rows: [pin.row], columns: [pin.column] };
@@ -87,7 +87,7 @@ export function aboutModel({ about, record }) {
   return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 }
 
-// Which word lights a row: 0 the one that it writes, −1 the one that it reads. A head that is aligned to the word just
+// Which word lights a row: 0 the word that it writes, −1 the word that it reads. A head that is aligned to the word just
 // written has −1: for the word *dog* the row "dog → is" is lit. Several heads together, and heads that align no words, have 0.
 export function rowOffset(state) {
   const [head, ...others] = chosenHeads(state);

@@ -1,23 +1,23 @@
 // Requests that follow a change of the state, to a server or a Worker. Panels call these functions or change the state;
 // the answers go into the state.
 
-import { readable, visible } from './dom.js';
-import { decode, givenIds, targetIds, taskOf } from './payload.js';
-import { changedHeads } from './labels.js';
-import { importanceOf, importanceBeside } from './measures.js';
+import { readable, visible } from '../drawing/dom.js';
+import { decode, givenIds, targetIds, taskOf } from '../domain/payload.js';
+import { changedHeads } from '../state/labels.js';
+import { importanceOf, importanceBeside } from '../state/measures.js';
 import { removedPlaces } from '../values/leave_one_out.js';
 import { USUAL, chosenValue } from '../values/values.js';
-import { ZERO } from './state/store.js';
-import { besideQuestion, isUpToDate } from './comparison.js';
-import { baselineGiven, isOutcome, muteQuestion, nameOfImportance, nameOfMute } from './mutes.js';
-import { isAnswered, ofPinnedCell, sameQuestion } from './questions.js';
+import { ZERO } from '../state/store.js';
+import { besideQuestion, isUpToDate } from '../state/comparison.js';
+import { baselineGiven, isOutcome, muteQuestion, nameOfImportance, nameOfMute } from '../state/mutes.js';
+import { isAnswered, ofPinnedCell, sameQuestion } from '../state/questions.js';
 import { SUBJECTS, openQuestions, questionOf } from '../instruments/instruments.js';
 import { isRequested, request, whyNot } from './requests.js';
-import { addSurvey, partOf } from './survey.js';
-import { changeView, chooseKind, closeView, goHome, openView } from './state/actions.js';
-import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from './state/queries.js';
+import { addSurvey, partOf } from '../domain/survey.js';
+import { changeView, chooseKind, closeView, goHome, openView } from '../state/actions.js';
+import { PINNED, differs, isExplained, pinnedCell, sameSpot, sourceView } from '../state/queries.js';
 import { compareWith } from '../values/difference.js';
-import { createBesideView } from './state/sides.js';
+import { createBesideView } from '../state/sides.js';
 import { say } from '../locales/language.js';
 
 const LEAST_BEAM = 4; // a greedy search has no tree to draw
@@ -31,7 +31,7 @@ export function startEffects(server) {
     followValue(server, state, before);
     followPin(server, state, before);
     followRemoved(server, state, before);
-    followShort(server, state, before);
+    followSummary(server, state, before);
     followTraining(server, state, before);
     followQuestions(server, state, before);
     followBeside(server, state, before);
@@ -114,31 +114,31 @@ async function followRemoved(server, state, before) {
 
 // What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
 // choose another tab or another view. Muted heads are not part of it, so a translation with muted heads has its record alone.
-function followShort(server, state, before) {
+function followSummary(server, state, before) {
   const running = server.requests.get('short');
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
   if (!differs(state, before, ['panel', 'record'])) return;
   queueMicrotask(() => {
-    const { panel, record, short, shown } = server.store.get();
-    if (panel !== 'short' || short || shown?.type === 'muted') return;
-    if (!whyNot(server, 'short') && !isRequested(server, 'short', shortQuestion(record))) askShort(server);
+    const { panel, record, summary, shown } = server.store.get();
+    if (panel !== 'summary' || summary || shown?.type === 'muted') return;
+    if (!whyNot(server, 'short') && !isRequested(server, 'short', summaryQuestion(record))) askSummary(server);
   });
 }
 
-function shortQuestion(record) {
+function summaryQuestion(record) {
   return { do: 'short', ids: targetIds(record), ...givenPrefix(record) };
 }
 
 // The instruments that the sentences open get their answers too.
-export async function askShort(server) {
+export async function askSummary(server) {
   const { store } = server;
   const { record } = store.get();
-  const answer = await request(server, 'short', shortQuestion(record));
+  const answer = await request(server, 'short', summaryQuestion(record));
   const now = store.get();
   if (!answer || now.record !== record) return;
   const { heads, rivals, importance, lens, without } = answer;
   store.change({
-    short: { heads, rivals },
+    summary: { heads, rivals },
     importance: importance ? { changes: importance, instead: ZERO } : now.importance,
     values: { ...now.values, without: without ?? now.values.without },
     answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },
@@ -195,7 +195,7 @@ async function followBeside(server, state, before) {
   if (record !== undefined) server.store.change({ beside: createBesideView(server.store.get(), question, record) });
 }
 
-// The heads of B are measured once those of A are.
+// The heads of B are measured after the heads of A.
 function followImportance(server, state, before) {
   if (!importanceBeside(state) || importanceOf(state)) return;
   if (importanceBeside(state) === importanceBeside(before) && !differs(state, before, ['record', 'instead'])) return;
@@ -322,7 +322,7 @@ export async function askBeams(server) {
   if (beams) store.change(changeView(state, state.home, { beams }));
 }
 
-// Shows exactly these tokens; those of the model's own translation are already there.
+// Shows exactly these tokens; the model's own translation is already there.
 export async function showHypothesis(server, ids, status = null) {
   const { store } = server;
   const state = store.get();
@@ -344,7 +344,7 @@ export function showReference({ store }) {
   if (scored) open(store, scored, { type: 'reference', label: say('your own translation') });
 }
 
-// Shows how the model's own translation differs from the one that the person typed.
+// Shows how the model's own translation differs from the translation that the person typed.
 export function compareWithReference({ store }) {
   store.change(goHome(store.get()));
   const { scored } = store.get();

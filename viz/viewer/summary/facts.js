@@ -1,11 +1,11 @@
 // Selects the facts that In short mentions, by the thresholds of model/analysis/thresholds.py.
 
-import { THRESHOLDS } from '../core/limits.js';
-import { importanceOf } from '../core/measures.js';
-import { KINDS } from '../core/payload.js';
+import { THRESHOLDS } from '../domain/limits.js';
+import { importanceOf } from '../state/measures.js';
+import { KINDS } from '../domain/payload.js';
 import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
-import { sum } from '../core/math.js';
-import { ZERO } from '../core/state/store.js';
+import { sum } from '../domain/math.js';
+import { ZERO } from '../state/store.js';
 
 const MOST = 6; // sentences
 const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
@@ -15,10 +15,10 @@ export function importanceWithout({ importance }) {
   return importanceOf({ importance, instead: ZERO });
 }
 
-// What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `short`. The
+// What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `summary`. The
 // facts of the record come first, then the most useful ones, { name, ... } each; steps and places count from 0.
 export function factsOf(state) {
-  const { record, values, lens, short } = state;
+  const { record, values, lens, summary } = state;
   const { without } = values;
   const importance = importanceWithout(state);
   const words = { source: sourceWords(record), target: targetWords(record) };
@@ -28,10 +28,10 @@ export function factsOf(state) {
   const isSame = dropped && dropped.word === spelled?.word; // one warning about a word is enough
   const found = [
     isSame ? dropped : spelled,
-    hesitation(record, words, short?.rivals ?? []),
+    hesitation(record, words, summary?.rivals ?? []),
     isSame ? null : (dropped ?? (without && doubtedWord(record, words, without))),
     without && hasOthers && dependence(record, words, without),
-    importance && neededHeads(importance, short?.heads ?? []),
+    importance && neededHeads(importance, summary?.heads ?? []),
     without && hasOthers && spareWords(words, without),
     without && movedWord(words, without),
     lens && lateWords(record, words, lens),
@@ -180,7 +180,7 @@ function spareWords({ source, target }, without) {
   return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
 }
 
-// The word of the translation that moved most places of those that passed others on their way from the source. A word comes
+// The word of the translation that moved most places, among the words that passed others on their way from the source. A word comes
 // from the source word without which it loses most, if no other word loses more without that.
 function movedWord({ source, target }, without) {
   const lossOf = (from, word) => lossWithout(without, source[from].places, word.places);

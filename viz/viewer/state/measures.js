@@ -1,6 +1,6 @@
 // Measures of heads. Their definitions come with the record, from the list in model/analysis/measures.py.
 
-import { largest } from './math.js';
+import { largest } from '../domain/math.js';
 import { otherRecord } from './comparison.js';
 import { say, tell, localNumber } from '../locales/language.js';
 

@@ -1,12 +1,12 @@
 // The grid is what the matrix shows: the values of the chosen heads, with sub-words merged, special tokens hidden,
 // small cells pale, or the difference to another record. A row or a column of a grid is one token or several.
 
-import { FORBIDDEN, PALED, SHOWN } from './fold.js';
-import { chosenHeads } from './heads.js';
+import { FORBIDDEN, PALED, SHOWN } from '../domain/fold.js';
+import { chosenHeads } from '../domain/heads.js';
 import { recordOfB, referenceOf, shownValue } from './comparison.js';
-import { clamp } from './math.js';
-import { otherSide } from './state/sides.js';
-import { focusOf } from './state/queries.js';
+import { clamp } from '../domain/math.js';
+import { otherSide } from './sides.js';
+import { focusOf } from './queries.js';
 
 const INPUTS = [
   'record',
@@ -24,10 +24,10 @@ const INPUTS = [
   'sideB',
 ];
 const KEPT = 8;
-let lastGrids = []; // { inputs, grid } each: those of two sides and of their difference, now and before
+let lastGrids = []; // { inputs, grid } each: two sides and their difference, now and before
 
 // The grid of a state. All panels use the same one, so the last grids are cached. The largest value that a colour means is 1
-// for shares and differences, otherwise that of both sides, if there are two.
+// for shares and differences, otherwise the largest value of both sides, if there are two.
 export function shownGrid(state) {
   const grid = ownGrid(state);
   const other = hasOwnScale(grid) ? otherSide(state) : null;

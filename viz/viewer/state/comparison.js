@@ -1,15 +1,15 @@
 // The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
 // through another model or at another step of the training, or another sentence. Also the older comparison of heads.
 
-import { readable } from './dom.js';
-import { sum } from './math.js';
-import { KINDS, axes, matrixOf, taskOf } from './payload.js';
+import { readable } from '../drawing/dom.js';
+import { sum } from '../domain/math.js';
+import { KINDS, axes, matrixOf, taskOf } from '../domain/payload.js';
 import { sameQuestion } from './questions.js';
-import { headsOfKind, hasHead, missingHead } from './heads.js';
-import { trainingStep } from './state/queries.js';
+import { headsOfKind, hasHead, missingHead } from '../domain/heads.js';
+import { trainingStep } from './queries.js';
 import { difference } from '../values/difference.js';
 import { USUAL, chosenValue } from '../values/values.js';
-import { counterparts, differingPlaces } from './counterparts.js';
+import { counterparts, differingPlaces } from '../domain/counterparts.js';
 import { say } from '../locales/language.js';
 
 // `state.sideB` is { by, with, to, separate }: `by` is one of these, or null until the person has chosen; `with` is the
@@ -40,7 +40,7 @@ export function otherRecord(state) {
   return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
 }
 
-// Whether the record of B is the one that is asked for now.
+// Whether the record of B answers what is asked now.
 export function isUpToDate(state) {
   return Boolean(state.beside?.record) && sameQuestion(state.beside.question, besideQuestion(state));
 }
@@ -74,7 +74,7 @@ function sharesTokens(record, other, kind) {
   });
 }
 
-// All heads that both records have, { head, value } each, those that differ most first; of the kinds of which the records
+// All heads that both records have, { head, value } each, the heads that differ most first; of the kinds of which the records
 // share enough tokens. The value is half the sum of the differences in a row, without their signs, in the mean over the rows
 // that both have; over the columns that both have. It is 0 if both read the same, and at most 1.
 export function headsByDifference(record, other) {

@@ -80,7 +80,7 @@ function scaleRow(values, row, columns, factor) {
   for (let cell = row * columns; cell < (row + 1) * columns; cell += 1) values[cell] *= factor;
 }
 
-// Groups of neighbouring tokens: those of one word if `words` is true, otherwise single tokens. In a group
+// Groups of neighbouring tokens: the tokens of a word if `words` is true, otherwise single tokens. In a group
 // { places, token }, `token` has the text of the whole word.
 export function groupsOf(tokens, words) {
   const groups = [];

@@ -1,9 +1,9 @@
 // How the viewer names kinds, heads, matrices and views.
 
 import { isSubtracted, shownValue, sideOf } from './comparison.js';
-import { isTaught, taughtName } from './roles.js';
-import { headsOfKind } from './heads.js';
-import { fixed } from './numbers.js';
+import { isTaught, taughtName } from '../domain/roles.js';
+import { headsOfKind } from '../domain/heads.js';
+import { fixed } from '../drawing/numbers.js';
 import { say, sayCount } from '../locales/language.js';
 
 const KIND_NAMES = { encoder: () => say('Encoder'), decoder: () => say('Decoder'), cross: () => say('Cross') };
@@ -55,7 +55,7 @@ export function titleOfMatrix(state) {
   return side === '' ? titleOf(state) : `${side} · ${titleOf(state)}`;
 }
 
-// The muted heads, or those that give something else.
+// The muted heads, or the heads that give something else.
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];
   return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });

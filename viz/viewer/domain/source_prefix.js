@@ -4,7 +4,7 @@
 const CODE = />>[^<>\s]+<</g;
 const LEADING_CODE = /^\s*(>>[^<>\s]+<<)\s*/;
 
-// The codes in a prefix: that of the target language last, before it that of the source language if it has one.
+// The codes in a prefix: the target language last, the source language before it if the prefix has one.
 export function codesOf(prefix) {
   return prefix.match(CODE) ?? [];
 }
@@ -29,8 +29,8 @@ export function splitPrefix(text, { codes = [], prompts = [], source = '' }) {
   return { prefix: prefixOfCodes(found), sentence };
 }
 
-// A prefix if a model can read it; else the same target language, or else what a new page begins with. `choices` are those of
-// the model, as viz/about.py: prefix_choices gives them.
+// A prefix if a model can read it; else the same target language, or else what a new page begins with. `choices` are the
+// choices of the model, as viz/about.py: prefix_choices gives them.
 export function fittingPrefix({ codes = [], prompts = [], source = '', usual = '' }, wanted) {
   const known = { codes: codes.map(([code]) => code), prompts, source };
   if (wanted === null) return usual;

@@ -36,7 +36,7 @@ export function strongest(values) {
 }
 
 // The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null. Of several that
-// are as long it is the one whose places are nearest to each other, so that of two equal words the right one is matched.
+// are as long the one with the nearest places is taken, so that the right one of two equal words is matched.
 export function matchInOrder(names, others) {
   const width = others.length + 1;
   const worth = (names.length + others.length) ** 2; // more than the distances of all pairs together

@@ -1,16 +1,16 @@
 // The words of the sentence to choose from, and the whole translation without the chosen one.
 
-import { element } from '../core/dom.js';
+import { element } from '../drawing/dom.js';
 import { leaveOneOut, removedPlaces, translationWithout } from '../values/leave_one_out.js';
-import { whyNot } from '../core/requests.js';
-import { closeAside, openAside } from '../core/state/actions.js';
-import { chooseValue } from '../core/state/choose_value.js';
-import { differs } from '../core/state/queries.js';
+import { whyNot } from '../transport/requests.js';
+import { closeAside, openAside } from '../state/actions.js';
+import { chooseValue } from '../state/value_choice.js';
+import { differs } from '../state/queries.js';
 import { sourceWords } from './facts.js';
 import { wordButton } from './words.js';
 import { say } from '../locales/language.js';
 
-export function createLeftOut(server) {
+export function createRemovedWord(server) {
   const words = element('p', { dir: 'auto' });
   const answer = element('p', { class: 'hl-verdict', role: 'status' });
   const title = element('h3', {}, say('What would it say without one of these?'));
@@ -40,7 +40,7 @@ function buttonsOf({ store }, { record }) {
     const choose = () => {
       const state = store.get();
       const isChosen = state.aside && removedPlaces(state)?.[0] === word.places[0];
-      store.change(isChosen ? closeAside(state) : openAside(state, (before) => leaveOut(before, word)));
+      store.change(isChosen ? closeAside(state) : openAside(state, (before) => removeWord(before, word)));
     };
     const button = wordButton(word, say('Translate without it'), choose);
     button.dataset.place = word.places[0];
@@ -49,7 +49,7 @@ function buttonsOf({ store }, { record }) {
 }
 
 // Shows what is lost without a source word, whose pieces are hidden together; `made` is a word of the translation or null.
-export function leaveOut(state, from, made = null) {
+export function removeWord(state, from, made = null) {
   const words = state.words || [from, made].some((one) => one?.places.length > 1);
   return { ...chooseValue(state, leaveOneOut), words, pin: { row: made && made.places[0], column: from.places[0] } };
 }

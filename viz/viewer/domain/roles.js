@@ -17,8 +17,8 @@ export function isTaught(record, kind, layer, head) {
   return Boolean(taught) && taught[0] === layer && taught[1] === head;
 }
 
-// Which target token a row of a head is about: 0 the one that it predicts, −1 the one that it reads. A head of
-// cross-attention that is aligned, or was taught to align, is about the one whose source it looks up.
+// Which word of the translation lights a row of a head: 0 the word that the row writes, −1 the word that it reads. Row "dog → is"
+// is lit for *is* in most heads, and for *dog* in a head of cross-attention that looks up the source of the word just written.
 export function alignedOffset(record, head) {
   const [, layer, place] = head;
   const { focus_offset: offsets } = record.measures.cross; // not in payloads of release 0.1

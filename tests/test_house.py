@@ -242,7 +242,7 @@ READERS = {
     "training/hardware.py": "the kernel's tables",
     "training/run/directory.py": "a run",
     "training/run/resume.py": "a run, with its checksum",
-    "viz/static/site.py": "a former page of the command",
+    "viz/static/site.py": "its own files, and a former page of the command",
     "viz/viewer/__init__.py": "its own code",
 }
 

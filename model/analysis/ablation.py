@@ -228,7 +228,7 @@ def _match_in_order(names: Sequence[str], others: Sequence[str]) -> list[int | N
     """The longest common subsequence: for each of `names` its place in `others`, or None.
 
     Of several that are as long, it is the one whose places are nearest to each other. The same as
-    `viz/viewer/core/math.js: matchInOrder`.
+    `viz/viewer/domain/math.js: matchInOrder`.
     """
     worth = (len(names) + len(others)) ** 2  # more than the distances of all pairs together
     best = np.zeros((len(names) + 1, len(others) + 1), np.int64)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from viz.viewer import HERE, modules
 
-NUMBERS = "core/limits.js"  # the module that Python fills
+NUMBERS = "domain/limits.js"  # the module that Python fills
 
 
 def node() -> str:

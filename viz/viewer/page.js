@@ -1,18 +1,18 @@
 // The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
-import { element, nameInvisible } from './core/dom.js';
-import { givenIds, taskOf } from './core/payload.js';
-import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
-import { recordOfB } from './core/comparison.js';
-import { interventionOf } from './core/mutes.js';
-import { fittingPrefix, splitPrefix } from './core/state/source_prefix.js';
-import { useStorage } from './core/storage.js';
-import { toggleDisclosure, togglePopover } from './core/widgets.js';
-import { send, whyNot } from './core/requests.js';
-import { sourceView, trainingStep } from './core/state/queries.js';
-import { forgetModel } from './core/state/actions.js';
-import { createStore } from './core/state/store.js';
+import { element, nameInvisible } from './drawing/dom.js';
+import { givenIds, taskOf } from './domain/payload.js';
+import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
+import { recordOfB } from './state/comparison.js';
+import { interventionOf } from './state/mutes.js';
+import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { useStorage } from './transport/storage.js';
+import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
+import { send, whyNot } from './transport/requests.js';
+import { sourceView, trainingStep } from './state/queries.js';
+import { forgetModel } from './state/actions.js';
+import { createStore } from './state/store.js';
 import { createCalls, fileOf, save } from './matrix/save_menu.js';
 import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';

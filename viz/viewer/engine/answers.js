@@ -1,8 +1,8 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
-import { LIMITS, THRESHOLDS } from '../core/limits.js';
-import { KINDS } from '../core/payload.js';
-import { needsServer } from '../core/server_only.js';
+import { LIMITS, THRESHOLDS } from '../domain/limits.js';
+import { KINDS } from '../domain/payload.js';
+import { needsServer } from '../domain/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights } from './analysis.js';
 import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
 import { leaveOneOut } from './leave_one_out.js';

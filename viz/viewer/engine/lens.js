@@ -7,8 +7,8 @@ import { largestPlaces } from './search.js';
 
 const WORDS = 5; // likeliest words of each layer and step
 
-// The likeliest words, [layer][step][rank], with their log-probabilities, and those of the words of `ids`. `trace` is
-// that of one pass over `ids`.
+// The likeliest words, [layer][step][rank], with their log-probabilities, and the log-probabilities of `ids`. `trace` is
+// the trace of one pass over `ids`.
 export function lens({ model, tokenizers: { target } }, ids, { inputs, output }) {
   const layers = [...inputs.decoder.slice(1), output].map((x) => predict(model, normaliseOutput(model.network, x)));
   const found = layers.map((steps) => steps.map(({ logits }) => largestPlaces(logits, WORDS)));

@@ -1,7 +1,7 @@
 // Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
 // instead of compressed text.
 
-import { splitPrefix } from '../core/state/source_prefix.js';
+import { splitPrefix } from '../domain/source_prefix.js';
 import { measureHeads } from './measures.js';
 import { normalise } from './text/tokenizer.js';
 import { inEnglish } from '../locales/language.js';

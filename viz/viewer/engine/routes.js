@@ -1,6 +1,6 @@
 // Through which layers, positions and heads a word reads the sentence, as model/analysis/routes.py defines it: ALTI+.
 
-import { THRESHOLDS } from '../core/limits.js';
+import { THRESHOLDS } from '../domain/limits.js';
 import { headVectors } from './analysis.js';
 import { short } from './payload.js';
 

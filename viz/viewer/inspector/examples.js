@@ -1,17 +1,17 @@
 // The panel Examples: what the head on screen does over many sentences, and where it does it most clearly.
 
-import { createButton, element, nameInvisible, replaceKeepingFocus } from '../core/dom.js';
-import { askExamples } from '../core/effects.js';
-import { fixed } from '../core/numbers.js';
-import { headName, titleOfHeads } from '../core/labels.js';
-import { LIMITS } from '../core/limits.js';
-import { addressOfCell } from '../core/state/permalink.js';
-import { whyNot } from '../core/requests.js';
-import { headOf } from '../core/state/actions.js';
-import { aboutModel, differs, rowOffset } from '../core/state/queries.js';
-import { chosenHeads } from '../core/heads.js';
-import { MOST_SENTENCES, headSurvey, sentencesOf } from '../core/survey.js';
-import { actionButton, actions, note, numberText, section, shareBar } from '../core/widgets.js';
+import { createButton, element, nameInvisible, replaceKeepingFocus } from '../drawing/dom.js';
+import { askExamples } from '../transport/effects.js';
+import { fixed } from '../drawing/numbers.js';
+import { headName, titleOfHeads } from '../state/labels.js';
+import { LIMITS } from '../domain/limits.js';
+import { addressOfCell } from '../state/permalink.js';
+import { whyNot } from '../transport/requests.js';
+import { headOf } from '../state/actions.js';
+import { aboutModel, differs, rowOffset } from '../state/queries.js';
+import { chosenHeads } from '../domain/heads.js';
+import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
+import { actionButton, actions, note, numberText, section, shareBar } from '../drawing/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about', 'busy'];

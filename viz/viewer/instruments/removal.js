@@ -1,11 +1,11 @@
 // Faithfulness: the probability of a word while the strongest cells of a row are removed.
 
-import { element, visible } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { THRESHOLDS } from '../core/limits.js';
-import { sum } from '../core/math.js';
-import { axes, targetIds } from '../core/payload.js';
-import { note } from '../core/widgets.js';
+import { element, visible } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { THRESHOLDS } from '../domain/limits.js';
+import { sum } from '../domain/math.js';
+import { axes, targetIds } from '../domain/payload.js';
+import { note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
 import { say, sayCount, tell } from '../locales/language.js';
 

@@ -144,7 +144,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_tokens_are_equal(pair: Pair) -> None:
-    check_tokens(pair, joint=pair.theirs.config.model_type != "fsmt")
+    # FSMT has two vocabularies, and M2M100Tokenizer leaves the code of the language in the text.
+    check_tokens(pair, joint=pair.theirs.config.model_type != "fsmt" and pair.code != ">>en<< ")
 
 
 def test_attention_and_log_probabilities_are_equal(pair: Pair) -> None:

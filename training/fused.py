@@ -1,35 +1,25 @@
-"""Forward pass of training on a CPU, with compiled kernels between the matrix products.
+"""Forward pass of training on a CPU: the model's modules on rows without padding, and a compiled attention.
 
-It computes what `Transformer.encode` and `Transformer.decode` compute in training mode, on
-sentences that follow each other without padding; see docs/training.md.
+It computes what `Transformer.encode` and `Transformer.decode` compute in training mode; see docs/training.md.
 """
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
+from model.network.attention import MultiHeadAttention
 from model.network.config import ModelConfig
-from model.network.layers import DecoderLayer, Embedding, EncoderLayer, Residual
+from model.network.layers import DecoderLayer, Embedding, EncoderLayer
 from model.network.transformer import Transformer
 from model.text.tokenizer import PAD_ID
 from training.corpus.batching import Batch
-from training.kernels.operations import (
-    AddNorm,
-    Attention,
-    AttentionShape,
-    Embed,
-    FeedForward,
-    Linear,
-    NormSettings,
-    Packed,
-    cross_entropy_,
-)
-
-__all__ = ["cross_entropy_", "forward_pass"]
+from training.kernels.operations import Attention, AttentionShape, Packed
 
 ROWS = 64  # their number is a multiple of it: oneDNN prepares its products anew for every new shape
 IGNORED = -1  # label of the rows of padding
@@ -54,16 +44,15 @@ def unpack(rows: Float[Tensor, "N K"], padded: Int[Tensor, "B S"]) -> Float[Tens
 
 
 def supports(config: ModelConfig) -> bool:
-    """Whether the kernels can train such a network."""
-    known = config.activation == "relu" and config.positions != "learned" and not config.embedding_norm
-    return known and not config.has_parts_of_t5
+    """Whether the attention of such a network has a kernel."""
+    return not config.has_parts_of_t5
 
 
 def forward_pass(
     model: Transformer, batch: Batch
 ) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], tuple[Tensor, Tensor] | None]:
     """The fields of a `training.loss.DecoderOutput`."""
-    one = FusedPass(model, batch)
+    one = PackedPass(model, batch)
     hidden = one.decode(one.encode())
     labels = batch.labels[batch.read != PAD_ID]
     labels = labels.masked_fill(labels == PAD_ID, IGNORED)
@@ -77,82 +66,62 @@ def forward_pass(
     return hidden, labels, taught
 
 
-class FusedPass:
-    """One pass over a batch. x is the residual stream in float32, h the input of the next sub-layer."""
+class PackedPass:
+    """One pass over a batch; x is the residual stream [N, D]."""
 
     def __init__(self, model: Transformer, batch: Batch) -> None:
         self.model = model
         self.source, self.target = pack(batch.source), pack(batch.read)
         # Of each decoder layer the queries [N, D], and the keys and values [M, 2 D], of cross-attention.
         self.cross: list[tuple[Tensor, Tensor]] = []
-        autocast = torch.is_autocast_enabled("cpu")
-        self.dtype = torch.get_autocast_dtype("cpu") if autocast else torch.float32
 
     def encode(self) -> Float[Tensor, "M D"]:
         """The encoder's output."""
-        layers = [cast(EncoderLayer, layer) for layer in self.model.encoder]
-        norms = [*(layer.self_residual.norm for layer in layers[1:]), self.model.encoder_norm]
-        x, h = self._embed(self.model.source_embedding, self.source, layers[0].self_residual)
-        for layer, following in zip(layers, norms, strict=True):
-            x, h = self._attend_to_self(layer, x, h, layer.feed_forward_residual.norm)
-            x, h = self._feed_forward(layer, x, h, following)
-        return h
+        x = _embed(self.model.source_embedding, self.source)
+        for block in self.model.encoder:
+            layer = cast(EncoderLayer, block)
+            x = _feed_forward(layer, _attend_to_self(layer, x, self.source))
+        encoded: Tensor = self.model.encoder_norm(x)
+        return encoded
 
     def decode(self, encoded: Float[Tensor, "M D"]) -> Float[Tensor, "N D"]:
         """The decoder's output."""
-        layers = [cast(DecoderLayer, layer) for layer in self.model.decoder]
-        norms = [*(layer.self_residual.norm for layer in layers[1:]), self.model.decoder_norm]
-        x, h = self._embed(self.model.target_embedding, self.target, layers[0].self_residual)
-        for layer, following in zip(layers, norms, strict=True):
-            x, h = self._attend_to_self(layer, x, h, layer.cross_residual.norm)
-            x, h = self._attend_to_source(layer, x, h, encoded)
-            x, h = self._feed_forward(layer, x, h, following)
-        return h
+        x = _embed(self.model.target_embedding, self.target)
+        for block in self.model.decoder:
+            layer = cast(DecoderLayer, block)
+            x = _attend_to_self(layer, x, self.target)
+            x = self._attend_to_source(layer, x, encoded)
+            x = _feed_forward(layer, x)
+        hidden: Tensor = self.model.decoder_norm(x)
+        return hidden
 
-    def _embed(self, embedding: Embedding, packed: Packed, first: Residual) -> tuple[Tensor, Tensor]:
-        positions, rate = embedding.table(packed.longest), embedding.dropout.rate
-        x = Embed.apply(embedding.tokens.weight, positions, packed, rate)
-        return self._norm(x, None, None, first.norm, first) if first.pre_norm else (x, x.to(self.dtype))
-
-    def _attend_to_self(
-        self, layer: EncoderLayer | DecoderLayer, x: Tensor, h: Tensor, following: nn.Module
-    ) -> tuple[Tensor, Tensor]:
-        attention, causal = layer.self_attention, isinstance(layer, DecoderLayer)
-        packed = self.target if causal else self.source
-        projected = Linear.apply(h, attention.project.weight, attention.project.bias)
-        heads = Attention.apply(projected, None, AttentionShape(packed, packed, attention.n_heads, causal))
-        y = Linear.apply(heads, attention.output.weight, None)
-        return self._add(layer.self_residual, x, y, attention.output.bias, following)
-
-    def _attend_to_source(
-        self, layer: DecoderLayer, x: Tensor, h: Tensor, encoded: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        attention, d = layer.cross_attention, self.model.config.d_model
-        weight, bias = attention.project.weight, attention.project.bias
-        memory = Linear.apply(encoded, weight[d:], bias[d:])
-        query = Linear.apply(h, weight[:d], bias[:d])
+    def _attend_to_source(self, layer: DecoderLayer, x: Tensor, encoded: Tensor) -> Tensor:
+        attention, residual = layer.cross_attention, layer.cross_residual
+        query, memory = _project_apart(attention, residual.pre(x), encoded)
         self.cross.append((query, memory))
-        shape = AttentionShape(self.target, self.source, attention.n_heads, False)
-        y = Linear.apply(Attention.apply(query, memory, shape), attention.output.weight, None)
-        return self._add(layer.cross_residual, x, y, attention.output.bias, layer.feed_forward_residual.norm)
+        shape = AttentionShape(self.target, self.source, attention.n_heads, causal=False)
+        return residual.post(x, attention.output(Attention.apply(query, memory, shape)))
 
-    def _feed_forward(
-        self, layer: EncoderLayer | DecoderLayer, x: Tensor, h: Tensor, following: nn.Module
-    ) -> tuple[Tensor, Tensor]:
-        network = layer.feed_forward
-        y = FeedForward.apply(h, network.inner.weight, network.inner.bias, network.outer.weight)
-        return self._add(layer.feed_forward_residual, x, y, network.outer.bias, following)
 
-    def _add(
-        self, residual: Residual, x: Tensor, y: Tensor, bias: Tensor, following: nn.Module
-    ) -> tuple[Tensor, Tensor]:
-        """Add a sub-layer's output; pre-norm takes the norm of the sub-layer that follows."""
-        return self._norm(x, y, bias, following if residual.pre_norm else residual.norm, residual)
+def _embed(embedding: Embedding, packed: Packed) -> Tensor:
+    x = embedding.tokens(packed.tokens) * math.sqrt(embedding.tokens.embedding_dim)
+    rows: Tensor = embedding.dropout(embedding.norm(x + embedding.table(packed.longest)[packed.positions]))
+    return rows
 
-    def _norm(
-        self, x: Tensor, y: Tensor | None, bias: Tensor | None, following: nn.Module, residual: Residual
-    ) -> tuple[Tensor, Tensor]:
-        norm = cast(nn.LayerNorm, following)
-        settings = NormSettings(self.dtype, norm.eps, residual.dropout.rate, not residual.pre_norm)
-        results: tuple[Tensor, Tensor] = AddNorm.apply(x, y, bias, norm.weight, norm.bias, settings)
-        return results
+
+def _project_apart(attention: MultiHeadAttention, x: Tensor, encoded: Tensor) -> tuple[Tensor, Tensor]:
+    """The queries of x, and the keys and values of the encoder's output."""
+    weight, bias, width = attention.project.weight, attention.project.bias, attention.width
+    return F.linear(x, weight[:width], bias[:width]), F.linear(encoded, weight[width:], bias[width:])
+
+
+def _attend_to_self(layer: EncoderLayer | DecoderLayer, x: Tensor, packed: Packed) -> Tensor:
+    attention, residual = layer.self_attention, layer.self_residual
+    shape = AttentionShape(packed, packed, attention.n_heads, isinstance(layer, DecoderLayer))
+    heads = Attention.apply(attention.project(residual.pre(x)), None, shape)
+    return residual.post(x, attention.output(heads))
+
+
+def _feed_forward(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
+    residual = layer.feed_forward_residual
+    return residual.post(x, layer.feed_forward(residual.pre(x)))

@@ -33,8 +33,9 @@ def compiled_kernels(device: torch.device) -> ModuleType | None:
 def cross_entropy_(
     logits: Float[Tensor, "N V"], labels: Int[Tensor, " N"], smoothing: float
 ) -> Float[Tensor, ""]:
-    """The summed label-smoothed loss in nats; its gradient replaces the logits."""
-    gold, wide = labels[:, None], logits.float()
+    """The summed label-smoothed loss in nats; its gradient replaces the logits. Labels below 0 add 0."""
+    counted = labels >= 0
+    gold, wide = labels.clamp_min(0)[:, None], logits.float()
     # Loss and softmax share one pass of exp; torch's logsumexp would need another.
     wanted = (1 - smoothing) * wide.gather(1, gold)
     if smoothing:
@@ -45,8 +46,9 @@ def cross_entropy_(
     # d loss / d logits = softmax - smoothed one-hot
     gradient = softmax.mul_(1 / normaliser).sub_(smoothing / logits.shape[1])
     gradient.scatter_add_(1, gold, torch.full_like(wanted, smoothing - 1))
+    gradient[~counted] = 0
     logits.copy_(gradient)
-    return (normaliser.log() + highest - wanted).sum()
+    return (normaliser.log() + highest - wanted)[counted].sum()
 
 
 class LinearCrossEntropy(torch.autograd.Function):
@@ -70,7 +72,6 @@ class LinearCrossEntropy(torch.autograd.Function):
         d_hidden = torch.empty_like(hidden, dtype=torch.float32)
         d_weight = torch.zeros_like(weight, dtype=torch.float32)
         total = torch.zeros((), device=hidden.device)
-        kernels = compiled_kernels(hidden.device) if dtype in (torch.bfloat16, torch.float32) else None
         # All chunks use the same memory: new pages cost more than the arithmetic on them.
         chunk = CHUNK if hidden.device.type == "cpu" else GPU_CHUNK
         memory = torch.empty(min(chunk, len(hidden)), len(weight), device=hidden.device, dtype=dtype)
@@ -78,10 +79,7 @@ class LinearCrossEntropy(torch.autograd.Function):
             rows = slice(start, start + chunk)
             x, gold = hidden[rows].to(dtype), labels[rows]
             logits = torch.mm(x, narrow.T, out=memory[: len(x)])
-            if kernels:
-                total += kernels.cross_entropy_(logits, gold, smoothing)
-            else:
-                total += cross_entropy_(logits, gold, smoothing)
+            total += cross_entropy_(logits, gold, smoothing)
             if any(ctx.needs_input_grad[:2]):
                 d_hidden[rows] = logits @ narrow
                 d_weight += logits.T @ x

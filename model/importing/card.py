@@ -18,16 +18,6 @@ GUIDED_ALIGNMENT = "transformer-align"
 
 UNKNOWN = "unknown"  # a licence that is not stated
 MARKUP = frozenset("&<>\"'`*_[]()|\\#!~$")
-FAMILY_NAMES = {
-    "marian": "MarianMT",
-    "pegasus": "Pegasus",
-    "m2m_100": "M2M100 or NLLB",
-    "mbart": "mBART",
-    "t5": "T5",
-    "mt5": "mT5",
-    "bart": "BART",
-    "fsmt": "FSMT",
-}
 
 OPUS_MT = (
     "OPUS-MT, made by the Language Technology Research Group at the University of Helsinki from the data of "
@@ -60,7 +50,7 @@ def model_info(origin: str, tokenizer: Mapping[str, Any], codes: Sequence[str]) 
 
 
 def import_card(
-    info: ModelInfo, family: str, readme: str, config: ModelConfig, notes: Sequence[str]
+    info: ModelInfo, family: str, title: str, readme: str, config: ModelConfig, notes: Sequence[str]
 ) -> dict[str, Any]:
     """The card, which says where the model comes from. Nothing of the origin's own text is copied.
 
@@ -102,7 +92,7 @@ def import_card(
         "front": _front_matter(info, family, licence),
         "title": _plain(info.title),
         "introduction": [
-            f"Imported by Headlight from a {FAMILY_NAMES[family]} checkpoint. **Headlight's project did not "
+            f"Imported by Headlight from a {title} checkpoint. **Headlight's project did not "
             "train this model** and has not measured how good it is. Names, order and storage of the weights "
             "were changed, nothing else."
         ],

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from model.errors import UserError
 from model.importing.family import Plan, output_bias
-from model.importing.files.settings import CONFIG, SHAPE, TOKENIZER, read_settings, settings_of, shape_of
+from model.importing.files.settings import CONFIG, TOKENIZER, settings_of, shape_of
 from model.importing.files.tokenizers import (
     FSMT_VOCABULARIES,
     MERGES,
     Side,
+    Sides,
     SpecialIds,
     ordered,
     read_entries,
@@ -27,39 +28,14 @@ from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from model.text.moses import LANGUAGE, MosesPieces, MosesTokenizer, pairs_of, sacremoses
 
-# What the settings of an FSMTConfig are when its file leaves them out.
-DEFAULTS: dict[str, Any] = {
-    "src_vocab_size": 42024,
-    "tgt_vocab_size": 42024,
-    **SHAPE,
-    "activation_function": "relu",
-    "scale_embedding": True,
-    "pad_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 2,
-}
-REQUIRED: dict[str, Any] = {
-    "is_encoder_decoder": True,
-    "pad_token_id": 1,  # the first position is the one after it
-    "quantization_config": None,
-}
 OUTPUT = "model.decoder.output_projection.weight"
 
 
-def read(directory: Path) -> Plan:
-    """Read what describes a checkpoint of FSMT. Raises UserError."""
-    values = read_settings(directory, DEFAULTS, REQUIRED)
+def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+    """How a checkpoint of FSMT becomes ours. Raises UserError."""
     sizes = values["src_vocab_size"], values["tgt_vocab_size"]
     # Check the sizes before anything of such a size is read.
-    config = ModelConfig(
-        sizes[0] + 1,
-        sizes[1] + 1,
-        norm="post",
-        positions="fairseq",
-        tied=False,
-        output_bias=True,  # <s> is a copy of </s> that is never predicted
-        **shape_of(values),
-    )
+    config = ModelConfig(sizes[0] + 1, sizes[1] + 1, **shape, **shape_of(values))
     languages = _languages(directory)
     sacremoses()  # refuses to go on without it
     ids = SpecialIds.of(values)
@@ -70,7 +46,7 @@ def read(directory: Path) -> Plan:
         for name, size, language in zip(FSMT_VOCABULARIES, sizes, languages, strict=True)
     )
     convert = partial(_convert, source=source, target=target, scaled=values["scale_embedding"])
-    return Plan(config, source, target, convert, languages=languages)
+    return Plan(config, Sides(source, target, languages), convert)
 
 
 def _languages(directory: Path) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Imports checkpoints of other programs as model directories; each family of models has a module.
+"""Imports checkpoints of other programs as model directories; `FAMILIES` lists the families of models.
 
 The weights keep their meaning. What a family has in another form is changed once, at the import: names, the
 order of the special tokens, and the order of the dimensions where a family orders its positions
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -20,8 +19,8 @@ from safetensors import SafetensorError
 
 from model.errors import UserError, quote_untrusted
 from model.files import read_json, read_text
-from model.importing import bart, fsmt, m2m, marian, mbart, pegasus, t5
 from model.importing.card import import_card, model_info, taught_head
+from model.importing.families import FAMILIES
 from model.importing.family import Plan
 from model.importing.files.settings import CONFIG, GENERATION, README, TOKENIZER, settings_of
 from model.importing.files.tokenizers import SPM_FILES, VOCABULARY_FILES
@@ -36,16 +35,6 @@ from model.text.multilingual import MultilingualTokenizer
 Bits = Literal[8, 16, 32]
 FILES = (CONFIG, GENERATION, TOKENIZER, README, *VOCABULARY_FILES, *SPM_FILES)
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-FAMILIES: dict[str, Callable[[Path], Plan]] = {
-    "marian": marian.read,
-    "pegasus": pegasus.read,
-    "m2m_100": m2m.read,
-    "mbart": mbart.read,
-    "bart": bart.read,
-    "fsmt": fsmt.read,
-    "t5": t5.read,
-    "mt5": t5.read,
-}
 
 
 def import_model(name: str, output: Path, bits: Bits = 8) -> Checkpoint:
@@ -81,7 +70,7 @@ def read_checkpoint(name: str) -> Checkpoint:
     """Read a checkpoint of a folder or of the hub. Raises UserError."""
     directory, origin = _find(name)
     family = _family(directory)
-    plan = FAMILIES[family](directory)
+    plan = FAMILIES[family].read_plan(directory)
     generation = read_generation(directory)
     readme = read_text(directory / README) if (directory / README).exists() else ""
     config = replace(
@@ -100,18 +89,18 @@ def read_checkpoint(name: str) -> Checkpoint:
     weights.check_all_used(family)
     path = weights.path
     del weights  # memory need not hold the file and the model
-    generation.apply(model, plan.target.order)
+    generation.apply(model, plan.sides.target.order)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{path} has weights that are not finite numbers; copy it again.")
-    tokenizer = plan.source.tokenizer
+    tokenizer = plan.sides.source.tokenizer
     named = settings_of(directory / TOKENIZER)
-    if plan.languages is not None:
-        named |= dict(zip(("source_lang", "target_lang"), plan.languages, strict=True))
+    if plan.sides.languages is not None:
+        named |= dict(zip(("source_lang", "target_lang"), plan.sides.languages, strict=True))
     if isinstance(tokenizer, MultilingualTokenizer):
         named |= {"source_lang": tokenizer.source_code.strip("<>"), "target_lang": "mul"}
     info = replace(model_info(origin, named, tokenizer.language_codes), prompts=plan.prompts)
-    card = import_card(info, family, readme, config, generation.notes)
-    return Checkpoint(model, plan.source.tokenizer, plan.target.tokenizer, info, card, notes=generation.notes)
+    card = import_card(info, family, FAMILIES[family].title, readme, config, generation.notes)
+    return Checkpoint(model, tokenizer, plan.sides.target.tokenizer, info, card, notes=generation.notes)
 
 
 def _check_size(config: ModelConfig, path: Path) -> None:

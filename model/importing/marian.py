@@ -13,9 +13,16 @@ from torch import Tensor
 
 from model.errors import UserError
 from model.importing.family import NEVER_LOGIT, Plan, output_bias
-from model.importing.files.settings import CONFIG, SHAPE, read_settings, settings_of, shape_of
+from model.importing.files.settings import CONFIG, settings_of, shape_of
 from model.importing.files.tokenizer_json import read_tokenizer
-from model.importing.files.tokenizers import SOURCE_SPM, TOKENIZER_JSON, Side, SpecialIds, read_tokenizers
+from model.importing.files.tokenizers import (
+    SOURCE_SPM,
+    TOKENIZER_JSON,
+    Side,
+    Sides,
+    SpecialIds,
+    read_tokenizers,
+)
 from model.importing.files.weights import Weights
 from model.importing.weight_names import (
     DECODER,
@@ -30,38 +37,16 @@ from model.network.config import ModelConfig
 from model.network.transformer import Transformer
 from model.text.tokenizer import BOS_ID, PAD_ID
 
-# What the settings of a MarianConfig are when its file leaves them out.
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 58101,
-    **SHAPE,
-    "activation_function": "gelu",
-    "scale_embedding": False,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-    "pad_token_id": 58100,
-    "eos_token_id": 0,
-    "decoder_start_token_id": 58100,
-}
-# normalize_before and add_final_layer_norm are not here: MarianMT is post-norm whatever they say, and a
-# weight that it does not have is refused.
-REQUIRED: dict[str, Any] = {
-    "is_encoder_decoder": True,
-    "static_position_embeddings": True,
-    "normalize_embedding": False,
-    "quantization_config": None,
-}
 
-
-def read(directory: Path) -> Plan:
-    """Read what describes a MarianMT checkpoint. Raises UserError."""
-    values = read_settings(directory, DEFAULTS, REQUIRED)
+def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+    """How a checkpoint of MarianMT becomes ours. Raises UserError."""
     shared, tied = values["share_encoder_decoder_embeddings"], values["tie_word_embeddings"]
     size = values["vocab_size"]
     target_size = size if shared else settings_of(directory / CONFIG).get("decoder_vocab_size") or size
     if type(target_size) is not int:
         raise UserError(f"{directory / CONFIG} has a decoder_vocab_size that is not a number; correct it.")
     # Check the sizes before anything of such a size is read.
-    shape = ModelConfig(size + 1, target_size + 1, norm="post", tied=False, **shape_of(values))
+    config = ModelConfig(size + 1, target_size + 1, **shape, **shape_of(values))
     ids = SpecialIds.of(values)
     if (directory / SOURCE_SPM).exists() or not (directory / TOKENIZER_JSON).exists():
         source, target = read_tokenizers(directory, (size, target_size), ids)
@@ -71,7 +56,7 @@ def read(directory: Path) -> Plan:
         raise UserError(f"{directory} has two vocabularies but one embedding, which Headlight cannot do.")
     one_matrix = shared and tied
     config = replace(
-        shape,
+        config,
         source_vocabulary=len(source.order),
         target_vocabulary=len(target.order),
         tied=one_matrix,
@@ -80,7 +65,7 @@ def read(directory: Path) -> Plan:
         output_bias=True,
     )
     convert = partial(_convert, source=source, target=target, scaled=values["scale_embedding"], tied=tied)
-    return Plan(config, source, target, convert)
+    return Plan(config, Sides(source, target), convert)
 
 
 def _convert(

@@ -17,12 +17,11 @@ from model.importing.files.settings import (
     ACTIVATIONS,
     CONFIG,
     TOKENIZER,
-    read_settings,
     settings_of,
 )
 from model.importing.files.spm import read_spm
 from model.importing.files.tokenizer_json import read_tokenizer
-from model.importing.files.tokenizers import SPIECE, TOKENIZER_JSON, Side, SpecialIds, side_of
+from model.importing.files.tokenizers import SPIECE, TOKENIZER_JSON, Side, Sides, SpecialIds, side_of
 from model.importing.files.weights import Weights
 from model.network.config import ModelConfig
 from model.network.transformer import Transformer
@@ -31,26 +30,6 @@ from model.text.charsmap import Charsmap
 from model.text.languages import NAMES
 from model.text.sentencepiece import SentencePiece
 
-# What the settings of a T5Config are when its file leaves them out.
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 32128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 2048,
-    "num_layers": 6,
-    "num_heads": 8,
-    "relative_attention_num_buckets": 32,
-    "relative_attention_max_distance": 128,
-    "feed_forward_proj": "relu",
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "decoder_start_token_id": 0,
-}
-REQUIRED: dict[str, Any] = {
-    "is_encoder_decoder": True,
-    "layer_norm_epsilon": 1e-6,
-    "quantization_config": None,
-}
 BYTES = SentencePiece("unigram", {}, Charsmap(b""), add_space=False, merge_spaces=False, byte_fallback=True)
 # Our names and theirs of the attentions in a layer and of the matrices in a feed-forward network.
 ATTENTIONS = {
@@ -64,16 +43,15 @@ SHARED, OUTPUT = "shared.weight", "lm_head.weight"
 COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 
 
-def read(directory: Path) -> Plan:
-    """Read what describes a checkpoint of T5. Raises UserError."""
-    values = read_settings(directory, DEFAULTS, REQUIRED)
+def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan:
+    """How a checkpoint of T5 becomes ours. Raises UserError."""
     written = settings_of(directory / CONFIG)
     decoder_layers = written.get("num_decoder_layers") or values["num_layers"]
     if type(decoder_layers) is not int:
         raise UserError(f"{directory / CONFIG} has a num_decoder_layers that is not a number; correct it.")
     size = values["vocab_size"]
     # Check the sizes before anything of such a size is read.
-    shape = ModelConfig(
+    config = ModelConfig(
         size + 1,
         size + 1,
         d_model=values["d_model"],
@@ -82,19 +60,17 @@ def read(directory: Path) -> Plan:
         n_encoder_layers=values["num_layers"],
         n_decoder_layers=decoder_layers,
         d_key=values["d_kv"],
-        norm="pre",
-        rms_norm=True,
-        positions="relative",
         n_buckets=values["relative_attention_num_buckets"],
         max_distance=values["relative_attention_max_distance"],
+        **shape,
         **_kind_of_feed_forward(values["feed_forward_proj"], directory / CONFIG),
     )
     side = _read_side(directory, size, SpecialIds.of(values))
     scaled = _is_scaled(written)
     convert = partial(_convert, side=side, scaled=scaled)
     prompts = _prompts(written)
-    languages = (_source_language(prompts), "mul")
-    return Plan(tied_config(shape, side, scaled), side, side, convert, prompts, languages)
+    sides = Sides(side, side, (_source_language(prompts), "mul"))
+    return Plan(tied_config(config, side, scaled), sides, convert, prompts)
 
 
 def _kind_of_feed_forward(projection: str, path: Path) -> dict[str, Any]:

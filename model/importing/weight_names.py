@@ -95,6 +95,15 @@ def convert_tied(
     yield from convert_layers(weights, model, axis)
 
 
+def convert_with_sinusoids(
+    weights: Weights, model: Transformer, side: Side, scaled: bool
+) -> Iterator[tuple[str, Tensor]]:
+    """All weights of a model whose positions may stand in its file, as Pegasus; they must be sinusoids."""
+    yield from convert_tied(weights, model, side, scaled)
+    for place in ("encoder", "decoder"):
+        check_sinusoids(weights, f"model.{place}.embed_positions.weight", axis_of(model.config.d_model))
+
+
 def convert_with_positions(
     weights: Weights, model: Transformer, side: Side, scaled: bool
 ) -> Iterator[tuple[str, Tensor]]:

@@ -1,1 +1,1 @@
-"""Compiled kernels of a training step on a CPU: what lies between the matrix products."""
+"""Compiled attention for a training step on a CPU."""

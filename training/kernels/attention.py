@@ -80,24 +80,6 @@ def store_rows(address, first, stride, count, width, narrow, rows):
 
 
 @inner
-def scale_rows(rows, count, width, factor):
-    """Multiply in place."""
-    for i in range(count):
-        row = rows[i, :width]
-        for k in range(width):
-            row[k] *= factor
-
-
-@inner
-def turn(rows, count, width, turned):
-    """Transpose."""
-    for k in range(width):
-        row = turned[k, :count]
-        for i in range(count):
-            row[i] = rows[i, k]
-
-
-@inner
 def exponentials(array, start, n, highest, share):
     """exp(score - highest) * share in place for n scores, then zeros up to a vector's end; the sum."""
     total = ZERO
@@ -128,14 +110,14 @@ def attention_forward(arguments):
         load_rows(a.queries, first_q, a.query_stride, n_q, d, narrow, queries)
         load_rows(a.keys, first_k, a.key_stride, n_k, d, narrow, keys)
         load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values)
-        scale_rows(queries, n_q, d, factor)
-        turn(keys, n_k, d, turned)
+        queries[:n_q] *= factor
+        turned[:, :n_k] = keys[:n_k, :d].T
         for h in range(heads):
             head = h * width
             for t in range(n_q):
                 at, n = t * queries.shape[1] + head, t + 1 if causal else n_k
                 combine(queries, at, 1, turned[head:], 0, width, weights, 0, n)
-                highest = largest(place(weights, 0), n)
+                highest = largest(weights[0, :n])
                 total = exponentials(weights, 0, n, highest, ONE)
                 combine(weights, 0, 1, values, head, n, out, at, width)
                 row, share = out[t, head : head + width], ONE / total
@@ -189,9 +171,9 @@ def attention_backward(arguments):
         load_rows(a.values, first_k, a.key_stride, n_k, d, narrow, values)
         load_rows(a.out, first_q, d, n_q, d, narrow, out)
         load_rows(a.d_out, first_q, d, n_q, d, narrow, d_out)
-        scale_rows(queries, n_q, d, factor)
-        turn(keys, n_k, d, keys_turned)
-        turn(values, n_k, d, values_turned)
+        queries[:n_q] *= factor
+        keys_turned[:, :n_k] = keys[:n_k, :d].T
+        values_turned[:, :n_k] = values[:n_k, :d].T
         for h in range(heads):
             head = h * width
             for t in range(n_q):
@@ -210,7 +192,7 @@ def attention_backward(arguments):
                 at = j * keys.shape[1] + head
                 combine(d_scores, j, weights.shape[1], queries, head, n_q, d_keys, at, width)
                 combine(weights, j, weights.shape[1], d_out, head, n_q, d_values, at, width)
-        scale_rows(d_queries, n_q, d, factor)
+        d_queries[:n_q] *= factor
         store_rows(a.d_queries, first_q, a.query_stride, n_q, d, narrow, d_queries)
         store_rows(a.d_keys, first_k, a.key_stride, n_k, d, narrow, d_keys)
         store_rows(a.d_values, first_k, a.key_stride, n_k, d, narrow, d_values)

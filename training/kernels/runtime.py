@@ -25,7 +25,6 @@ from torch import Tensor
 
 from model.decoding.kernels.compilation import cache_directory
 
-BLOCK = 64  # rows
 LANES = 16  # numbers that are computed at once; processors with narrower registers take several
 OPTIONS: dict[str, Any] = {
     # Sums may be reordered, which lets them run in vector registers; NaN and infinity keep their meaning.
@@ -37,9 +36,7 @@ LOG2_E = np.float32(1 / math.log(2))
 # 2^f for f in [-0.5, 0.5], the Taylor series of exp(f ln 2); its relative error is below 2e-7.
 C1, C2, C3, C4, C5, C6 = (np.float32(math.log(2) ** n / math.factorial(n)) for n in range(1, 7))
 LOWEST = np.float32(-126)  # exponent of the smallest normal number
-ONE_BIT, U15, U16, U23 = np.uint32(1), np.uint32(15), np.uint32(16), np.uint32(23)
-LOW16, TO_NEAREST = np.uint32(0xFFFF), np.uint32(0x7FFF)
-MIX1, MIX2 = np.uint32(0x21F0AAAD), np.uint32(0xD35A2D97)  # of a 32-bit hash by C. Wellons and TheIronBorn
+ONE_BIT, U16, U23, TO_NEAREST = np.uint32(1), np.uint32(16), np.uint32(23), np.uint32(0x7FFF)
 
 
 def _openmp() -> ctypes.CDLL:
@@ -65,32 +62,31 @@ if CACHE is not None:
 class Kernel:
     """A compiled function that gets its arguments by name and shares its blocks among torch's threads.
 
-    `arguments` names those that are passed as integers: numbers, flags, and tensors as addresses, 0 for None;
-    `real` names real numbers. The function gets a pointer to one record with these fields.
+    All arguments are integers: numbers, flags, and the addresses of tensors. The function gets a pointer to
+    one record with these fields.
     """
 
-    def __init__(self, function: Callable[..., None], arguments: str, real: str) -> None:
-        fields = dict.fromkeys(("next_block", "blocks", *arguments.split()), np.int64)
-        self.layout = np.dtype(list((fields | dict.fromkeys(real.split(), np.float64)).items()))
+    def __init__(self, function: Callable[..., None], arguments: str) -> None:
+        self.layout = np.dtype([(name, np.int64) for name in ("next_block", "blocks", *arguments.split())])
         signature = types.void(types.CPointer(from_dtype(self.layout)))
         options = OPTIONS | {"nopython": True, "cache": CACHE is not None}
         self.compiled = numba.cfunc(signature, **options)(inspect.unwrap(function))
 
-    def __call__(self, **arguments: Tensor | float | None) -> None:
+    def __call__(self, **arguments: Tensor | int) -> None:
         """Run on all `blocks`. Raises TypeError unless exactly the declared arguments are given."""
         names = (self.layout.names or ())[1:]
         if set(names) != set(arguments):
             raise TypeError(f"the arguments are {names}, not {tuple(arguments)}")
         values = (arguments[name] for name in names)
-        words = (each.data_ptr() if isinstance(each, Tensor) else each or 0 for each in values)
+        words = (each.data_ptr() if isinstance(each, Tensor) else each for each in values)
         record = np.array([(0, *words)], self.layout)
-        threads = min(torch.get_num_threads(), int(arguments["blocks"] or 0))
+        threads = min(torch.get_num_threads(), int(arguments["blocks"]))
         OPENMP.GOMP_parallel(self.compiled.ctypes, ctypes.c_void_p(record.ctypes.data), threads, 0)
 
 
-def kernel(arguments: str, real: str = "") -> Callable[[Callable[..., None]], Kernel]:
+def kernel(arguments: str) -> Callable[[Callable[..., None]], Kernel]:
     """Declare the arguments of a kernel: both its calls and the fields that it reads have these names."""
-    return lambda function: Kernel(function, arguments, real)
+    return lambda function: Kernel(function, arguments)
 
 
 def inner(function: Callable[..., Any]) -> Any:
@@ -182,33 +178,13 @@ def combine_lanes(typing: Any, factors: Any, step: Any, rows: Any, stride: Any, 
     return types.void(pointer32, sized, pointer32, sized, sized, pointer32), generate
 
 
-@intrinsic
-def largest(typing: Any, numbers: Any, count: Any) -> Any:
-    """The largest of `count` numbers, NaN left out; it reads whole vectors.
-
-    LLVM compares the numbers of a loop one by one, because NaN makes their order matter: 10 instead of 0.9
-    microseconds for 10,000 numbers.
-    """
-    pointer32, sized = types.CPointer(types.float32), types.int64
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers, count = arguments
-        vector, places = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(ir.IntType(64), LANES)
-        lowest = ir.Constant(vector, [float(np.finfo(np.float32).min)] * LANES)
-        found = cgutils.alloca_once_value(builder, lowest)
-        zero, step = context.get_constant(sized, 0), context.get_constant(sized, LANES)
-        with cgutils.for_range_slice(builder, zero, count, step, inc=True) as (start, _):
-            source = builder.bitcast(builder.gep(numbers, [start]), vector.as_pointer())
-            left = _everywhere(builder, builder.sub(count, start))
-            inside = builder.icmp_signed("<", ir.Constant(places, list(range(LANES))), left)
-            row, former = builder.load(source, align=4), builder.load(found)
-            larger = builder.and_(inside, builder.fcmp_ordered(">", row, former))
-            builder.store(builder.select(larger, row, former), found)
-        kind = ir.FunctionType(ir.FloatType(), [vector])
-        reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fmax.v{LANES}f32")
-        return builder.call(reduce, [builder.load(found)], fastmath=("nnan",))  # `found` has none
-
-    return types.float32(pointer32, sized), generate
+@numba.njit(fastmath=True)
+def largest(row):
+    """The largest number of a row. Only without regard to NaN does LLVM compare whole vectors."""
+    found = row[0]
+    for number in row:
+        found = max(found, number)
+    return found
 
 
 @inner
@@ -267,22 +243,3 @@ def exp(x):
     f = scaled - n
     power = ONE + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6)))))
     return power * to_float(np.uint32(np.int32(n) + np.int32(127)) << U23)
-
-
-@inner
-def drop(row, index, seed, dropped):
-    """Dropout of row `index` in place, `dropped` of 2^16; one hash of seed and place decides two elements."""
-    if dropped == 0:
-        return
-    half, limit = len(row) // 2, np.uint32(dropped)
-    low, high = row[:half], row[half:]
-    scale = np.float32(65536) / np.float32(65536 - dropped)
-    first, second = np.uint32(np.uint32(index * half) ^ np.uint32(seed)), np.uint32(seed >> 32)
-    for j in range(half):
-        x = np.uint32(first + np.uint32(j))
-        x = np.uint32(np.uint32(x ^ np.uint32(x >> U16)) * MIX1)
-        x = np.uint32(x + second)
-        x = np.uint32(np.uint32(x ^ np.uint32(x >> U15)) * MIX2)
-        x = np.uint32(x ^ np.uint32(x >> U15))
-        low[j] *= scale if np.uint32(x & LOW16) >= limit else ZERO
-        high[j] *= scale if np.uint32(x >> U16) >= limit else ZERO

@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Int
-from torch import Tensor
-
 from model.errors import UserError
 from model.files import read_json
-from model.importing.files.settings import TOKENIZER, settings_of
+from model.importing.files.settings import CONFIG, GENERATION, TOKENIZER, settings_of
 from model.importing.files.tokenizer_json import MAX_BYTES
 from model.importing.files.tokenizers import (
     MERGES,
     TOKENIZER_JSON,
     VOCABULARY,
+    Side,
+    Sides,
     SpecialIds,
     ordered,
     read_entries,
     read_merges,
 )
 from model.text.byte_level import ByteLevelTokenizer, byte_pairs, readable
+from model.text.sentencepiece import Frame
+from model.text.tokenizer import BOS
 
 
-def read_byte_level(
-    directory: Path, size: int, ids: SpecialIds
-) -> tuple[ByteLevelTokenizer, Int[Tensor, " V"]]:
-    """The tokenizer of both languages and the rows of its entries.
+def read_byte_level(directory: Path, values: dict[str, Any]) -> Sides:
+    """The tokenizer of both languages, whose sources begin with <s>.
 
     Raises UserError for broken files and for other rules.
     """
+    frame = Frame(before=BOS, first=BOS if _forces_start(directory, values) else "")
     if (directory / TOKENIZER_JSON).exists():
         path = directory / TOKENIZER_JSON
         entries, merges, add_space = _rules(read_json(path, MAX_BYTES), path)
@@ -49,8 +49,20 @@ def read_byte_level(
     written = {index: readable(entry) for entry, index in entries.items()}
     segmenter = byte_pairs(list(written.values()), [(left, right) for left, right in pairs], add_space)
     segmenter.check(path)
-    vocabulary, order = ordered(written, size, ids, directory)
-    return ByteLevelTokenizer(segmenter, vocabulary), order
+    vocabulary, order = ordered(written, values["vocab_size"], SpecialIds.of(values), directory)
+    target, source = (ByteLevelTokenizer(segmenter, vocabulary, *each) for each in ((), (frame,)))
+    return Sides(Side(source, order), Side(target, order))
+
+
+def _forces_start(directory: Path, values: dict[str, Any]) -> bool:
+    """Whether every translation begins with <s>. Raises UserError if another token is forced."""
+    for name in (GENERATION, CONFIG):
+        forced = settings_of(directory / name).get("forced_bos_token_id")
+        if forced is not None:
+            if forced != values["bos_token_id"]:
+                raise UserError(f"{directory / name} forces another first token than <s>; correct it.")
+            return True
+    return False
 
 
 def _rules(settings: Any, path: Path) -> tuple[Mapping[str, int], list[Any], bool]:

@@ -16,16 +16,6 @@ CONFIG, GENERATION, TOKENIZER, README = (
     "tokenizer_config.json",
     "README.md",
 )
-# The shape that every relative of BART has when its file leaves it out.
-SHAPE: dict[str, Any] = {
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-}
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu", "gelu_new": "gelu_new"}
 
 

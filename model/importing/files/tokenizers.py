@@ -54,6 +54,14 @@ class Side(NamedTuple):
     order: Int[Tensor, " V"]
 
 
+class Sides(NamedTuple):
+    """Both sides of a checkpoint."""
+
+    source: Side
+    target: Side
+    languages: tuple[str, str] | None = None  # their codes; None: those that the files name
+
+
 def read_tokenizers(directory: Path, sizes: tuple[int, int], ids: SpecialIds) -> tuple[Side, Side]:
     """Source and target side. `sizes` are those of their vocabularies. Raises UserError."""
     separate = settings_of(directory / TOKENIZER).get("separate_vocabs", False) is True

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from model.importing.importer import FAMILIES, import_model, read_checkpoint
+from model.importing.families import FAMILIES
+from model.importing.importer import import_model, read_checkpoint
 from model.storage.checkpoint import load
 from model.translator import Translator
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences
@@ -40,9 +41,9 @@ class Pair(NamedTuple):
 def pair_of(directory: Path, theirs: Any, tokenizer: Any) -> Pair:
     """Save their model into the directory of its tokenizer, and import it."""
     theirs.save_pretrained(directory)
-    plan = FAMILIES[theirs.config.model_type](directory)
+    plan = FAMILIES[theirs.config.model_type].read_plan(directory)
     ours = Translator(read_checkpoint(str(directory)))
-    return Pair(theirs, ours, tokenizer, directory, plan.target.order.tolist())
+    return Pair(theirs, ours, tokenizer, directory, plan.sides.target.order.tolist())
 
 
 def without_ties(count: int, seed: int) -> list[str]:

@@ -267,7 +267,8 @@ def test_names_of_folders_and_languages_are_text_in_the_card() -> None:
     origin = '<img src=x onerror="alert(1)">`|[a](javascript:b)'
     config = ModelConfig(10, 10)
     info = model_info(origin, {}, (">>fra<<",))
-    text = readme(import_card(info, "marian", "", config, ["<script> is 3, which Headlight does not do."]))
+    notes = ["<script> is 3, which Headlight does not do."]
+    text = readme(import_card(info, "marian", "MarianMT", "", config, notes))
     for hostile in ("<img", "<script", "](javascript", "`"):
         assert hostile not in text
     assert "&#62;&#62;fra" in text

@@ -8,7 +8,7 @@ import { showRecord } from './state/actions.js';
 import { isElsewhere } from './state/queries.js';
 import { createStore } from './state/store.js';
 import { titleOfMatrix } from './state/labels.js';
-import { createServer } from './transport/requests.js';
+import { createClient } from './transport/requests.js';
 import { startEffects } from './transport/effects.js';
 import { createStrip } from './strip/strip.js';
 import { createOverview } from './heads/overview.js';
@@ -33,7 +33,7 @@ import { say, sayCount } from './locales/language.js';
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = page?.store ?? createStore();
   store.change({ about: models });
-  const server = createServer(store, ask);
+  const server = createClient(store, ask);
   startEffects(server);
   const help = createHelp();
   const about = createAbout(server);

@@ -3,7 +3,7 @@
 import { element } from '../drawing/dom.js';
 import { startEffectsOfB } from '../transport/effects.js';
 import { isSubtracted, isUpToDate, recordOfB } from '../state/comparison.js';
-import { createServer } from '../transport/requests.js';
+import { createClient } from '../transport/requests.js';
 import { createOverview } from '../heads/overview.js';
 import { createMatrix } from '../matrix/matrix.js';
 import { createTable } from '../matrix/table.js';
@@ -16,7 +16,7 @@ import { createBar } from './bar.js';
 // { root, strips, columns }. `otherModels` gives the other models of the page. Returns the store of side B.
 export function createBeside(server, places, otherModels) {
   const { store } = server;
-  const own = createServer(createStoreOfB(store), server.ask);
+  const own = createClient(createStoreOfB(store), server.ask);
   startEffectsOfB(own);
   const bar = createBar([server, own], otherModels);
   let side = null; // made when it is first asked for, so that a page without it stays as light as it was

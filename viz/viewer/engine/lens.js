@@ -2,7 +2,7 @@
 
 import { predict } from './model.js';
 import { normaliseOutput } from './network.js';
-import { short } from './payload.js';
+import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 
 const WORDS = 5; // likeliest words of each layer and step
@@ -18,8 +18,8 @@ export function lens({ model, tokenizers: { target } }, ids, { inputs, output })
     );
   return {
     words: found,
-    log_probabilities: chances((layer, step, chanceOf) => found[layer][step].map((id) => short(chanceOf(id)))),
-    chosen: chances((_, step, chanceOf) => short(chanceOf(ids[step]))),
+    log_probabilities: chances((layer, step, chanceOf) => found[layer][step].map((id) => rounded(chanceOf(id)))),
+    chosen: chances((_, step, chanceOf) => rounded(chanceOf(ids[step]))),
     leads_from: ids.map((id, step) => leadsFrom(found, id, step)),
     tokens: Object.fromEntries([...new Set(found.flat(2))].map((id) => [id, target.tokens([id])[0]])),
   };

@@ -7,6 +7,7 @@ import { sum } from '../domain/math.js';
 import { axes, targetIds } from '../domain/payload.js';
 import { note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
+import { rowAt, rowText } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 export const removal = {
@@ -22,7 +23,7 @@ export const removal = {
         ? say('Choose one head, or all heads of a layer.')
         : say('Choose a source token: its row loses its cells.'),
     draw: ({ record }, { curves, tokens }, { ids, kind, row, step, head }) => {
-      const { rows, reads, columns } = axes(record, kind);
+      const { columns } = axes(record, kind);
       const lines = curves.map(({ name, order, probabilities }) => ({
         name: tell(name),
         ranking: name,
@@ -37,8 +38,7 @@ export const removal = {
       };
       const about = {
         word: visible(tokens[ids[step]]),
-        // As the matrix names it: two rows have a word, one that reads it and one that predicts it.
-        row: reads ? `${visible(reads[row])} → ${visible(rows[row])}` : visible(rows[row]),
+        row: rowText(rowAt(record, kind, row)),
         count: lines.length,
       };
       return [

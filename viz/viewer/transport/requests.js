@@ -68,7 +68,7 @@ export function workerAsker(worker) {
 }
 
 // `ask` is null in an exported file without a model.
-export function createServer(store, ask) {
+export function createClient(store, ask) {
   const server = { store, ask, requests: new Map() }; // the latest request of each name
   store.subscribe(({ record }) => {
     for (const one of server.requests.values())

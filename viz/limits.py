@@ -1,4 +1,4 @@
-"""The limits of requests, links and unasked work: each page gets those of `LIMITS` with its script."""
+"""The limits of requests, links and unasked work: each page gets the table `LIMITS` with its script."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def strongest_words(
     """The source word with the largest merged weight for each target word; NO_WORD if it has no weight.
 
     `query_words` decides which row belongs to a target token: the words of the predicted tokens give the
-    unshifted alignment, those of the tokens read the shifted one (Naive-Att and Shift-Att in Chen et
+    unshifted alignment, the rows of the tokens read the shifted one (Naive-Att and Shift-Att in Chen et
     al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). With the weights
     transposed and the words swapped, the result is the target word of each source word.
     """
@@ -105,7 +105,7 @@ def parse_gold(line: str, first: int = 1) -> GoldAlignment:
 
     i-j is a sure link and ipj a possible one, i the source word and j the target word. The returned
     links count from 0. Counted from 1, this is the format of the German-English links of Vilar, Popovic
-    and Ney 2006; counted from 0, that of Pharaoh. Raises UserError if the line has another format.
+    and Ney 2006; counted from 0, Pharaoh's form. Raises UserError if the line has another format.
     """
     sure, possible = set(), set()
     for link in line.split():
@@ -155,7 +155,7 @@ def word_links(record: AttentionRecord, head: Head | None, shifted: bool) -> Wor
     """The links between the words of a sentence and the words of its translation.
 
     Each target word is linked to the source word that its tokens give most weight, and the other way round.
-    Words are those of the tokens: punctuation marks are words, and special tokens are in none. Shifted
+    Words are the words of the tokens: punctuation marks are words, and special tokens are in none. Shifted
     rows: Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation". Limit:
     attention is not trained to align; the study of a model says how well its best head does.
     """

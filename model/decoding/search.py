@@ -60,8 +60,8 @@ def search(
     right. Every translation begins with `prefix`, whose log-probability counts as other tokens' do.
     The prefix has no </s>, and at least one token follows it even at the length limit. `gates` have no
     batch dimension. `encoded` is the encoder's output with these gates, if it is already known. `tree`
-    records the search of a single sentence. `dtype` is that of the matrix products: log-probabilities
-    differ from those of a teacher-forced pass by at most 1e-4 nats a token in float32, and
+    records the search of a single sentence. `dtype` is the type of the matrix products: log-probabilities
+    differ from a teacher-forced pass by at most 1e-4 nats a token in float32, and
     BFLOAT16_TOLERANCE in bfloat16.
     """
     options = options or SearchOptions()

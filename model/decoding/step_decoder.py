@@ -1,6 +1,6 @@
 """Decodes one token at a time with torch: on GPUs, for large batches, and until the kernels are ready.
 
-Its results equal those of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
+Its results equal the results of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
 values are written into a preallocated cache, one matrix product serves all hypotheses of a sentence in
 cross-attention, and weights are used without calling modules.
 

@@ -1,6 +1,6 @@
 """SentencePiece tokenizers of imported models: the algorithm in plain Python, the model in plain JSON.
 
-The pieces equal those of Google's SentencePiece (Kudo and Richardson 2018), which is not needed here. The
+It cuts a text as Google's SentencePiece does (Kudo and Richardson 2018), which is not needed here. The
 `tokenizers` package is not used, because its normalizer replaces whole grapheme clusters, where SentencePiece
 replaces the longest match, and because it adds scores in 64 bits, where SentencePiece rounds each sum to 32.
 """

@@ -131,7 +131,7 @@ class Tokenizer:
 
     @property
     def ending(self) -> tuple[int, ...]:
-        """The ids after those of a source sentence: </s>."""
+        """The ids after the ids of a source sentence: </s>."""
         return (EOS_ID,)
 
     def encode(self, text: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""The words and pieces of FSMT are those of transformers, and broken checkpoints are refused."""
+"""FSMT cuts words and pieces as transformers does, and broken checkpoints are refused."""
 
 import json
 import sys

@@ -123,7 +123,7 @@ function linksOf({ record, gold }) {
 }
 
 // The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links. Of a
-// taught head, the links are those of both directions, joined; it has no line of its own if it is the clearest one.
+// taught head, the links of both directions are joined; it has no line of its own if it is the clearest one.
 export function waysOf({ methods, gold }) {
   const [best, average, taught] = methods;
   const way = (name, label, method, kind) => ({

@@ -65,7 +65,7 @@ export const removal = {
   }),
 };
 
-// The row of the matrix that loses its cells: that of the step, or of the pinned source token.
+// The row of the matrix that loses its cells: the row of the step, or of the pinned source token.
 function removalOf({ record, kind, layer, head, selection, pin, step }) {
   const row = kind === 'encoder' ? (pin?.row ?? null) : step;
   if (row === null || selection.length > 0) return null;

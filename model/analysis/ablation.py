@@ -78,7 +78,7 @@ def _changes(
 ) -> dict[Head, float]:
     """Change of the target's log-probability without each of these heads; `gates` have the replacements.
 
-    Row 0 is the intact model. The row of a head begins after the head's attention, and a row for a head of the
+    Row 0 is the intact model. The row of a head begins after the head's attention, a row for a head of the
     encoder in the decoder's first cross-attention: nothing before that is different from row 0.
     """
     memory = _encoded(model, source, heads, gates)

@@ -112,7 +112,7 @@ export function openDialog(dialog) {
 }
 
 // Calls `close` once: on Escape, and on a click outside the sheet and its opener.
-export function closeFromOutside(opener, sheet, close) {
+function closeFromOutside(opener, sheet, close) {
   const listening = new AbortController();
   const end = () => {
     listening.abort();

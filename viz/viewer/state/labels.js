@@ -21,7 +21,7 @@ export function kindName(kind) {
 }
 
 // What the matrix shows: its heads, unless its value is not about heads.
-export function titleOf(state) {
+function titleOf(state) {
   return shownValue(state).title?.() ?? titleOfHeads(state);
 }
 

@@ -95,7 +95,7 @@ export function rowOffset(state) {
 }
 
 // The row that is about the token of a step; null if there is none.
-export function stepToRow(state, step) {
+function stepToRow(state, step) {
   const row = step - rowOffset(state);
   return row >= 0 && row < state.record.tokens.predicted.length ? row : null;
 }

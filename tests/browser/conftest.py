@@ -68,16 +68,16 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session", autouse=True)
 def short_of_fakes() -> Iterator[None]:
     """A fake translator has no weights that could be measured, so what mattered is made up."""
-    real = HANDLERS["short"]
+    real = HANDLERS["summary"]
 
     def work(translator: Translator, request: Any) -> dict[str, Any]:
         if isinstance(translator, FakeTranslator):
             return fake_short(translator, request.text, request.ids)
         return real.work(translator, request)
 
-    HANDLERS["short"] = replace(real, work=work)
+    HANDLERS["summary"] = replace(real, work=work)
     yield
-    HANDLERS["short"] = real
+    HANDLERS["summary"] = real
 
 
 @pytest.fixture(scope="session")

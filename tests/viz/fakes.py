@@ -213,7 +213,7 @@ def fake_short(translator: FakeTranslator, text: str, ids: Sequence[int]) -> dic
         heads = [["encoder", last, translator.heads - 1 - each] for each in range(min(3, translator.heads))]
     known = {token.id: asdict(token) for token in record.predicted}
     return {
-        "without": {
+        "leave_one_out": {
             "groups": [[place] for place in range(places)],
             "losses": [[5.0 * (step == place) for step in range(steps)] for place in range(places)],
             "instead": [[END.id] * steps for _ in range(places)],

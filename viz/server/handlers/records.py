@@ -49,8 +49,8 @@ def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     return payload_of(translator, request, run_translation(translator, request, forced=request.prefix))
 
 
-@handler("leave_out", HiddenRequest, cost=2.0)
-def leave_out(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
+@handler("remove_word", HiddenRequest, cost=2.0)
+def remove_word(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
     """What the translation becomes without the source tokens in `places`; see `leave_one_out`."""
     found = run_translation(translator, request, forced=request.prefix, hidden=request.places)
     return {"text": found.text}
@@ -129,8 +129,8 @@ def importance(translator: Translator, request: ImportanceRequest) -> dict[str, 
     return {kind: rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
 
 
-@handler("norms", TargetRequest, cost=2.0)
-def norms(translator: Translator, request: TargetRequest) -> dict[str, Any]:
+@handler("transformed_norm", TargetRequest, cost=2.0)
+def transformed_norm(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The norm-based weights of `ids`, for every cell."""
     found = translator.norm_weights(request.text, request.ids)
     return {kind: encode_values(getattr(found, kind).numpy()) for kind in KINDS}

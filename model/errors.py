@@ -22,7 +22,6 @@ class Sentence(str):
     values: dict[str, Any]
 
     def __new__(cls, template: str, **values: Any) -> Sentence:
-        """Return the sentence of this template with these values."""
         sentence = super().__new__(cls, template.format(**values) if values else template)
         sentence.template, sentence.values = template, values
         return sentence

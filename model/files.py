@@ -207,5 +207,4 @@ def _is_running(process: int) -> bool:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

@@ -83,7 +83,7 @@ def intervene(
 ) -> AblationResult:
     """Translate with the heads' outputs replaced by a baseline, in all rows or in one; see `intervention`.
 
-    Zero in all rows, the default, is `Translator.mute`. A row is that of the source for heads of the
+    Zero in all rows, the default, is `Translator.mute`. A row is a row of the source for heads of the
     encoder, and a step of the translation for the others. Raises UserError as `Translator.mute` does, and
     for a row that does not exist.
     """

@@ -35,7 +35,7 @@ def find_notices(
 ) -> tuple[str, ...]:
     """Notices of the source, a missing code of the target language, low probability, a cut.
 
-    The first `n_forced` tokens were given: the probability is that of the others, and without others there is
+    The first `n_forced` tokens were given: the probability is about the others, and without others there is
     no notice. With words forced or heads muted (`changed`), a low one says nothing about the language.
     """
     chosen = hypothesis.log_probabilities[n_forced:]

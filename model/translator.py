@@ -81,9 +81,9 @@ class Translator(OnHub):
     def push_to_hub(
         self, repo_id: str, *, form: Literal["headlight", "transformers"] = "headlight", **options: Any
     ) -> str:
-        """Upload the model directory, or with form="transformers" the one that transformers loads.
+        """Upload the model directory, or with form="transformers" the directory that transformers loads.
 
-        Returns the address of the commit. The options are those of `ModelHubMixin.push_to_hub`. Raises
+        Returns the address of the commit. `options` go to `ModelHubMixin.push_to_hub`. Raises
         UserError for a model that the form cannot hold.
         """
         if form == "transformers":
@@ -92,7 +92,6 @@ class Translator(OnHub):
 
     @property
     def device(self) -> torch.device:
-        """The device of the model's weights."""
         return self.inference.device
 
     @property
@@ -234,7 +233,7 @@ class Translator(OnHub):
         return NormWeights(*(kind.cpu() for kind in norm_weights(self.inference.model, source, read)))
 
     def cell(self, text: str | Source, target: Sequence[int], head: Head, row: int, column: int) -> Cell:
-        """How one weight of one head is computed; rows and columns are those of the record."""
+        """How one weight of one head is computed; rows and columns as in the record."""
         return explain_cell(self.inference.model, *self.pair(text, target), head, row, column)
 
     def pair(self, text: str | Source, target: Sequence[int]) -> tuple[Int[Tensor, " S"], Int[Tensor, " T"]]:
@@ -268,7 +267,7 @@ class Translator(OnHub):
         """The index and hypotheses of each sentence as soon as they are found, longest sentences first.
 
         An empty sentence has no hypotheses. For a sentence that `translate` would refuse for another
-        reason the UserError is returned instead. If `exact`, the translations are those of `translate`;
+        reason the UserError is returned instead. If `exact`, the translations equal `translate`'s;
         otherwise large batches may be computed in bfloat16, which changes some of them.
         """
         rows: dict[int, list[int]] = {}
@@ -351,7 +350,6 @@ class Translator(OnHub):
         options: SearchOptions,
         gates: HeadGates | None,
     ) -> Translation:
-        """The Translation of a target whose steps are known."""
         record = self._record(source, encoded, target, steps.self_weights, steps.cross_weights)
         total = sum(steps.log_probabilities)
         score = total / length_penalty(len(target), options.length_penalty)

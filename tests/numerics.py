@@ -82,7 +82,7 @@ def scored(translator: Translator, text: str, target: str, model: Transformer) -
 def assert_slope(found: float, function: Callable[[float], float], step: float) -> None:
     """Check a derivative at 0 with central differences in float64.
 
-    A difference is off by a multiple of step², so that of twice the step is four times as far off: three
+    A difference is off by a multiple of step², so with twice the step it is four times as far off: three
     times the error is how far the two are apart. The values of the function add a hundred roundings.
     """
     near, far = ((function(each) - function(-each)) / (2 * each) for each in (step, 2 * step))

@@ -27,7 +27,7 @@ def test_results_that_nobody_reads_are_not_kept(shared: Server):
 
 @pytest.mark.slow
 def test_work_that_nobody_waits_for_is_not_done(shared: Server):
-    """Seconds of computing, because those of waiting depend on the machine."""
+    """Seconds of computing, because seconds of waiting depend on the machine."""
     before = attack.computed(shared)
     run(read_one(shared))
     one = attack.computed(shared) - before

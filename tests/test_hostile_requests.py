@@ -54,7 +54,7 @@ class Client:
     """A client of the page."""
 
     def __init__(self, port: int) -> None:
-        # A new connection for each call, because the request filter closes that of a refused request.
+        # A new connection for each call, because the filter closes the connection of a refused request.
         unkept = httpx.Limits(max_keepalive_connections=0)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, limits=unkept)
         config = self.client.get("/config").json()

@@ -76,7 +76,7 @@ def document(
     """Return the HTML file as text.
 
     With `address`, the file's address follows the view. `view` is the address of the view on which the file
-    opens, `origin` that of the page from which it was exported. `language` is the code of the language that
+    opens, `origin` the page from which it was exported. `language` is the code of the language that
     the file speaks; it holds no other. An unknown one becomes English.
     """
     texts = catalogues().get(language, {})
@@ -129,7 +129,7 @@ def npz(translation: Translation) -> bytes:
 
     `encoder` [layer, head, S, S], `decoder` [layer, head, T, T] and `cross` [layer, head, T, S] are float32.
     `source` [S], `read` [T] and `predicted` [T] are the texts of the tokens; `ids` [T] and
-    `log_probabilities` [T] are those of the predicted tokens.
+    `log_probabilities` [T] belong to the predicted tokens.
     """
     record = translation.attention
     sides = {"source": record.source, "read": record.read, "predicted": record.predicted}

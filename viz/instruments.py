@@ -89,7 +89,7 @@ def lens_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, A
 
 @instrument("without", cost=1.5)
 def without_values(translator: Translator, text: str, ids: TokenIds) -> dict[str, Any]:
-    """What each token of the translation loses while source tokens are hidden, one or those of a word.
+    """What each token of the translation loses while source tokens are hidden, one token or one word.
 
     `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
     """

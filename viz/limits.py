@@ -1,4 +1,4 @@
-"""The limits of requests, links and unasked work: each page gets those of `LIMITS` with its script."""
+"""The limits of requests, links and unasked work: each page gets the table `LIMITS` with its script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_LISTED = 8_000  # characters of all sentences of a list; de-en reads them in
 MAX_HEAD_WORK = 5e9
 MAX_WEIGHTS = 1e8
 
-# By their names in viz/viewer/core/limits.js.
+# By their names in viz/viewer/domain/limits.js.
 LIMITS = {
     "address": MAX_ADDRESS,
     "heads": MAX_HEADS,

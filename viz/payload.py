@@ -55,7 +55,7 @@ def encode(
 ) -> dict[str, Any]:
     """Return the payload of one translation: a dict that `json.dumps` accepts.
 
-    `options` are those of the page for a translation that was given and not searched.
+    `options` are the page's for a translation that was given and not searched.
     """
     record, options = translation.attention, options or translation.options
     return {

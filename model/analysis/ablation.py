@@ -78,7 +78,7 @@ def _changes(
 ) -> dict[Head, float]:
     """Change of the target's log-probability without each of these heads; `gates` have the replacements.
 
-    Row 0 is the intact model. The row of a head begins after the head's attention, and that of a head of the
+    Row 0 is the intact model. The row of a head begins after the head's attention, a row for a head of the
     encoder in the decoder's first cross-attention: nothing before that is different from row 0.
     """
     memory = _encoded(model, source, heads, gates)
@@ -96,7 +96,7 @@ def _changes(
             order += sorted((head for head in heads if head.kind == "encoder"), key=lambda head: head.layer)
             x = _with_copies(x, 1 + len(order))
             sentences = F.pad(torch.arange(len(memory)), (len(x) - len(memory), 0)).to(x.device)
-        sentences = F.pad(sentences, (0, len(x) - len(sentences)))  # those of `memory` that the rows read
+        sentences = F.pad(sentences, (0, len(x) - len(sentences)))  # what the rows read of `memory`
         cross_kv = KeyValue(*(each[sentences] for each in block.cross_attention.keys_values(memory)))
         query = block.cross_attention.queries(block.cross_residual.pre(x))
         cross = block.cross_attention(query, cross_kv, None, None, EXPLICIT)
@@ -228,7 +228,7 @@ def _match_in_order(names: Sequence[str], others: Sequence[str]) -> list[int | N
     """The longest common subsequence: for each of `names` its place in `others`, or None.
 
     Of several that are as long, it is the one whose places are nearest to each other. The same as
-    `viz/viewer/core/math.js: matchInOrder`.
+    `viz/viewer/domain/math.js: matchInOrder`.
     """
     worth = (len(names) + len(others)) ** 2  # more than the distances of all pairs together
     best = np.zeros((len(names) + 1, len(others) + 1), np.int64)

@@ -58,7 +58,7 @@ def strongest_words(
     """The source word with the largest merged weight for each target word; NO_WORD if it has no weight.
 
     `query_words` decides which row belongs to a target token: the words of the predicted tokens give the
-    unshifted alignment, those of the tokens read the shifted one (Naive-Att and Shift-Att in Chen et
+    unshifted alignment, the rows of the tokens read the shifted one (Naive-Att and Shift-Att in Chen et
     al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). With the weights
     transposed and the words swapped, the result is the target word of each source word.
     """
@@ -75,7 +75,7 @@ def links(source_words: Sequence[int]) -> frozenset[Link]:
 
 
 def grow_diag(forward: Set[Link], backward: Set[Link]) -> frozenset[Link]:
-    """One alignment from those of both directions: the shared links, and links that grow from them.
+    """One alignment from both directions: the shared links, and links that grow from them.
 
     Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation". A link of either direction is
     added if it is next to an existing link, at a side or a corner, and one of its words has no link yet.
@@ -105,7 +105,7 @@ def parse_gold(line: str, first: int = 1) -> GoldAlignment:
 
     i-j is a sure link and ipj a possible one, i the source word and j the target word. The returned
     links count from 0. Counted from 1, this is the format of the German-English links of Vilar, Popovic
-    and Ney 2006; counted from 0, that of Pharaoh. Raises UserError if the line has another format.
+    and Ney 2006; counted from 0, Pharaoh's form. Raises UserError if the line has another format.
     """
     sure, possible = set(), set()
     for link in line.split():
@@ -148,14 +148,14 @@ class WordLinks:
     shifted: bool  # uses the row that reads a target word, not the row that predicts it
     forward: frozenset[Link]  # each target word chooses its source word
     grown: frozenset[Link]  # each source word chooses a target word too; joined by grow-diag
-    agreement: float  # links of both directions, divided by those of either, 0 to 1
+    agreement: float  # links that both directions have, divided by links that either has, 0 to 1
 
 
 def word_links(record: AttentionRecord, head: Head | None, shifted: bool) -> WordLinks:
-    """The links between the words of a sentence and those of its translation.
+    """The links between the words of a sentence and the words of its translation.
 
     Each target word is linked to the source word that its tokens give most weight, and the other way round.
-    Words are those of the tokens: punctuation marks are words, and special tokens are in none. Shifted
+    Words are the words of the tokens: punctuation marks are words, and special tokens are in none. Shifted
     rows: Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation". Limit:
     attention is not trained to align; the study of a model says how well its best head does.
     """
@@ -226,7 +226,7 @@ def sentence_error(found: frozenset[Link], gold: GoldAlignment, record: Attentio
 
 
 def target_words(record: AttentionRecord, shifted: bool) -> list[int | None]:
-    """The target word of each row: that of the token which the row predicts, or shifted, reads."""
+    """The target word of each row, by the token that the row predicts or, if shifted, reads."""
     predicted = _words(record.predicted)
     return [None, *predicted[:-1]] if shifted else predicted
 

@@ -56,7 +56,7 @@ def split_score(
     """Split the score of one cell over pairs of a part of the query and a part of the key.
 
     The parts of a row are its token, its position, every earlier head and feed-forward network, and all
-    biases as one part; for the key of cross-attention they are those of the whole encoder. Norms are frozen,
+    biases as one part; for the key of cross-attention, the biases of the whole encoder. Norms are frozen,
     so the matrix and the bias of relative positions sum to the score exactly. Limits: a part that earlier
     layers changed counts as those layers' part; a number that is the same for all keys of the row (such as a
     query part times the keys' bias) changes no weight. Raises UserError if there is no such head or cell.

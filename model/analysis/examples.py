@@ -54,7 +54,7 @@ class Survey:
     """Every head over many sentences; `add` reads one more.
 
     Hits and pairs leave out special tokens on either side: most heads give them their largest weights. The
-    text of a decoder's row is that of the token that it predicts; in `read_pairs` it is that of the token
+    text of a decoder's row is the text of the token that it predicts; in `read_pairs` the text of the token
     that it reads.
     """
 

@@ -55,7 +55,7 @@ def removal_curves(model: Transformer, target: RemovalTarget) -> tuple[Removal, 
 
     A removed cell is masked, so the others share its weight; with all removed, the head gives zero. Each
     curve begins at the probability of `predicted[step]` in the model as it is. A ranking is faithful if
-    its curve falls at once; one that is no better than random says little. The rankings, each over the
+    its curve falls at once; a ranking no better than random says little. The rankings, each over the
     chosen heads: mean weight; norm of the sum of the weighted, transformed values (Kobayashi et al. 2020);
     rollout up to this layer (Abnar and Zuidema 2020); value zeroing, the cosine distance that the residual
     stream after the sub-layer moves when the cell's value is zero (Mohebbi et al. 2023, who take the

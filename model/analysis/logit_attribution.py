@@ -39,7 +39,7 @@ class StackShares(NamedTuple):
 class Contributions:
     """A logit as a sum. `decoder` sums to it; `encoder` sums to what all cross-attention heads add."""
 
-    logit: float  # of the word, or of the word minus that of the other word
+    logit: float  # of the word, or its difference from the other word's logit
     decoder: StackShares
     encoder: StackShares  # through the cross-attention, its weights frozen
     gradient: HeadValues  # d logit / d gate of each head: also what acts through other heads and layers
@@ -58,7 +58,7 @@ def contributions(
 
     Direct logit attribution: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; the
     difference of two words as in Yin and Neubig 2022, "Interpreting Language Models with Contrastive
-    Explanations". The scale of every norm on the way is frozen, so the sum is exact. Units are those of
+    Explanations". The scale of every norm on the way is frozen, so the sum is exact. Units are the units of
     logits: a lead of log 2 makes the word twice as likely as the other. Limits: only the direct path of
     each part counts, not what later layers make of it; `gradient` counts both, to first order (Michel et
     al. 2019). A single logit has a part that all words share; the difference of two words does not.

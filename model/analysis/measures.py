@@ -294,7 +294,9 @@ def source_focus(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> F
 
 
 def focus_offset(cross: Float[Tensor, "*L T S"], words: Bool[Tensor, " S"]) -> Int[Tensor, "*L"]:
-    """Which target word the rows of a head align: 0 the one that a row predicts, -1 the one that it reads.
+    """Which target word the rows of a head align: 0 the predicted word, -1 the word that is read.
+
+    A row that reads "dog" and predicts "is" is about "is" with 0, and about "dog" with -1.
 
     Naive-Att and Shift-Att of Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
     Translation". The mean of all heads decides: its row that predicts a word is compared with the head's row
@@ -336,7 +338,7 @@ def head_roles(measures: HeadMeasures) -> Int[Tensor, "L H"]:
 def measure_heads(record: AttentionRecord) -> dict[Kind, HeadMeasures]:
     """Every measure of every head of one record, by kind.
 
-    The decoder's rows are those of the tokens it reads; `confidence` leaves out the row that predicts </s>.
+    A decoder's row is named by the token it reads; `confidence` leaves out the row that predicts </s>.
     """
     source, read = record.source, record.read
     words = ~_ends(record.predicted)

@@ -69,7 +69,7 @@ def intervention(
     baseline: HeadOutputs | None = None,
     row: int | None = None,
 ) -> HeadGates:
-    """Gates that replace the outputs of `heads` in all rows, or in one, by those of the baseline.
+    """Gates that replace the outputs of `heads` in all rows, or in one, by the outputs of the baseline.
 
     Without a baseline the outputs become zero; with all rows this is muting. A baseline of one position
     (the mean) stands at every position. Another baseline is aligned by position; where it is too short,

@@ -160,9 +160,9 @@ def _parts(block: nn.Module) -> list[tuple[SubLayerKind, Residual, MultiHeadAtte
 
 
 class FrozenNorm(NamedTuple):
-    """A norm whose mean and scale are those of one input: it is then linear, plus its bias.
+    """A norm with the mean and scale of one input: it is then linear, plus its bias.
 
-    LN(x) = (x - mean(x)) * weight / sigma + bias; sigma stays that of the input. The sum of the images of
+    LN(x) = (x - mean(x)) * weight / sigma + bias; sigma stays the input's. The sum of the images of
     the parts of x, plus the bias, is LN(x) exactly. RMSNorm has neither mean nor bias.
     """
 
@@ -185,7 +185,7 @@ class FrozenNorm(NamedTuple):
         return self._centre(part) * self.scale
 
     def pulled_back(self, direction: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:
-        """The direction whose product with a part is that of `direction` with the part's image."""
+        """The direction whose product with a part equals the product of `direction` with the part's image."""
         return self._centre(direction * self.scale)
 
     def _centre(self, x: Float[Tensor, "*Q D"]) -> Float[Tensor, "*Q D"]:

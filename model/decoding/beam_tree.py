@@ -26,7 +26,6 @@ class BeamTree:
         self._beam: list[int] = []  # the node of each hypothesis in the beam, best first
 
     def add_prefix_token(self, step: int, token: int, log_probability: float, penalty: float) -> None:
-        """Add a token that the prefix gives."""
         self._add(step, token, 0, log_probability, penalty, "kept", PREFIX)
         self._beam = [len(self.nodes) - 1]
 

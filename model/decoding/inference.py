@@ -38,7 +38,7 @@ class EncodedSource(NamedTuple):
 def greedy_start(steps: Steps, target: Sequence[int], n_forced: int, limit: int) -> int:
     """The number of leading tokens of `target` that a greedy search is sure to choose again.
 
-    Its first `n_forced` tokens are forced; `steps` are those of `target`. A token is sure
+    Its first `n_forced` tokens are forced; `steps` are the steps of `target`. A token is sure
     if it leads by more than rounding can change. `limit` is the length at which the search ends.
     """
     for step in range(n_forced, min(len(target), limit)):
@@ -66,7 +66,6 @@ class Inference:
 
     @property
     def device(self) -> torch.device:
-        """The device of the model's weights."""
         return self._network.output.weight.device
 
     @property

@@ -57,11 +57,11 @@ def search(
 
     A finished hypothesis leaves the beam, and the beam becomes one smaller (Sutskever et al. 2014). A beam
     of 1 therefore stops at the first </s>: this is greedy decoding. Padding of `source` must be on the
-    right. Every translation begins with `prefix`, whose log-probability counts like that of other tokens.
+    right. Every translation begins with `prefix`, whose log-probability counts as other tokens' do.
     The prefix has no </s>, and at least one token follows it even at the length limit. `gates` have no
     batch dimension. `encoded` is the encoder's output with these gates, if it is already known. `tree`
-    records the search of a single sentence. `dtype` is that of the matrix products: log-probabilities
-    differ from those of a teacher-forced pass by at most 1e-4 nats a token in float32, and
+    records the search of a single sentence. `dtype` is the type of the matrix products: log-probabilities
+    differ from a teacher-forced pass by at most 1e-4 nats a token in float32, and
     BFLOAT16_TOLERANCE in bfloat16.
     """
     options = options or SearchOptions()

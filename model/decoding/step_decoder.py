@@ -1,6 +1,6 @@
 """Decodes one token at a time with torch: on GPUs, for large batches, and until the kernels are ready.
 
-Its results equal those of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
+Its results equal the results of `Transformer.decode` up to rounding. It is faster for three reasons: keys and
 values are written into a preallocated cache, one matrix product serves all hypotheses of a sentence in
 cross-attention, and weights are used without calling modules.
 
@@ -51,7 +51,6 @@ class Norm(NamedTuple):
     pre_norm: bool
 
     def pre(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """The input of the sub-layer."""
         return self.normalise(x) if self.pre_norm else x
 
     def post(self, x: Float[Tensor, "R D"], y: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
@@ -59,7 +58,6 @@ class Norm(NamedTuple):
         return x + y if self.pre_norm else self.normalise(x + y)
 
     def normalise(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R D"]:
-        """Apply the norm."""
         if self.bias is None:
             return torch.rms_norm(x, self.weight.shape, self.weight, self.eps)
         return torch.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)

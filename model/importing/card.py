@@ -121,6 +121,5 @@ def taught_head(readme: str, decoder_layers: int) -> tuple[int, int] | None:
 
 
 def _label(text: str) -> str:
-    """Text that the list of models can show."""
     visible = "".join(character if character.isprintable() else " " for character in text).strip()
     return (visible if len(visible) <= MAX_LABEL else f"{visible[: MAX_LABEL - 1]}…") or "imported"

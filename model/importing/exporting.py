@@ -151,7 +151,6 @@ def _generation() -> dict[str, Any]:
 
 
 def _weights(model: Transformer) -> Iterator[tuple[str, Tensor]]:
-    """The weights under their names in transformers."""
     width = model.config.d_model
     # Theirs are all sines, then all cosines; ours take turns.
     axis = torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))

@@ -100,7 +100,7 @@ FAMILIES: dict[str, Family] = {
     "fsmt": Family(
         "FSMT",
         BART | FAIRSEQ | {"src_vocab_size": 42024, "tgt_vocab_size": 42024},
-        # The bias is that of <s>, a copy of </s> that is never predicted.
+        # The bias forbids <s>, a copy of </s>.
         {"norm": "post", "positions": "fairseq", "tied": False, "output_bias": True},
         fsmt.plan,
         PAD_1,

@@ -68,7 +68,6 @@ def _side(directory: Path, name: str, size: int, ids: SpecialIds, pieces: MosesP
 def _convert(
     weights: Weights, model: Transformer, source: Side, target: Side, scaled: bool
 ) -> Iterator[tuple[str, Tensor]]:
-    """Our weights with their names."""
     width = model.config.d_model
     axis, scale = axis_of(width), 1.0 if scaled else width**-0.5
     sizes = [(int(side.order.max()) + 1, width) for side in (source, target)]

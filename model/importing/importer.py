@@ -138,7 +138,6 @@ def _fill(model: Transformer, plan: Plan, weights: Weights) -> None:
 
 
 def _family(directory: Path) -> str:
-    """The family that config.json names."""
     path = directory / CONFIG
     read_json(path)  # refuses a missing file
     family = settings_of(path).get("model_type")

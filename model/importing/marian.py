@@ -50,7 +50,7 @@ def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan
     ids = SpecialIds.of(values)
     if (directory / SOURCE_SPM).exists() or not (directory / TOKENIZER_JSON).exists():
         source, target = read_tokenizers(directory, (size, target_size), ids)
-    else:  # one that was exported by Headlight
+    else:  # a model that Headlight exported
         source = target = read_tokenizer(directory, size, ids)
     if shared and source is not target and not torch.equal(source.order, target.order):
         raise UserError(f"{directory} has two vocabularies but one embedding, which Headlight cannot do.")
@@ -71,7 +71,6 @@ def plan(directory: Path, values: dict[str, Any], shape: dict[str, Any]) -> Plan
 def _convert(
     weights: Weights, model: Transformer, source: Side, target: Side, scaled: bool, tied: bool
 ) -> Iterator[tuple[str, Tensor]]:
-    """Our weights with their names."""
     config = model.config
     width = config.d_model
     axis = axis_of(width)

@@ -82,7 +82,7 @@ def _kind_of_feed_forward(projection: str, path: Path) -> dict[str, Any]:
             "each of these with gated- before it can be imported."
         )
     gated = activation != projection
-    # The gelu of T5 1.1 is that of BERT's first code.
+    # T5 1.1 computes gelu as BERT's first code did.
     name = "gelu_new" if gated and activation == "gelu" else ACTIVATIONS[activation]
     return {"activation": name, "gated": gated}
 
@@ -95,7 +95,7 @@ def _is_scaled(written: dict[str, Any]) -> bool:
 
 
 def _read_side(directory: Path, size: int, ids: SpecialIds) -> Side:
-    """The tokenizer of the files; that of ByT5, whose tokens are bytes, has none."""
+    """The tokenizer of the files; ByT5, whose tokens are bytes, has none."""
     if (directory / TOKENIZER_JSON).exists():
         return read_tokenizer(directory, size, ids)
     if settings_of(directory / TOKENIZER).get("tokenizer_class") == "ByT5Tokenizer":
@@ -119,7 +119,7 @@ def _prompts(written: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _source_language(prompts: tuple[str, ...]) -> str:
-    """The code of the language that all prompts translate from, or that of many languages."""
+    """The code of the language that all prompts translate from, or mul."""
     found = {match.group(1) if (match := SOURCE.match(prompt)) else "" for prompt in prompts}
     codes = [code for code, name in NAMES.items() if {name} == found]
     return codes[0] if codes else "mul"
@@ -168,7 +168,6 @@ def _convert_embeddings(
 
 
 def _attention(weights: Weights, model: Transformer, ours: str, theirs: str) -> Iterator[tuple[str, Tensor]]:
-    """The four matrices of one attention."""
     width, inner = model.config.d_model, model.config.d_attention
     query, key, value = (weights.take(f"{theirs}.{name}.weight", (inner, width)) for name in "qkv")
     # Ours divides scores by sqrt(d_head), theirs does not.
@@ -182,7 +181,6 @@ def _attention(weights: Weights, model: Transformer, ours: str, theirs: str) -> 
 def _feed_forward(
     weights: Weights, model: Transformer, ours: str, theirs: str
 ) -> Iterator[tuple[str, Tensor]]:
-    """The two or three matrices of one feed-forward network."""
     width, inner = model.config.d_model, model.config.d_ff
     for own, name in GATED if model.config.gated else PLAIN:
         rows, columns = (width, inner) if own == "outer" else (inner, width)
@@ -191,5 +189,4 @@ def _feed_forward(
 
 
 def _norm(weights: Weights, model: Transformer, sublayer: str) -> Tensor:
-    """The weight of the norm before a sub-layer."""
     return weights.take(f"{sublayer}.layer_norm.weight", (model.config.d_model,))

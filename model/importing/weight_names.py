@@ -1,6 +1,6 @@
 """Converts weights with BART's parameter names to Headlight's.
 
-mBART, MarianMT, Pegasus and M2M100 share these names; FSMT shares those of the layers.
+mBART, MarianMT, Pegasus and M2M100 share these names; FSMT shares the names of the layers.
 """
 
 from __future__ import annotations

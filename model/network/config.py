@@ -115,7 +115,7 @@ class ModelConfig:
                 f"n_buckets is {self.n_buckets} and positions {self.positions!r}; set n_buckets if and "
                 "only if positions are relative."
             )
-        # Half of the buckets are of one direction, and half of those of one distance each.
+        # Half of the buckets are of one direction; half of these hold one distance each.
         if self.n_buckets and not (self.n_buckets % 4 == 0 and self.max_distance > self.n_buckets // 2):
             raise UserError(
                 f"n_buckets is {self.n_buckets} and max_distance {self.max_distance}; n_buckets must be a "
@@ -131,7 +131,7 @@ class ModelConfig:
 
     @property
     def d_attention(self) -> int:
-        """Width of the queries of all heads together; that of keys and of values is the same."""
+        """Width of the queries of all heads together; keys and values have the same width."""
         return self.n_heads * self.d_head
 
     @property

@@ -54,7 +54,7 @@ class OnHub(
     def from_pretrained(cls: type[T], pretrained_model_name_or_path: str | Path, **options: Any) -> T:
         """Read a local directory without a network, or else a model of the hub (user/name).
 
-        The options are those of `huggingface_hub.snapshot_download`, such as revision and cache_dir. Raises
+        `options` go to `huggingface_hub.snapshot_download`, such as revision and cache_dir. Raises
         UserError when there is no such model, when it cannot be fetched and when it is broken.
         """
         # The mixin's own reads config.json unchecked and passes its entries to the constructor.

@@ -62,7 +62,7 @@ class Probe(NamedTuple):
 
 
 class PairTokens(NamedTuple):
-    """The tokens of a pair: those of the source, and those that the decoder predicts, both with </s>."""
+    """The tokens of a pair: the source's and the predicted ones, both with </s>."""
 
     source: tuple[Token, ...]
     predicted: tuple[Token, ...]
@@ -173,7 +173,6 @@ class Probes:
         return probes
 
     def save(self, directory: Path) -> None:
-        """Write the file atomically."""
         tensors: dict[str, Tensor] = {}
         for prefix, part in self._named_parts():
             tensors |= part.tensors(prefix)

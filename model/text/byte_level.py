@@ -127,7 +127,6 @@ class ByteLevelTokenizer(SentencePieceTokenizer):
         raise UserError(f"{path} is not a tokenizer of an imported model; import the model again.")
 
     def to_json(self) -> str:
-        """The whole tokenizer as JSON."""
         rules: dict[str, Any] = {
             "type": FILE_TYPE,
             "vocabulary": self.vocabulary,

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import UInt32
 
 MAX_TABLE = 4 << 20  # bytes
-MAX_KEY = 64  # bytes that are replaced together; those of nmt_nfkc have at most 12
-MAX_VALUE = 128  # bytes that one replacement can have; those of nmt_nfkc have at most 33
+MAX_KEY = 64  # bytes that are replaced together; at most 12 in nmt_nfkc
+MAX_VALUE = 128  # bytes that one replacement can have; at most 33 in nmt_nfkc
 
 
 class Charsmap:
@@ -60,7 +60,7 @@ class Charsmap:
 
 
 def _offset(unit: int) -> int:
-    """From a unit to those of its children."""
+    """From a unit to its children's units."""
     return (unit >> 10) << ((unit & 1 << 9) >> 6)
 
 

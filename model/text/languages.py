@@ -23,7 +23,7 @@ sr srp Serbian|sv swe Swedish|sw swa,swh Swahili|ta tam Tamil|te tel Telugu|th t
 tl tgl Tagalog|tr tur Turkish|uk ukr Ukrainian|ur urd Urdu|vi vie Vietnamese|yi yid Yiddish
 zh zho,chi,cmn,ZH Chinese
 """.strip().replace("\n", "|")
-# Codes, name: more languages of NLLB (those of FLORES-200) and M2M100.
+# Codes, name: more languages of NLLB (FLORES-200) and M2M100.
 _MORE = """
 ace Acehnese|acm Mesopotamian Arabic|acq Ta'izzi-Adeni Arabic|aeb Tunisian Arabic
 ajp South Levantine Arabic|ak,aka Akan|als Tosk Albanian|am,amh Amharic|apc North Levantine Arabic

@@ -100,7 +100,6 @@ class MosesPieces:
         return pieces
 
     def join(self, pieces: Iterable[str]) -> str:
-        """The text of pieces."""
         words = "".join(pieces).replace(END, " ").split()
         return str(self._joiner.detokenize(words))
 
@@ -138,7 +137,6 @@ class MosesTokenizer(SentencePieceTokenizer):
         raise UserError(f"{path} is not a tokenizer of an imported model; import the model again.")
 
     def to_json(self) -> str:
-        """The whole tokenizer as JSON."""
         rules = {
             "language": self.segmenter.language,
             "lower_case": self.segmenter.lower_case,

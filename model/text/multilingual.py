@@ -1,6 +1,6 @@
 """The source tokenizer of a model of many languages, such as NLLB: codes of both languages before a sentence.
 
-The encoder reads the code of the source language first. The decoder writes that of the target language first,
+The encoder reads the code of the source language first. The decoder writes the target's code first,
 so this code is given to the search and is not part of the source.
 """
 
@@ -46,7 +46,6 @@ class MultilingualTokenizer(SentencePieceTokenizer):
         return cls(one.segmenter, one.vocabulary, code)
 
     def to_json(self) -> str:
-        """The whole tokenizer as JSON."""
         rules = json.loads(super().to_json())
         return json.dumps(rules | {"type": FILE_TYPE, "source_code": self.source_code}, ensure_ascii=False)
 

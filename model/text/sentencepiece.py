@@ -1,6 +1,6 @@
 """SentencePiece tokenizers of imported models: the algorithm in plain Python, the model in plain JSON.
 
-The pieces equal those of Google's SentencePiece (Kudo and Richardson 2018), which is not needed here. The
+It cuts a text as Google's SentencePiece does (Kudo and Richardson 2018), which is not needed here. The
 `tokenizers` package is not used, because its normalizer replaces whole grapheme clusters, where SentencePiece
 replaces the longest match, and because it adds scores in 64 bits, where SentencePiece rounds each sum to 32.
 """
@@ -187,7 +187,6 @@ class Frame(NamedTuple):
         return cls(**settings)
 
     def to_json(self) -> dict[str, str]:
-        """The entries that are there."""
         return {name: entry for name, entry in self._asdict().items() if entry}
 
 
@@ -242,7 +241,6 @@ class SentencePieceTokenizer(Tokenizer):
         raise UserError(f"{path} is not a tokenizer of an imported model; import the model again.")
 
     def to_json(self) -> str:
-        """The whole tokenizer as JSON."""
         segmenter = cast(SentencePiece, self.segmenter)
         rules = {each.name: getattr(segmenter, each.name) for each in fields(segmenter)}
         rules["charsmap"] = base64.b64encode(segmenter.charsmap.table).decode()
@@ -292,7 +290,6 @@ class SentencePieceTokenizer(Tokenizer):
         return ids, list(zip(starts, ends, strict=True))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` for many texts."""
         return [self.encode(text) for text in texts]
 
     def spans_batch(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
@@ -314,7 +311,6 @@ class SentencePieceTokenizer(Tokenizer):
         return text.replace(SPACE, " ").strip()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary entries of the ids."""
         return [self.vocabulary[index] for index in ids]
 
     def tokens(self, ids: Sequence[int], surfaces: Sequence[str] | None = None) -> tuple[Token, ...]:

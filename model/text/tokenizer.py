@@ -114,7 +114,6 @@ class Tokenizer:
         return str(self._backend.to_str())
 
     def save(self, path: Path) -> None:
-        """Write the tokenizer as one JSON file."""
         text = json.dumps(json.loads(self.to_json()), ensure_ascii=False, indent=0)
         path.write_text(text, encoding="utf-8")
 
@@ -132,7 +131,7 @@ class Tokenizer:
 
     @property
     def ending(self) -> tuple[int, ...]:
-        """The ids after those of a source sentence: </s>."""
+        """The ids after the ids of a source sentence: </s>."""
         return (EOS_ID,)
 
     def encode(self, text: str) -> list[int]:
@@ -162,7 +161,6 @@ class Tokenizer:
         return "".join(self.pieces(known)).replace(SPACE, " ").strip()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary entries of the ids."""
         return [str(self._backend.id_to_token(index)) for index in ids]
 
     def spell(self, piece: str) -> list[int]:

@@ -17,7 +17,7 @@ from tests.browser.static_site import (
     submit,
     write,
 )
-from viz.static.icons import icon
+from viz.static.site import HERE, ICONS
 
 pytestmark = pytest.mark.browser
 CAPITALS = "The model knows lower-case letters only."
@@ -90,8 +90,8 @@ def test_the_model_says_what_it_does_not_know(
     )
 
 
-@pytest.mark.parametrize("maskable", [False, True])
-def test_an_icon_is_a_picture_of_its_size(maskable: bool) -> None:
-    content = icon(192, maskable=maskable)
+@pytest.mark.parametrize(("name", "size"), [(name, size) for name, (size, _) in ICONS.items()])
+def test_an_icon_is_a_picture_of_its_size(name: str, size: int) -> None:
+    content = (HERE / "icons" / name).read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    assert int.from_bytes(content[16:20], "big") == int.from_bytes(content[20:24], "big") == 192
+    assert int.from_bytes(content[16:20], "big") == int.from_bytes(content[20:24], "big") == size

@@ -257,7 +257,7 @@ def test_the_head_that_aligns_best_is_found_by_its_measure(page: Page):
 
 def test_the_most_important_head_is_found_by_muting_it(page: Page):
     open_chapter(page, 5)
-    page.evaluate("Headlight.viewer.server.store.change({ panel: 'short' })")
+    page.evaluate("Headlight.viewer.server.store.change({ panel: 'summary' })")
     page.wait_for_function("() => Headlight.viewer.state().importance !== null")
     expect(task(page, 2)).not_to_contain_text(
         "Done"

@@ -1,4 +1,4 @@
-"""The cell panel: its numbers are those of the model's tensors."""
+"""The cell panel: its numbers are in the model's tensors."""
 
 from __future__ import annotations
 

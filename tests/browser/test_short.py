@@ -20,7 +20,7 @@ RESULT = tiny().translate(TEXT)
 
 
 def sentence(page: Page, name: str) -> Locator:
-    return page.locator(f".hl-short [data-fact='{name}']")
+    return page.locator(f".hl-summary [data-fact='{name}']")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_word_that_had_little_probability_opens_its_step(page: Page):
     expect(page.locator(".hl-status")).to_contain_text(f"at step {least[1] + 1}")
     ids = page.evaluate("viewer.state().record.tokens.predicted.map(({ id }) => id)")
     assert ids[: least[1] + 1] == [*RESULT.ids[: least[1]], rival.token.id]
-    expect(page.locator(".hl-short")).to_be_visible()  # about the translation that is now on screen
+    expect(page.locator(".hl-summary")).to_be_visible()  # about the translation that is now on screen
 
 
 def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: Page, asked: list[dict]):
@@ -150,7 +150,7 @@ def test_a_translation_with_muted_heads_has_its_record_alone(page: Page, asked: 
     sentence(page, "heads").get_by_role("button").first.click()
     page.get_by_role("button", name="Show its attention").click()
     page.get_by_role("tab", name="In short").click()
-    expect(page.locator(".hl-panel-short")).to_contain_text("Go back to the translation without muting")
+    expect(page.locator(".hl-panel-summary")).to_contain_text("Go back to the translation without muting")
     expect(sentence(page, "unsure")).to_be_visible()
     expect(sentence(page, "heads")).to_have_count(0)
     assert [one["do"] for one in asked].count("short") == 1
@@ -161,5 +161,5 @@ def test_a_failed_answer_leaves_what_the_record_holds(show: Show):
     page.evaluate("askBackend = async () => ({ error: 'The server is away; try again.' })")
     page.get_by_role("tab", name="In short").click()
     expect(page.locator(".hl-status")).to_contain_text("The server is away; try again.")
-    expect(page.locator(".hl-panel-short")).to_contain_text("There is no answer.")
-    expect(page.locator(".hl-short li").first).to_be_visible()
+    expect(page.locator(".hl-panel-summary")).to_contain_text("There is no answer.")
+    expect(page.locator(".hl-summary li").first).to_be_visible()

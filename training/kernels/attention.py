@@ -131,7 +131,7 @@ def attention_forward(arguments):
 
 @inner
 def score_gradients(array, start, weights, begin, n, delta):
-    """Gradients of n scores from those of their weights, in place, then zeros up to a vector's end."""
+    """Gradients of n scores from their weights' gradients, in place, then zeros up to a vector's end."""
     for j in range(0, n, LANES):
         row, weight = lanes(array, start + j), lanes(weights, begin + j)
         for lane in range(LANES):

@@ -42,7 +42,7 @@ ONE_BIT, U16, U23, TO_NEAREST = np.uint32(1), np.uint32(16), np.uint32(23), np.u
 def _openmp() -> ctypes.CDLL:
     """GNU OpenMP as torch has loaded it. Raises ImportError where torch uses another library.
 
-    Kernels run in torch's own threads: those of a second pool would wait for processors on which torch's idle
+    Kernels run in torch's own threads: a second pool's would wait for processors on which torch's idle
     threads still spin, 1.4 ms after a matrix product instead of 0.2.
     """
     for library in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*"):
@@ -209,7 +209,7 @@ def halves(address, count):
 def load(address, start, narrow, row):
     """Read a row as float32 from place `start` of an array, which is bfloat16 if `narrow`.
 
-    numba does not know bfloat16, whose bits are the upper half of those of a float32.
+    numba does not know bfloat16, whose bits are the upper half of the bits of a float32.
     """
     if narrow:
         source = halves(address + 2 * start, len(row))

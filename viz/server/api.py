@@ -296,7 +296,7 @@ class Calls:
 
 
 async def _size(request: Request) -> int:
-    """The bytes that a call takes, which are about those of its request's body."""
+    """The bytes that a call takes, about as many as its request's body has."""
     return CALL_BYTES + len(await request.body())
 
 

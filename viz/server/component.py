@@ -67,7 +67,7 @@ element.firstElementChild.addEventListener('choose', () => trigger('input'));
 """
 
 
-# Separate files: the browser fetches them at the same time as those of Gradio, and caches them. Of the texts
+# Separate files: the browser fetches them at the same time as Gradio's files, and caches them. Of the texts
 # it fetches those of one language.
 SCRIPTS: dict[str, Callable[[], str]] = {
     "viewer.js": script,
@@ -83,7 +83,7 @@ def _compressed(name: str) -> bytes:
 
 
 def script_address(name: str) -> str:
-    """Return the address of a script, relative to that of the page."""
+    """Return the address of a script, relative to the page's address."""
     return f"scripts/{name}?{quote(checksum(_compressed(name)), safe='')}"
 
 

@@ -118,7 +118,7 @@ def _is_network(text: str) -> bool:
 
 
 class ForwardedHeaders:
-    """ASGI middleware that believes X-Forwarded headers of the trusted proxies and drops those of others."""
+    """ASGI middleware that believes X-Forwarded headers of the trusted proxies and drops others' headers."""
 
     def __init__(self, app: ASGIApp, proxies: Sequence[str]) -> None:
         self.app = app

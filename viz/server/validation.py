@@ -151,7 +151,7 @@ class ExportRequest(PrefixRequest, MutedRowRequest):
     """Asks for the files of a record, and for the API calls that give it or what muting `heads` changes.
 
     `shows_muted` says that the translation with `heads` muted is on screen, so that the files hold it.
-    `address` is that of the page, for these calls. `view` is that of the view on which the HTML file opens,
+    `address` is the page's, for these calls. `view` is the address of the view on which the HTML file opens,
     `language` the code of the language that the file speaks.
     """
 

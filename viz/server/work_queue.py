@@ -67,7 +67,7 @@ class FairShares:
     def order(
         self, turns: Iterable[Turn], owner: Callable[[Turn], Hashable], arrived: Callable[[Turn], float]
     ) -> list[Turn]:
-        """Return the turns by their finishing time; those of one owner stay in the given order."""
+        """Return the turns by their finishing time; the turns of one owner stay in the given order."""
         last: dict[Hashable, float] = {}
         finished: dict[Turn, float] = {}
         for turn in turns:

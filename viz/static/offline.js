@@ -13,7 +13,7 @@ self.addEventListener('fetch', (event) => {
   event.respondWith(fetchOrKept(event.request));
 });
 
-// Keeps the document and its parts, [address, checksum] each, in place of those of an older release; that one stays
+// Keeps the document and its parts, [address, checksum] each, in place of the parts of an older release; that one stays
 // whole if these do not arrive or have no room.
 async function keep(parts) {
   const cache = await caches.open(CACHE);

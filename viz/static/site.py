@@ -32,7 +32,6 @@ from viz.about import (
 from viz.export import checksum
 from viz.payload import encode, to_json
 from viz.static.document import MANIFEST, document, engine, viewer
-from viz.static.icons import icon
 from viz.static.settings import settings
 from viz.static.supported import check_supported
 from viz.viewer import ENGLISH, catalogues, playground
@@ -157,7 +156,7 @@ def _parts() -> dict[str, bytes]:
 
 def _for_the_host() -> dict[str, bytes]:
     """The service worker, the card of a Space, and what a browser needs to install the page as an app."""
-    icons = {name: icon(size, maskable=maskable) for name, (size, maskable) in ICONS.items()}
+    icons = {name: (HERE / "icons" / name).read_bytes() for name in ICONS}
     return {
         "offline.js": (HERE / "offline.js").read_bytes(),
         "README.md": CARD.encode(),
@@ -200,7 +199,7 @@ def _task_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _address_of(payload: Mapping[str, Any]) -> str:
-    """The address of a translation, as viz/viewer/core/state/permalink.js writes it."""
+    """The address of a translation, as viz/viewer/state/permalink.js writes it."""
     options = payload["options"]
     task = {"model": payload["model"]["name"], "text": payload["source_text"]}
     if prefix := payload["source_prefix"]:

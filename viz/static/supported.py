@@ -49,7 +49,7 @@ def _missing(translator: Translator) -> Iterator[str]:
             yield f"{name}: {value}"
     checkpoint = translator.checkpoint
     for tokenizer in (checkpoint.source_tokenizer, checkpoint.target_tokenizer):
-        # Not those of a subclass, which cut texts in another way.
+        # Not tokenizers of a subclass, which cut texts in another way.
         if type(tokenizer) not in (Tokenizer, SentencePieceTokenizer):
             yield type(tokenizer).__name__
         elif isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.frame != NO_FRAME:

@@ -63,7 +63,7 @@ def script(entries: tuple[str, ...] = VIEWER, after: tuple[str, ...] = ()) -> st
     """Return these modules and what they need as one script that defines `Headlight` with their exports.
 
     Each module becomes a function that is called at once and returns its exports. A script that runs after
-    that of the entries `after` adds to its `Headlight` and uses its modules.
+    the script of the entries `after` adds to its `Headlight` and uses its modules.
     """
     known = modules(after) if after else {}
     new = [_as_function(name, text) for name, text in modules(entries).items() if name not in known]
@@ -73,7 +73,7 @@ def script(entries: tuple[str, ...] = VIEWER, after: tuple[str, ...] = ()) -> st
 
 
 def playground() -> str:
-    """Return the script of the playground, which runs after that of any page."""
+    """Return the script of the playground, which runs after the script of any page."""
     return script(PLAYGROUND, after=VIEWER)
 
 

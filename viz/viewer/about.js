@@ -1,10 +1,10 @@
 // The dialog about the model on screen: where it fails, its size, what was measured, and the card that came with it. Of an
 // imported model it says first that it was not trained here.
 
-import { element, nameInvisible } from './core/dom.js';
-import { KINDS } from './core/payload.js';
-import { aboutModel } from './core/state/queries.js';
-import { note, openDialog, section } from './core/widgets.js';
+import { element, nameInvisible } from './drawing/dom.js';
+import { KINDS } from './domain/payload.js';
+import { aboutModel } from './state/queries.js';
+import { note, openDialog, section } from './drawing/widgets.js';
 import { localNumber, say, spokenLanguage, tell, tellTitle } from './locales/language.js';
 
 // Returns { dialog, open }.

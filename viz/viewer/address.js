@@ -2,16 +2,16 @@
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
 
-import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './core/effects.js';
-import { forceTokens, scoreTranslation, showHypothesis } from './core/effects.js';
-import { showMuted, showReference, showTrainingStep } from './core/effects.js';
+import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './transport/effects.js';
+import { forceTokens, scoreTranslation, showHypothesis } from './transport/effects.js';
+import { showMuted, showReference, showTrainingStep } from './transport/effects.js';
 import { compareWith } from './values/difference.js';
-import { keep } from './core/state/choose_value.js';
-import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './core/state/permalink.js';
-import { sameQuestion } from './core/questions.js';
-import { goHome } from './core/state/actions.js';
-import { differs, sameSpot } from './core/state/queries.js';
-import { CHOICES } from './core/state/store.js';
+import { keep } from './state/value_choice.js';
+import { asksFor, chapterOfAddress, fromAddress, toAddress, viewOfAddress } from './state/permalink.js';
+import { sameQuestion } from './state/questions.js';
+import { goHome } from './state/actions.js';
+import { differs, sameSpot } from './state/queries.js';
+import { CHOICES } from './state/store.js';
 import { CHAPTERS } from './learn/chapters.js';
 import { isPlayground } from './playground/entry.js';
 import { otherLanguageOf } from './locales/language.js';
@@ -27,12 +27,12 @@ export function hasChanged(state, before) {
 // one translation.
 export function createAddress(server, translateAddress) {
   const { store } = server;
-  let opening = null; // the link that is followed: the view on screen is not yet the one that it asks for
+  let opening = null; // the link that is followed: the view that it asks for is not on screen yet
   let isTranslating = false; // whether the sentence of a link that was followed is being translated
   const open = async (address, show = () => {}) => {
     const link = { record: null, chosen: new Set(), isWanted: () => opening === link };
     opening = link;
-    cancelViews(server); // those of a link before this one
+    cancelViews(server); // that an earlier link opens
     try {
       show();
       link.record = store.get().home.record;
@@ -100,7 +100,7 @@ async function openAddress(server, address, { chosen, isWanted }) {
   const choices = () => ({ hover: null, ...fromAddress(withChapter(address), store.get().record) });
   store.change({ ...goHome(store.get()), mode: CHOICES.mode, reference: null });
   const mutes = store.get().record.muted?.heads ?? CHOICES.mutes;
-  store.change({ ...choices(), mutes, gold: CHOICES.gold }); // those of the address belong to the view
+  store.change({ ...choices(), mutes, gold: CHOICES.gold }); // the mutes and links of the address belong to the view
   chosen.clear(); // of this change
   if (!server.ask) return; // an exported file has one record
   if (wanted.reference !== null) await scoreTranslation(server, wanted.reference);

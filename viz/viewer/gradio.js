@@ -14,7 +14,7 @@ export function loadScript(address) {
   });
 }
 
-// Speaks the language that the person wants; `addresses` are those of the catalogues, by the codes of their languages.
+// Speaks the language that the person wants; `addresses` says where each catalogue is, by the code of its language.
 export function useLanguages(addresses) {
   return speakAsWanted(Object.keys(addresses), async (code) => (await fetch(addresses[code])).json());
 }

@@ -1,14 +1,14 @@
 // The keyboard, the line below the viewer, and the help dialog, which names the keys.
 
-import { createButton, element } from './core/dom.js';
-import { forPointer } from './core/numbers.js';
-import { logP } from './core/labels.js';
-import { KINDS } from './core/payload.js';
-import { chooseKind, moveHead, moveLayer, toggleAverage, toggleMute } from './core/state/actions.js';
-import { isCell } from './core/state/queries.js';
-import { whyNot } from './core/requests.js';
-import { movePin } from './core/grid.js';
-import { nextValue } from './core/state/choose_value.js';
+import { createButton, element } from './drawing/dom.js';
+import { forPointer } from './drawing/numbers.js';
+import { logP } from './state/labels.js';
+import { KINDS } from './domain/payload.js';
+import { chooseKind, moveHead, moveLayer, toggleAverage, toggleMute } from './state/actions.js';
+import { isCell } from './state/queries.js';
+import { whyNot } from './transport/requests.js';
+import { movePin } from './state/grid.js';
+import { nextValue } from './state/value_choice.js';
 import { VALUES } from './values/values.js';
 import { say } from './locales/language.js';
 

@@ -1,18 +1,18 @@
 // The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
 
-import { element, nameInvisible } from './core/dom.js';
-import { givenIds, taskOf } from './core/payload.js';
-import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './core/state/permalink.js';
-import { recordOfB } from './core/comparison.js';
-import { interventionOf } from './core/mutes.js';
-import { fittingPrefix, splitPrefix } from './core/state/source_prefix.js';
-import { useStorage } from './core/storage.js';
-import { toggleDisclosure, togglePopover } from './core/widgets.js';
-import { send, whyNot } from './core/requests.js';
-import { sourceView, trainingStep } from './core/state/queries.js';
-import { forgetModel } from './core/state/actions.js';
-import { createStore } from './core/state/store.js';
+import { element, nameInvisible } from './drawing/dom.js';
+import { givenIds, taskOf } from './domain/payload.js';
+import { chapterAddress, prefixOfAddress, taskOfAddress, toAddress } from './state/permalink.js';
+import { recordOfB } from './state/comparison.js';
+import { interventionOf } from './state/mutes.js';
+import { fittingPrefix, splitPrefix } from './domain/source_prefix.js';
+import { useStorage } from './transport/storage.js';
+import { toggleDisclosure, togglePopover } from './drawing/widgets.js';
+import { send, whyNot } from './transport/requests.js';
+import { sourceView, trainingStep } from './state/queries.js';
+import { forgetModel } from './state/actions.js';
+import { createStore } from './state/store.js';
 import { createCalls, fileOf, save } from './matrix/save_menu.js';
 import { drawPrefixLists } from './prefix/lists.js';
 import { chooseLanguage, offerLanguages, say, speak, spokenLanguage } from './locales/language.js';
@@ -28,7 +28,7 @@ let provideViewer;
 const viewer = new Promise((resolve) => {
   provideViewer = resolve;
 });
-const store = createStore(); // that of the viewer, which may be mounted after the page has read its address
+const store = createStore(); // the viewer's store; the viewer may be mounted after the page has read its address
 const ofPage = () => store.get().page;
 const change = (changes) => store.change({ page: { ...ofPage(), ...changes } });
 
@@ -38,7 +38,7 @@ export function createPage(translateAddress, playground) {
   return { store, translateAddress, openExport, otherModels, openModel, ...playground };
 }
 
-// Speaks the language that the person wants, of English and `codes`; `own` is that of an exported file. `fetchTexts` gives
+// Speaks the language that the person wants, of English and `codes`; `own` is the language of an exported file. `fetchTexts` gives
 // the catalogue of a language; a page whose catalogue does not arrive speaks English.
 export async function speakAsWanted(codes, fetchTexts, own = null) {
   const stored = useStorage((storage) => storage.getItem(LANGUAGE));
@@ -101,7 +101,7 @@ export async function showTranslation(text, model, beam, penalty) {
   return error === undefined ? { notice } : { error };
 }
 
-// The address whose view a translation opens: that of a link, also while its sentence is tried again. A chapter of Learn stays
+// The address whose view a translation opens: the address of a link, also while its sentence is tried again. A chapter of Learn stays
 // open when another sentence takes the place of the chapter's own. Null for no view.
 function viewOf(text) {
   const { linked, opened, view: former } = ofPage();
@@ -137,7 +137,7 @@ function escaped(text) {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-// The widgets' values from the address, or those of a new page: sentence, model, beam size, length penalty, and the
+// The widgets' values from the address, or the values of a new page: sentence, model, beam size, length penalty, and the
 // buttons with the model's examples. Gradio hands over what the page knows of its models with each address; the first
 // one stays, since openModel adds to it.
 export function readAddress(given) {
@@ -368,7 +368,7 @@ export function toggleExport() {
   togglePopover('hl-export', 'hl-export-menu');
 }
 
-// The menu of a page that also has files and calls: it opens without those of the record before. Returns updates as
+// The menu of a page that also has files and calls: it opens without the files of the record before. Returns updates as
 // `exportRecord` does.
 export function toggleExportOfFiles() {
   toggleExport();

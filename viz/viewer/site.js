@@ -1,9 +1,9 @@
 // The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
 
-import { createButton, element } from './core/dom.js';
-import { fixed } from './core/numbers.js';
+import { createButton, element } from './drawing/dom.js';
+import { fixed } from './drawing/numbers.js';
 import { SERVER_ONLY } from './instruments/instruments.js';
-import { startWorker, workerAsker } from './core/requests.js';
+import { startWorker, workerAsker } from './transport/requests.js';
 import {
   cancel,
   chooseModel,

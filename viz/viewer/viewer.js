@@ -1,15 +1,15 @@
 // Creates the viewer: one store, the panels, the keyboard, the address, the theme and the announcements.
 
-import { element } from './core/dom.js';
-import { openDialog } from './core/widgets.js';
-import { decode } from './core/payload.js';
-import { currentTheme, watchTheme } from './core/colormap.js';
-import { showRecord } from './core/state/actions.js';
-import { isElsewhere } from './core/state/queries.js';
-import { createStore } from './core/state/store.js';
-import { titleOfMatrix } from './core/labels.js';
-import { createServer } from './core/requests.js';
-import { startEffects } from './core/effects.js';
+import { element } from './drawing/dom.js';
+import { openDialog } from './drawing/widgets.js';
+import { decode } from './domain/payload.js';
+import { currentTheme, watchTheme } from './drawing/colormap.js';
+import { showRecord } from './state/actions.js';
+import { isElsewhere } from './state/queries.js';
+import { createStore } from './state/store.js';
+import { titleOfMatrix } from './state/labels.js';
+import { createClient } from './transport/requests.js';
+import { startEffects } from './transport/effects.js';
 import { createStrip } from './strip/strip.js';
 import { createOverview } from './heads/overview.js';
 import { createMatrix } from './matrix/matrix.js';
@@ -29,11 +29,11 @@ import { say, sayCount } from './locales/language.js';
 // `address` keeps the state in the hash of the page's address. `about` holds what is known of each model by its name.
 // `page` is the page around the viewer, which has the store, translates the sentence of an address and has the menu Export,
 // the list of models and the playground: see page.js; null in an exported file and in a notebook. Returns
-// { show, state, server, ask, entries, openAbout }: the entries are those of the menu Export.
+// { show, state, server, ask, entries, openAbout }: the entries belong to the menu Export.
 export function mount(root, { ask = null, address = false, about: models = {}, page = null } = {}) {
   const store = page?.store ?? createStore();
   store.change({ about: models });
-  const server = createServer(store, ask);
+  const server = createClient(store, ask);
   startEffects(server);
   const help = createHelp();
   const about = createAbout(server);

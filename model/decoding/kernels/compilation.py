@@ -126,7 +126,7 @@ def cache_directory(sources: Sequence[Path]) -> Path | None:
 
     The processor is the one that numba compiles for, which NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may choose.
 
-    numba alone would not notice a change in another file than that of the function it is asked for.
+    numba alone would not notice a change in another file than the file of the function it is asked for.
     """
     import llvmlite
     import llvmlite.binding as llvm

@@ -1,4 +1,4 @@
-"""CompiledModel: one model, run by the kernels. Results equal those of torch up to rounding errors.
+"""CompiledModel: one model, run by the kernels. Results equal torch's up to rounding errors.
 
 Further axis letters: N sentences, k hypotheses of each, A likeliest tokens kept of each step.
 """
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 
 class CompiledModel:
-    """One model's weights, packed at this moment. Results equal those of torch to rounding."""
+    """One model's weights, packed at this moment. Results equal torch's to rounding."""
 
     def __init__(self, model: Transformer) -> None:
         self.config = model.config
@@ -120,7 +120,7 @@ class CompiledModel:
     ) -> list[Found]:
         """What `model.decoding.search.search` finds, with every attention weight of the best translation.
 
-        There may be at most MAX_ROWS hypotheses, those of all sentences counted.
+        There may be at most MAX_ROWS hypotheses, all sentences counted.
         """
         from model.decoding.kernels import search
 

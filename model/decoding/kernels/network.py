@@ -140,7 +140,7 @@ def decode(
 def attend_to_past(
     scratch: Scratch, reading: Reading, rows: int, layer: int, gates: Floats, weights: Floats
 ) -> None:
-    """Masked self-attention: the places of a row are those of its past, so it needs no mask."""
+    """Masked self-attention: the places of a row are the places of its past, so it needs no mask."""
     width = scratch.x.shape[1] // len(gates)
     for r in range(rows):
         for h in range(len(gates)):

@@ -112,7 +112,7 @@ class Reading(NamedTuple):
     sentences: Integers  # [R]
     positions: Integers  # [R]
     places: Integers  # [R, T]: where in the cache the row finds each position of its past
-    first_place: int  # place of the keys and values of row 0; those of row r are r places later
+    first_place: int  # place of the keys and values of row 0; the places of row r are r places later
 
 
 class Scratch(NamedTuple):

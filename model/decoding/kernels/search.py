@@ -1,6 +1,6 @@
 """Greedy and beam search in one compiled call: the loop around `model.decoding.kernels.network.decode`.
 
-The rules are those of `model.decoding.search`, which is the reference. The search records each step in a
+The rules of `model.decoding.search`, the reference, apply. The search records each step in a
 `History`, from which `model.decoding.kernels.model` reads the hypotheses, last token first.
 
 Axis letters: T steps, R rows, N sentences, k hypotheses of each, A likeliest tokens kept of each row, C

@@ -12,7 +12,7 @@ from model.text.charsmap import Charsmap
 from model.text.sentencepiece import MAX_ENTRIES, Algorithm, SentencePiece, check_scores
 
 MAX_FIELDS = MAX_ENTRIES + 100  # each piece is a field
-MAX_BYTES = 16 << 20  # those of OPUS-MT have 0.8 MB
+MAX_BYTES = 16 << 20  # OPUS-MT's have 0.8 MB
 # Fields of the messages.
 PIECES, TRAINER, NORMALIZER, DENORMALIZER = 1, 2, 3, 5
 PIECE, SCORE, TYPE = 1, 2, 3

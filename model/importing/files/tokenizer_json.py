@@ -21,11 +21,11 @@ from model.text.charsmap import Charsmap
 from model.text.sentencepiece import SentencePiece, check_scores
 from model.text.tokenizer import EOS, SPECIALS, Tokenizer
 
-MAX_BYTES = 48 << 20  # that of NLLB has 33 MB
+MAX_BYTES = 48 << 20  # NLLB's has 33 MB
 
 
 def read_tokenizer(directory: Path, size: int, ids: SpecialIds) -> Side:
-    """The tokenizer of both languages and the rows of its entries. `size` is that of the vocabulary.
+    """The tokenizer of both languages and the rows of its entries. `size` is the size of the vocabulary.
 
     Raises UserError for a broken file and for rules that Headlight does not have.
     """
@@ -81,7 +81,7 @@ def _model(model: Any, path: Path) -> tuple[dict[str, float], dict[int, str]]:
                 parts = merge.split(" ") if isinstance(merge, str) else merge
                 if type(parts) is not list or len(parts) != 2 or not all(type(part) is str for part in parts):
                     raise UserError(f"{path} has merges that are not pairs of pieces; copy it again.")
-                # The first merge that makes a piece is the one that SentencePiece knows.
+                # SentencePiece knows the first merge that makes a piece.
                 piece = "".join(parts)
                 if ranks.get(piece, 0.0) == 0.0:
                     ranks[piece] = -1.0 - rank
@@ -126,7 +126,6 @@ def _check_pre_tokenizer(rule: Any, path: Path) -> None:
 
 
 def _kind(rule: Any) -> str:
-    """The name of a rule, for a message."""
     name = rule.get("type") if isinstance(rule, dict) else rule
     return name if name == "Sequence" else quote_untrusted(name)
 

@@ -63,7 +63,7 @@ class Sides(NamedTuple):
 
 
 def read_tokenizers(directory: Path, sizes: tuple[int, int], ids: SpecialIds) -> tuple[Side, Side]:
-    """Source and target side. `sizes` are those of their vocabularies. Raises UserError."""
+    """Source and target side. `sizes` are the sizes of their vocabularies. Raises UserError."""
     separate = settings_of(directory / TOKENIZER).get("separate_vocabs", False) is True
     if not separate and sizes[0] != sizes[1]:
         raise UserError(f"{directory / CONFIG} has two sizes of vocabularies but there is only {VOCABULARY}.")
@@ -102,7 +102,7 @@ def side_of(
 def ordered(
     entries: Mapping[int, str], size: int, ids: SpecialIds, directory: Path
 ) -> tuple[list[str], Int[Tensor, " V"]]:
-    """The entries in our order, and their rows; rows without an entry are those of unused tokens.
+    """The entries in our order, and their rows; rows without an entry are unused tokens.
 
     Raises UserError if the entries and the special tokens do not fit the size.
     """

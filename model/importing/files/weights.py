@@ -37,7 +37,7 @@ class Weights:
         self._taken: set[str] = set()
 
     def take(self, name: str, shape: tuple[int, ...], default: float | None = None) -> Tensor:
-        """The weight; `default` fills one that is missing."""
+        """The weight; `default` fills a missing one."""
         tensor = self.take_any(name)
         if tensor is None and default is not None:
             return torch.full(shape, default)
@@ -64,11 +64,9 @@ class Weights:
         return tensor
 
     def has(self, name: str) -> bool:
-        """Whether there is a weight of this name."""
         return name in self._tensors
 
     def take_first(self, names: Sequence[str], shape: tuple[int, ...]) -> Tensor:
-        """The first of these weights that is there."""
         name = next((name for name in names if name in self._tensors), names[0])
         return self.take(name, shape)
 

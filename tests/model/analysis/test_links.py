@@ -44,7 +44,7 @@ def test_the_best_head_is_the_sharp_one_in_the_rows_that_predict():
 def test_the_best_head_may_look_at_the_word_that_it_reads():
     words = tuple(token(text, place) for place, text in enumerate("abcd"))
     source, predicted = (*words, token("</s>", None)), (*words, token("</s>", None))
-    looks_back = torch.zeros(5, 5)  # row t looks at the word before: that of the token which it reads
+    looks_back = torch.zeros(5, 5)  # row t looks at the word before: the word of the token which it reads
     looks_back[range(1, 5), range(4)] = looks_back[0, 4] = 1.0
     blurred = 0.5 * torch.eye(5) + 0.1  # each row looks at its own word, less clearly
     cross = torch.stack([looks_back, blurred, blurred, blurred])[None]

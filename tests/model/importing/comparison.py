@@ -12,6 +12,7 @@ import torch
 from model.importing.families import FAMILIES
 from model.importing.importer import import_model, read_checkpoint
 from model.storage.checkpoint import load
+from model.text.tokenizer import normalise
 from model.translator import Translator
 from tests.model.importing.checkpoints import ENGLISH, GERMAN, sentences
 from tests.numerics import assert_float32, parts, scored
@@ -32,18 +33,24 @@ class Pair(NamedTuple):
     tokenizer: Any  # theirs
     directory: Path
     order: list[int]  # their id of each of ours
+    code: str = ""  # of English with the space after it, in a model of many languages
+    english: int | None = None  # their id of it
 
     def ids(self, ours: Any) -> list[int]:
         """Our ids as theirs."""
         return [self.order[index] for index in ours]
 
 
-def pair_of(directory: Path, theirs: Any, tokenizer: Any) -> Pair:
+def pair_of(directory: Path, theirs: Any, tokenizer: Any, code: str = "") -> Pair:
     """Save their model into the directory of its tokenizer, and import it."""
     theirs.save_pretrained(directory)
     plan = FAMILIES[theirs.config.model_type].read_plan(directory)
     ours = Translator(read_checkpoint(str(directory)))
-    return Pair(theirs, ours, tokenizer, directory, plan.sides.target.order.tolist())
+    order = plan.sides.target.order.tolist()
+    if not code:
+        return Pair(theirs, ours, tokenizer, directory, order)
+    english = tokenizer.get_lang_id(code) if code == "en" else tokenizer.convert_tokens_to_ids(code)
+    return Pair(theirs, ours, tokenizer, directory, order, f">>{code}<< ", english)
 
 
 def without_ties(count: int, seed: int) -> list[str]:
@@ -66,8 +73,9 @@ def check_tokens(pair: Pair, joint: bool = True) -> None:
 def check_numbers(pair: Pair) -> None:
     """Attention and log-probabilities are equal but for the rounding of float32."""
     for text, target in zip(sentences(GERMAN, 4, seed=3), sentences(ENGLISH, 4, seed=4), strict=True):
-        found = pair.ours.score(text, target)
+        found = pair.ours.score(f"{pair.code}{text}", target)
         ids = pair.ids(found.ids)
+        assert not pair.code or ids[0] == pair.english
         with torch.no_grad():
             theirs = pair.theirs(
                 **pair.tokenizer(text, return_tensors="pt"),
@@ -77,7 +85,7 @@ def check_numbers(pair: Pair) -> None:
             )
         chosen = theirs.logits[0].log_softmax(-1)[range(len(ids)), ids]
         kinds = theirs.encoder_attentions, theirs.decoder_attentions, theirs.cross_attentions
-        exact = partial(scored, pair.ours, text, target)
+        exact = partial(scored, pair.ours, f"{pair.code}{text}", target)
         for one in ((chosen, *(torch.stack(kind)[:, 0] for kind in kinds)), parts(found)):
             assert_float32(one, exact, pair.ours.checkpoint.model)
 
@@ -87,6 +95,8 @@ def check_translations(pair: Pair, beam: int, count: int) -> None:
     options: dict[str, Any] = {"num_beams": beam}  # also where it is 1: FSMT has 5 by default
     if beam > 1:
         options["length_penalty"] = 0.0
+    if pair.code:
+        options["forced_bos_token_id"] = pair.english
     for text in without_ties(count, seed=5):
         inputs = pair.tokenizer(text, return_tensors="pt")
         generated = pair.theirs.generate(
@@ -96,8 +106,12 @@ def check_translations(pair: Pair, beam: int, count: int) -> None:
             do_sample=False,
             **options,
         )[0, 1:]
-        found = pair.ours.translate(text, beam_size=beam, length_penalty=0.0)
+        found = pair.ours.translate(f"{pair.code}{text}", beam_size=beam, length_penalty=0.0)
         assert pair.ids(found.ids) == generated.tolist()
+        assert found.source.language_prefix == pair.code
+        assert found.source.sentence == normalise(text)
+        assert "<s>" not in found.text
+        assert ">>" not in found.text
 
 
 def check_directory(pair: Pair, output: Path) -> None:
@@ -107,4 +121,5 @@ def check_directory(pair: Pair, output: Path) -> None:
     assert opened.model.config == pair.ours.checkpoint.model.config
     assert opened.source_tokenizer.to_json() == pair.ours.checkpoint.source_tokenizer.to_json()
     for text in ("Der kleine Hund läuft.", " Zwei  Äpfel, naïve café"):
-        assert Translator(opened).translate(text).ids == pair.ours.translate(text).ids
+        written = f"{pair.code}{text}"
+        assert Translator(opened).translate(written).ids == pair.ours.translate(written).ids

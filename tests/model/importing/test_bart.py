@@ -66,23 +66,6 @@ def test_broken_tokenizer_files_are_refused(change: Any, message: str, tmp_path:
         load_tokenizer(tmp_path / "source_tokenizer.json")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("merges.txt", "a b c\n", "not pairs"),
-        ("merges.txt", "xx yy\n", "not both pieces"),
-        ("vocab.json", '{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}', "no piece for 256"),
-        ("tokenizer.json", '{"model": {"type": "BPE"}}', "pairs of bytes"),
-    ],
-)
-def test_broken_checkpoints_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
-    tokenizer = families.write_bart_tokenizer(tmp_path)
-    families.random_bart(len(tokenizer)).save_pretrained(tmp_path)
-    (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=message):
-        read_checkpoint(str(tmp_path))
-
-
 def test_another_forced_token_is_refused(tmp_path: Path) -> None:
     tokenizer = families.write_bart_tokenizer(tmp_path)
     families.random_bart(len(tokenizer), forced=7).save_pretrained(tmp_path)

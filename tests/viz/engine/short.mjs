@@ -3,10 +3,10 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
-import { targetIds } from '../viewer/core/payload.js';
-import { ZERO } from '../viewer/core/state/store.js';
+import { targetIds } from '../viewer/domain/payload.js';
+import { ZERO } from '../viewer/state/store.js';
 import { answer } from '../viewer/engine/answers.js';
-import { factsOf } from '../viewer/short/facts.js';
+import { factsOf } from '../viewer/summary/facts.js';
 import { loaderOf } from './models.mjs';
 
 const { models, settings, sentences } = JSON.parse(readFileSync('questions.json', 'utf8'));
@@ -14,7 +14,7 @@ const load = loaderOf(models, settings);
 
 function factsOfAnswers(record, { heads, rivals, importance, lens, without }) {
   const known = importance && { changes: importance, instead: ZERO };
-  return factsOf({ record, short: { heads, rivals }, importance: known, lens, values: { without } });
+  return factsOf({ record, summary: { heads, rivals }, importance: known, lens, values: { without } });
 }
 
 // What the engine answers about a sentence, and what is said of that.

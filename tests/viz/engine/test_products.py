@@ -1,4 +1,4 @@
-"""The WebAssembly of the products: the bytes are those of the text."""
+"""The WebAssembly of the products: the bytes are made from the text."""
 
 from __future__ import annotations
 

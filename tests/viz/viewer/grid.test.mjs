@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { FORBIDDEN, PALED, SHOWN, UNMATCHED } from '../viewer/core/fold.js';
-import { gridFocus, movePin, shares, shownGrid, spotAt } from '../viewer/core/grid.js';
-import { NO_SIDE_B, whySeparate } from '../viewer/core/comparison.js';
-import { matchInOrder, matchWithReplaced } from '../viewer/core/math.js';
-import { chooseHead, chooseKind, toggleAverage } from '../viewer/core/state/actions.js';
+import { FORBIDDEN, PALED, SHOWN, UNMATCHED } from '../viewer/domain/fold.js';
+import { gridFocus, movePin, shares, shownGrid, spotAt } from '../viewer/state/grid.js';
+import { NO_SIDE_B, whySeparate } from '../viewer/state/comparison.js';
+import { matchInOrder, matchWithReplaced } from '../viewer/domain/math.js';
+import { chooseHead, chooseKind, toggleAverage } from '../viewer/state/actions.js';
 import { difference } from '../viewer/values/difference.js';
 import { weight } from '../viewer/values/weight.js';
-import { createBesideView, createStoreOfB, stateOfB } from '../viewer/core/state/sides.js';
+import { createBesideView, createStoreOfB, stateOfB } from '../viewer/state/sides.js';
 import { opened, recordOf, token } from './record.mjs';
 
 const END = token('</s>', null);

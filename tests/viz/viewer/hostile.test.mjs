@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { decode } from '../viewer/core/payload.js';
+import { decode } from '../viewer/domain/payload.js';
 import {
   chapterAddress,
   fromAddress,
@@ -10,11 +10,11 @@ import {
   taskOfAddress,
   toAddress,
   viewOfAddress,
-} from '../viewer/core/state/permalink.js';
-import { LIMITS } from '../viewer/core/limits.js';
-import { nameInvisible, readable, visible } from '../viewer/core/dom.js';
+} from '../viewer/state/permalink.js';
+import { LIMITS } from '../viewer/domain/limits.js';
+import { nameInvisible, readable, visible } from '../viewer/drawing/dom.js';
 import { readAddress } from '../viewer/page.js';
-import { CHOICES } from '../viewer/core/state/store.js';
+import { CHOICES } from '../viewer/state/store.js';
 import { opened, record } from './record.mjs';
 
 const HOSTILE = JSON.parse(readFileSync(new URL('../hostile.json', import.meta.url), 'utf-8'));

@@ -6,11 +6,11 @@ import { test } from 'node:test';
 import { drawLink, wayOf, waysOf } from '../viewer/instruments/links.js';
 import { otherWord } from '../viewer/instruments/contributions.js';
 import { QUESTIONS, SERVER_ONLY } from '../viewer/instruments/instruments.js';
-import { isOutcome, muteQuestion } from '../viewer/core/mutes.js';
-import { toggleQuestion } from '../viewer/core/questions.js';
-import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/core/survey.js';
-import { needsServer } from '../viewer/core/server_only.js';
-import { CHOICES } from '../viewer/core/state/store.js';
+import { isOutcome, muteQuestion } from '../viewer/state/mutes.js';
+import { toggleQuestion } from '../viewer/state/questions.js';
+import { addSurvey, headSurvey, partOf, sentencesOf } from '../viewer/domain/survey.js';
+import { needsServer } from '../viewer/domain/server_only.js';
+import { CHOICES } from '../viewer/state/store.js';
 import { answer as answerOfEngine } from '../viewer/engine/answers.js';
 import { opened } from './record.mjs';
 

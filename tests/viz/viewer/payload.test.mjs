@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { contrast, diverging, lamp, palette, toOklab } from '../viewer/core/colormap.js';
-import { entropy, rankOf, strongest } from '../viewer/core/math.js';
-import { axes, combine, decode, isAllowed, matrixOf, shrink, unpackKinds } from '../viewer/core/payload.js';
+import { contrast, diverging, lamp, palette, toOklab } from '../viewer/drawing/colormap.js';
+import { entropy, rankOf, strongest } from '../viewer/domain/math.js';
+import { axes, combine, decode, isAllowed, matrixOf, shrink, unpackKinds } from '../viewer/domain/payload.js';
 import { record, weights } from './record.mjs';
 
 test('decoding gives every weight to four digits', () => {

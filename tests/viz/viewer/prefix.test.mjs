@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { codesOf, longPrefix, prefixOfCodes, shortPrefix, splitPrefix } from '../viewer/core/state/source_prefix.js';
-import { asksFor, prefixOfAddress } from '../viewer/core/state/permalink.js';
+import { codesOf, longPrefix, prefixOfCodes, shortPrefix, splitPrefix } from '../viewer/domain/source_prefix.js';
+import { asksFor, prefixOfAddress } from '../viewer/state/permalink.js';
 import { speak } from '../viewer/locales/language.js';
 import { nameLanguages } from '../viewer/prefix/names.js';
 import { search } from '../viewer/prefix/search_list.js';

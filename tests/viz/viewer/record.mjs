@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 
-import { decode } from '../viewer/core/payload.js';
-import { showRecord } from '../viewer/core/state/actions.js';
-import { EMPTY, createStore } from '../viewer/core/state/store.js';
+import { decode } from '../viewer/domain/payload.js';
+import { showRecord } from '../viewer/state/actions.js';
+import { EMPTY, createStore } from '../viewer/state/store.js';
 
 export const record = await decode(JSON.parse(readFileSync('payload.json', 'utf8')));
 export const weights = JSON.parse(readFileSync('weights.json', 'utf8'));

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ZERO } from '../viewer/core/state/store.js';
-import { THRESHOLDS } from '../viewer/core/limits.js';
-import { factsOf, wordsOf } from '../viewer/short/facts.js';
+import { ZERO } from '../viewer/state/store.js';
+import { THRESHOLDS } from '../viewer/domain/limits.js';
+import { factsOf, wordsOf } from '../viewer/summary/facts.js';
 import { token } from './record.mjs';
 
 const SOURCE = [token('Hund', 0), token('Mü', 1), token('ll', 1), token('er', 1), token('.', 2), token('</s>', null)];
@@ -16,7 +16,7 @@ const TARGET = [
   ['</s>', null],
 ].map(numbered);
 const GROUPS = [[0], [1], [2], [3], [4], [5], [1, 2, 3]];
-const NOTHING = { short: null, importance: null, lens: null, values: { without: null } };
+const NOTHING = { summary: null, importance: null, lens: null, values: { without: null } };
 
 function numbered([text, word], id) {
   return Object.assign(token(text, word), { id });
@@ -155,7 +155,7 @@ test('heads are needed from a loss of a third on', () => {
   const least = -Math.log(1.5);
   const { heads, count } = fact('heads', {
     importance: table(least),
-    short: { heads: [{ head: ['encoder', 0, 1], text: 'cat' }], rivals: [] },
+    summary: { heads: [{ head: ['encoder', 0, 1], text: 'cat' }], rivals: [] },
   });
   assert.deepEqual(heads, [{ head: ['encoder', 0, 1], factor: Math.exp(-least), text: 'cat' }]);
   assert.equal(count, 6);

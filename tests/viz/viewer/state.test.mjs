@@ -8,11 +8,11 @@ import {
   taskOfAddress,
   toAddress,
   viewOfAddress,
-} from '../viewer/core/state/permalink.js';
-import { movePin, shownGrid } from '../viewer/core/grid.js';
-import { rangeNotices } from '../viewer/core/measures.js';
-import { headsByDifference } from '../viewer/core/comparison.js';
-import { cellOfAllHeads } from '../viewer/core/payload.js';
+} from '../viewer/state/permalink.js';
+import { movePin, shownGrid } from '../viewer/state/grid.js';
+import { rangeNotices } from '../viewer/state/measures.js';
+import { headsByDifference } from '../viewer/state/comparison.js';
+import { cellOfAllHeads } from '../viewer/domain/payload.js';
 import {
   chooseHead,
   chooseKind,
@@ -26,10 +26,10 @@ import {
   toggleAverage,
   toggleMute,
   togglePin,
-} from '../viewer/core/state/actions.js';
-import { chosenHeads } from '../viewer/core/heads.js';
-import { pinnedCell, placesOfRows, sourceView, spotOfToken } from '../viewer/core/state/queries.js';
-import { CHOICES } from '../viewer/core/state/store.js';
+} from '../viewer/state/actions.js';
+import { chosenHeads } from '../viewer/domain/heads.js';
+import { pinnedCell, placesOfRows, sourceView, spotOfToken } from '../viewer/state/queries.js';
+import { CHOICES } from '../viewer/state/store.js';
 import { CHAPTERS } from '../viewer/learn/chapters.js';
 import { opened, record, recordOf, token, weights } from './record.mjs';
 

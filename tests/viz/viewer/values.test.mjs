@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { shownGrid } from '../viewer/core/grid.js';
-import { KINDS } from '../viewer/core/payload.js';
-import { chooseKind } from '../viewer/core/state/actions.js';
-import { availableValues, chooseValue, nextValue } from '../viewer/core/state/choose_value.js';
-import { fromAddress, toAddress } from '../viewer/core/state/permalink.js';
+import { shownGrid } from '../viewer/state/grid.js';
+import { KINDS } from '../viewer/domain/payload.js';
+import { chooseKind } from '../viewer/state/actions.js';
+import { availableValues, chooseValue, nextValue } from '../viewer/state/value_choice.js';
+import { fromAddress, toAddress } from '../viewer/state/permalink.js';
 import { compareWith } from '../viewer/values/difference.js';
 import { sharesOf } from '../viewer/values/norm_share.js';
 import { OF_HEADS } from '../viewer/values/of_heads.js';

@@ -26,7 +26,7 @@ class Handler:
     name: str  # in the protocol
     request: type[Request]
     work: Work
-    cost: float  # the time that it takes, divided by that of a translation
+    cost: float  # the time that it takes, divided by the time of a translation
     is_cached: bool  # not if the answer is large or reads files, which can change while the server runs
 
 

@@ -1,17 +1,17 @@
 // The bar of Side by side: it chooses the second view and how the matrices are shown, and it shows notices.
 
-import { createButton, element, readable } from '../core/dom.js';
-import { askTraining, showTrainingStep } from '../core/effects.js';
-import { NO_SIDE_B, besideQuestion, isSubtracted, lackOf, recordOfB, whySeparate } from '../core/comparison.js';
-import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/state/queries.js';
-import { actionButton, tabs } from '../core/widgets.js';
+import { createButton, element, readable } from '../drawing/dom.js';
+import { askTraining, showTrainingStep } from '../transport/effects.js';
+import { NO_SIDE_B, besideQuestion, isSubtracted, lackOf, recordOfB, whySeparate } from '../state/comparison.js';
+import { whyNot } from '../transport/requests.js';
+import { differs, trainingStep } from '../state/queries.js';
+import { actionButton, tabs } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const LONGEST_TEXT = 2000; // characters that fit into a link
 const OF_B = ['busy', 'error', 'record', 'kind', 'layer', 'head', 'selection'];
 
-// `servers` are those of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
+// `servers` are the servers of A and of B. `otherModels` gives the other models of the page, { name, title, to } each.
 export function createBar(servers, otherModels) {
   const [server] = servers;
   const { store } = server;

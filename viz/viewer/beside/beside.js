@@ -1,22 +1,22 @@
 // Side by side: the panels of the second view (tokens, heads, matrix), and the bar above both views.
 
-import { element } from '../core/dom.js';
-import { startEffectsOfB } from '../core/effects.js';
-import { isSubtracted, isUpToDate, recordOfB } from '../core/comparison.js';
-import { createServer } from '../core/requests.js';
+import { element } from '../drawing/dom.js';
+import { startEffectsOfB } from '../transport/effects.js';
+import { isSubtracted, isUpToDate, recordOfB } from '../state/comparison.js';
+import { createClient } from '../transport/requests.js';
 import { createOverview } from '../heads/overview.js';
 import { createMatrix } from '../matrix/matrix.js';
 import { createTable } from '../matrix/table.js';
 import { createHeading } from '../matrix/toolbar.js';
 import { createStrip } from '../strip/strip.js';
-import { createStoreOfB } from '../core/state/sides.js';
+import { createStoreOfB } from '../state/sides.js';
 import { createBar } from './bar.js';
 
 // Puts the bar and the second side into the page while they are asked for. `places` are the elements of the viewer,
 // { root, strips, columns }. `otherModels` gives the other models of the page. Returns the store of side B.
 export function createBeside(server, places, otherModels) {
   const { store } = server;
-  const own = createServer(createStoreOfB(store), server.ask);
+  const own = createClient(createStoreOfB(store), server.ask);
   startEffectsOfB(own);
   const bar = createBar([server, own], otherModels);
   let side = null; // made when it is first asked for, so that a page without it stays as light as it was

@@ -1,7 +1,7 @@
 // A small line chart over the steps of a training, or over a count.
 
-import { element, readUnderPointer, shape } from '../core/dom.js';
-import { numberText } from '../core/widgets.js';
+import { element, readUnderPointer, shape } from './dom.js';
+import { numberText } from './widgets.js';
 import { say } from '../locales/language.js';
 
 const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 };

@@ -1,9 +1,9 @@
 // A small matrix of signed values with names on both sides; its numbers are read one at a time.
 
-import { createButton, element } from '../core/dom.js';
-import { forPointer, signed } from '../core/numbers.js';
-import { largest } from '../core/math.js';
-import { addRovingFocus, tint } from '../core/widgets.js';
+import { createButton, element } from './dom.js';
+import { forPointer, signed } from './numbers.js';
+import { largest } from '../domain/math.js';
+import { addRovingFocus, tint } from './widgets.js';
 import { say } from '../locales/language.js';
 
 const hint = () => forPointer(say('Point at a cell to read its value.'), say('Tap a cell to read its value.'));

@@ -1,7 +1,7 @@
 // Analysis of heads: gates, importance, norm-based weights and single cells, as
 // model/analysis defines them.
 
-import { matchInOrder } from '../core/math.js';
+import { matchInOrder } from '../domain/math.js';
 import { predict } from './model.js';
 import { createSequence, crossMemories, decodeAfter, encodeAfter, repeated, softmax, withoutHeads } from './network.js';
 import { kindsOf } from './payload.js';
@@ -94,7 +94,7 @@ function totalOf(steps, target) {
   return steps.reduce((total, { logits, norm }, step) => total + logits[target[step]] - norm, 0);
 }
 
-// ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays like those of a trace.
+// ||a_ij f(x_j)|| of every head (Kobayashi et al. 2020), as arrays in the form of a trace.
 export function normWeights({ model: { network } }, trace) {
   return kindsOf((kind) => {
     const { layers, heads, rows, columns, weights } = trace[kind];

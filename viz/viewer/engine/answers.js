@@ -1,10 +1,10 @@
 // Answers the viewer's requests in the protocol of viz/server/handlers: one function for each value of `do`.
 
-import { LIMITS, THRESHOLDS } from '../core/limits.js';
-import { KINDS } from '../core/payload.js';
-import { needsServer } from '../core/server_only.js';
+import { LIMITS, THRESHOLDS } from '../domain/limits.js';
+import { KINDS } from '../domain/payload.js';
+import { needsServer } from '../domain/server_only.js';
 import { cellOf, changedWords, gatesOf, importance, normWeights } from './analysis.js';
-import { hypothesisOf, kindsOf, packValues, payloadOf, short } from './payload.js';
+import { hypothesisOf, kindsOf, packValues, payloadOf, rounded } from './payload.js';
 import { leaveOneOut } from './leave_one_out.js';
 import { lens } from './lens.js';
 import { routes } from './routes.js';
@@ -70,7 +70,7 @@ function mute(loaded, asked) {
     text: ablated.text,
     words: after,
     original_words: before,
-    differences: rescored.logProbabilities.map((value, step) => short(value - original.logProbabilities[step])),
+    differences: rescored.logProbabilities.map((value, step) => rounded(value - original.logProbabilities[step])),
     payload: payload(loaded, asked, ablated),
   };
 }
@@ -86,7 +86,7 @@ async function headImportance({ translator }, { text, ids, baseline }, pause) {
   if (baseline) throw needsServer();
   const target = ids ? targetIds(translator, ids) : targetOf(translator, { text, beam_size: 1, length_penalty: 1 }).ids;
   const found = await importance(translator, text, target, pause);
-  return kindsOf((kind) => found[kind].map((heads) => heads.map(short)));
+  return kindsOf((kind) => found[kind].map((heads) => heads.map(rounded)));
 }
 
 // What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
@@ -165,19 +165,19 @@ function stepOf({ step, ids }) {
 // How the weight at `row` and `column` of one head was computed.
 function cell({ translator }, asked) {
   const found = cellOf(translator, traceOf(translator, asked), asked);
-  const rounded = (numbers) => numbers.map((value) => (value === null ? null : short(value)));
+  const all = (numbers) => numbers.map((value) => (value === null ? null : rounded(value)));
   const { scale, score: value } = found;
   return {
-    query: rounded(found.query),
-    key: rounded(found.key),
-    products: rounded(found.products),
+    query: all(found.query),
+    key: all(found.key),
+    products: all(found.products),
     bias: 0,
     scale,
     score: value,
-    scores: rounded(found.scores),
-    weights: rounded(found.weights),
+    scores: all(found.scores),
+    weights: all(found.weights),
     norm: found.norms[asked.column],
-    row_norms: rounded(found.norms),
+    row_norms: all(found.norms),
   };
 }
 

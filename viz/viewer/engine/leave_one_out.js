@@ -2,7 +2,7 @@
 
 import { embed, predict } from './model.js';
 import { createSequence, crossMemories, decode, encode, repeated } from './network.js';
-import { short } from './payload.js';
+import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 import { BOS_ID } from './text/tokenizer.js';
 import { sourceIds } from './translator.js';
@@ -26,7 +26,7 @@ export async function leaveOneOut({ tokenizers, ...translator }, text, target, p
   const instead = without.map((steps) => steps.map(({ likeliest }) => likeliest));
   return {
     groups,
-    losses: without.map((steps) => steps.map(({ chance }, step) => short(intact[step].chance - chance))),
+    losses: without.map((steps) => steps.map(({ chance }, step) => rounded(intact[step].chance - chance))),
     instead,
     tokens: Object.fromEntries([...new Set(instead.flat())].map((id) => [id, tokenizers.target.tokens([id])[0]])),
   };

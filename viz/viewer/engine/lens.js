@@ -2,13 +2,13 @@
 
 import { predict } from './model.js';
 import { normaliseOutput } from './network.js';
-import { short } from './payload.js';
+import { rounded } from './payload.js';
 import { largestPlaces } from './search.js';
 
 const WORDS = 5; // likeliest words of each layer and step
 
-// The likeliest words, [layer][step][rank], with their log-probabilities, and those of the words of `ids`. `trace` is
-// that of one pass over `ids`.
+// The likeliest words, [layer][step][rank], with their log-probabilities, and the log-probabilities of `ids`. `trace` is
+// the trace of one pass over `ids`.
 export function lens({ model, tokenizers: { target } }, ids, { inputs, output }) {
   const layers = [...inputs.decoder.slice(1), output].map((x) => predict(model, normaliseOutput(model.network, x)));
   const found = layers.map((steps) => steps.map(({ logits }) => largestPlaces(logits, WORDS)));
@@ -18,8 +18,8 @@ export function lens({ model, tokenizers: { target } }, ids, { inputs, output })
     );
   return {
     words: found,
-    log_probabilities: chances((layer, step, chanceOf) => found[layer][step].map((id) => short(chanceOf(id)))),
-    chosen: chances((_, step, chanceOf) => short(chanceOf(ids[step]))),
+    log_probabilities: chances((layer, step, chanceOf) => found[layer][step].map((id) => rounded(chanceOf(id)))),
+    chosen: chances((_, step, chanceOf) => rounded(chanceOf(ids[step]))),
     leads_from: ids.map((id, step) => leadsFrom(found, id, step)),
     tokens: Object.fromEntries([...new Set(found.flat(2))].map((id) => [id, target.tokens([id])[0]])),
   };

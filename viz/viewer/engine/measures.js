@@ -1,7 +1,7 @@
 // Measures and roles of heads, as model/analysis/measures.py defines them; its docstrings say what each one means and
 // where it comes from.
 
-import { evidenceOf } from '../core/roles.js';
+import { evidenceOf } from '../domain/roles.js';
 import { EOS } from './text/tokenizer.js';
 
 const PUNCTUATION = /^\p{P}*$/u;
@@ -132,7 +132,7 @@ function focusOf(lines, words) {
   return total / Math.min(lines.length, Math.max(1, keys.length));
 }
 
-// Whether the rows align the words that they predict, 0, or those that they read, -1: which of them the mean agrees with.
+// Whether the rows align the words that they predict, 0, or the words that they read, -1: the mean agrees with these.
 function focusOffsetOf(lines, words, mean) {
   const columns = words.length;
   let [predicting, reading] = [0, 0];

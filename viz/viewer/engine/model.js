@@ -2,7 +2,7 @@
 
 import { createNetwork } from './network.js';
 import { createProducts, sliceOf } from './tensors/products.js';
-import { sum } from '../core/math.js';
+import { sum } from '../domain/math.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 
 const SCALES = '.scales'; // suffix of the name of the row scales of a weight in 8 bits
@@ -45,7 +45,7 @@ function matricesOf({ tied, separate_output: separate }, tensors) {
   return matrices;
 }
 
-// The parts of the network. `matrix` and `norm` give those of a name, `slice` some rows of a matrix.
+// The parts of the network. `matrix` and `norm` give the matrix and the norm of a name, `slice` some rows of a matrix.
 export function blocksOf(shape, matrix, norm, slice = sliceOf) {
   const { tied, separate_output: separate, d_model: width } = shape;
   const attention = (block) => ({

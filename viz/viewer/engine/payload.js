@@ -1,7 +1,7 @@
 // Writes a translation as the viewer reads it: the format of viz/payload.py, with raw 16-bit codes of the weights
 // instead of compressed text.
 
-import { splitPrefix } from '../core/state/source_prefix.js';
+import { splitPrefix } from '../domain/source_prefix.js';
 import { measureHeads } from './measures.js';
 import { normalise } from './text/tokenizer.js';
 import { inEnglish } from '../locales/language.js';
@@ -26,9 +26,9 @@ export function payloadOf(translation, identity, asked, settings) {
     options: { beam_size: asked.beam_size, length_penalty: asked.length_penalty },
     n_prefix: translation.prefixLength,
     tokens: translation.tokens,
-    log_probabilities: translation.logProbabilities.map(short),
+    log_probabilities: translation.logProbabilities.map(rounded),
     alternatives: translation.alternatives.map((step) =>
-      step.map(({ token, logProbability }) => ({ ...token, log_probability: short(logProbability) })),
+      step.map(({ token, logProbability }) => ({ ...token, log_probability: rounded(logProbability) })),
     ),
     hypotheses: translation.hypotheses.map(hypothesisOf),
     notices: translation.notices.map(inEnglish),
@@ -47,12 +47,12 @@ export function kindsOf(valueOf) {
   return Object.fromEntries(['encoder', 'decoder', 'cross'].map((kind) => [kind, valueOf(kind)]));
 }
 
-export function short(value) {
+export function rounded(value) {
   return Math.round(value * 1e6) / 1e6;
 }
 
 export function hypothesisOf({ text, score, logProbability, ids, logProbabilities }) {
-  return { text, score, log_probability: logProbability, ids, log_probabilities: logProbabilities.map(short) };
+  return { text, score, log_probability: logProbability, ids, log_probabilities: logProbabilities.map(rounded) };
 }
 
 function packed({ layers, heads, rows, columns }, codes) {

@@ -1,11 +1,11 @@
 // Through which layers, positions and heads a word reads the sentence, as model/analysis/routes.py defines it: ALTI+.
 
-import { THRESHOLDS } from '../core/limits.js';
+import { THRESHOLDS } from '../domain/limits.js';
 import { headVectors } from './analysis.js';
-import { short } from './payload.js';
+import { rounded } from './payload.js';
 
 // The shares of the source and of the prefix in the word of a step, and the connections that carry most of it. `trace` is
-// that of one pass over the translation.
+// the trace of one pass over the translation.
 export function routes({ model: { network } }, trace, step) {
   let prefix = Float64Array.from({ length: trace.decoder.rows }, (_, row) => Number(row === step));
   let source = new Float64Array(trace.cross.columns);
@@ -24,7 +24,7 @@ export function routes({ model: { network } }, trace, step) {
   }
   for (let layer = network.encoder.length - 1; layer >= 0; layer -= 1)
     source = arrivals(mix('encoder', layer, source), source, source.length);
-  return { source: Array.from(source, short), prefix: Array.from(prefix, short), connections };
+  return { source: Array.from(source, rounded), prefix: Array.from(prefix, rounded), connections };
 }
 
 // An attention sub-layer: what its rows read, and the vector that each head adds for each key at weight 1.
@@ -97,7 +97,7 @@ function connectionsOf(sublayer, rows, flow) {
       if (flow[row] * share < THRESHOLDS.flow) return [];
       const column = key < columns ? key : null;
       const head = column === null ? null : strongestHead(sublayer, row, column, found.y);
-      return [{ kind, layer, row, column, head, share: short(share), flow: short(flow[row] * share) }];
+      return [{ kind, layer, row, column, head, share: rounded(share), flow: rounded(flow[row] * share) }];
     }),
   );
 }

@@ -57,7 +57,7 @@ function chanceOf({ logits, norm }, token) {
   return Math.fround(logits[token] - norm);
 }
 
-// Replaces the hypotheses by their best extensions; those that end go to `finished`.
+// Replaces the hypotheses by their best extensions; hypotheses that end go to `finished`.
 function extend(model, beam, finished, options, nodes) {
   const { beamSize, alpha, best, limit, lastPenalty } = options;
   const width = beamSize - finished.length;
@@ -129,7 +129,7 @@ function advance(model, alive, { trace }) {
   for (const one of alive) {
     const { parent } = one;
     one.sequence = used.has(parent) ? copySequence(parent.sequence) : parent.sequence;
-    one.steps = trace ? parent.steps : []; // those of all hypotheses would take much memory
+    one.steps = trace ? parent.steps : []; // the steps of all hypotheses would take much memory
     used.add(parent);
     delete one.parent;
   }

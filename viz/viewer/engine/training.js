@@ -1,8 +1,8 @@
 // The record of a model's training: the curves of metrics.jsonl, and attention on a few sentence pairs at some steps,
 // in the form that model/storage/probes.py describes.
 
-import { THRESHOLDS } from '../core/limits.js';
-import { sum } from '../core/math.js';
+import { THRESHOLDS } from '../domain/limits.js';
+import { sum } from '../domain/math.js';
 import { measureHeads } from './measures.js';
 import { readTensors, toFloat32 } from './tensors/safetensors.js';
 import { BOS_ID, EOS_ID } from './text/tokenizer.js';

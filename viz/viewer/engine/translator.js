@@ -1,6 +1,6 @@
 // Text in, translation out, with every attention weight: what model/translator.py does with a checkpoint.
 
-import { LIMITS, THRESHOLDS } from '../core/limits.js';
+import { LIMITS, THRESHOLDS } from '../domain/limits.js';
 import { embed, predict } from './model.js';
 import { createSequence, createTrace, crossMemories, decode, encode, shortTrace } from './network.js';
 import { largestPlaces, lengthLimit, lengthPenalty, search } from './search.js';

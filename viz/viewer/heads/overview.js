@@ -1,14 +1,14 @@
 // The overview: a thumbnail of the matrix of every layer and head of the chosen kind, all on one colour scale.
 
-import { createButton, element } from '../core/dom.js';
-import { KINDS, matrixOf } from '../core/payload.js';
-import { palette, stepOf } from '../core/colormap.js';
-import { sideOf } from '../core/comparison.js';
-import { chooseHead, chooseKind, extendSelection } from '../core/state/actions.js';
-import { chosenHeads, headsOfKind, sameHead } from '../core/heads.js';
-import { differs, focusOf, isMuted, sameSpot } from '../core/state/queries.js';
-import { fixed } from '../core/numbers.js';
-import { headName, kindName } from '../core/labels.js';
+import { createButton, element } from '../drawing/dom.js';
+import { KINDS, matrixOf } from '../domain/payload.js';
+import { palette, stepOf } from '../drawing/colormap.js';
+import { sideOf } from '../state/comparison.js';
+import { chooseHead, chooseKind, extendSelection } from '../state/actions.js';
+import { chosenHeads, headsOfKind, sameHead } from '../domain/heads.js';
+import { differs, focusOf, isMuted, sameSpot } from '../state/queries.js';
+import { fixed } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
 import {
   canSort,
   importanceOf,
@@ -17,9 +17,9 @@ import {
   sortedHeads,
   sortsOf,
   importanceBeside,
-} from '../core/measures.js';
-import { isTaught, roleDefinition, taughtName } from '../core/roles.js';
-import { roleSymbol, tabs } from '../core/widgets.js';
+} from '../state/measures.js';
+import { isTaught, roleDefinition, taughtName } from '../domain/roles.js';
+import { roleSymbol, tabs } from '../drawing/widgets.js';
 import { createPager, drawPager, linesOf, pageOf, pagesOf, turnTo } from './pages.js';
 import { drawScale, drawThumbnail } from './thumbnails.js';
 import { say, tell } from '../locales/language.js';

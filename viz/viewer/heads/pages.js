@@ -1,10 +1,10 @@
 // Pages of the overview: a model of many layers and heads has some layers on each page, so that its pictures are large enough
 // to read. A layer of many heads has several lines.
 
-import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
-import { sortedHeads } from '../core/measures.js';
-import { chosenHeads } from '../core/heads.js';
-import { differs } from '../core/state/queries.js';
+import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
+import { sortedHeads } from '../state/measures.js';
+import { chosenHeads } from '../domain/heads.js';
+import { differs } from '../state/queries.js';
 import { say } from '../locales/language.js';
 
 const MOST_COLUMNS = 8;
@@ -29,7 +29,7 @@ export function pagesOf(state) {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, page) => all.slice(page * size, (page + 1) * size));
 }
 
-// The page on screen: the one that the person has turned to since the last choice of a head, or that of the chosen head.
+// The page on screen: the page that the person has turned to since the last choice of a head, or the page of the chosen head.
 export function pageOf(state, pages) {
   const { browsed, layer, head } = state;
   if (browsed && browsed.page < pages.length && !differs(state, browsed.at, Object.keys(browsed.at)))

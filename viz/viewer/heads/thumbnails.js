@@ -1,7 +1,7 @@
 // The matrix of one head as a small picture: one pixel for each cell, or for the largest of a block.
 
-import { isAllowed, shrink } from '../core/payload.js';
-import { palette, stepOf } from '../core/colormap.js';
+import { isAllowed, shrink } from '../domain/payload.js';
+import { palette, stepOf } from '../drawing/colormap.js';
 
 const LIMIT = 48; // cells along one side
 const LINE = { light: [230, 226, 219], dark: [45, 43, 39] }; // colour of cells that the mask forbids

@@ -1,9 +1,9 @@
 // What replaces the output of a muted head: zero, its mean, or its output for another sentence.
 
-import { element, readable, replaceKeepingFocus, visible } from '../core/dom.js';
-import { whyNot } from '../core/requests.js';
-import { aboutModel, differs } from '../core/state/queries.js';
-import { actionButton, actions } from '../core/widgets.js';
+import { element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
+import { whyNot } from '../transport/requests.js';
+import { aboutModel, differs } from '../state/queries.js';
+import { actionButton, actions } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 
 export function createBaseline(server) {

@@ -1,14 +1,14 @@
 // The hypotheses of a sentence, and the tree of all hypotheses that beam search considered.
 
-import { createButton, element, readable, replaceKeepingFocus, shape, tokenText, visible } from '../core/dom.js';
-import { askBeams, showHypothesis } from '../core/effects.js';
-import { fixed, forPointer } from '../core/numbers.js';
-import { logP } from '../core/labels.js';
-import { strongest } from '../core/math.js';
-import { targetIds } from '../core/payload.js';
-import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/state/queries.js';
-import { actionButton, addRovingFocus, note, numberText, section } from '../core/widgets.js';
+import { createButton, element, readable, replaceKeepingFocus, shape, tokenText, visible } from '../drawing/dom.js';
+import { askBeams, showHypothesis } from '../transport/effects.js';
+import { fixed, forPointer } from '../drawing/numbers.js';
+import { logP } from '../state/labels.js';
+import { strongest } from '../domain/math.js';
+import { targetIds } from '../domain/payload.js';
+import { whyNot } from '../transport/requests.js';
+import { differs, trainingStep } from '../state/queries.js';
+import { actionButton, addRovingFocus, note, numberText, section } from '../drawing/widgets.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const STATUS = { kept: () => say('kept'), pruned: () => say('pruned'), finished: () => say('finished') };

@@ -1,14 +1,14 @@
 // The panel Cell: how one weight is computed, from the query and the key to the softmax, and what it contributes.
 
-import { element, readUnderPointer, replaceKeepingFocus, tokenText } from '../core/dom.js';
-import { axes, isAllowed } from '../core/payload.js';
-import { gridFocus, shownGrid } from '../core/grid.js';
-import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../core/state/queries.js';
-import { askCell } from '../core/effects.js';
-import { whyNot } from '../core/requests.js';
-import { clamp, largest, sum } from '../core/math.js';
-import { fixed, forPointer } from '../core/numbers.js';
-import { titleOfHeads } from '../core/labels.js';
+import { element, readUnderPointer, replaceKeepingFocus, tokenText } from '../drawing/dom.js';
+import { axes, isAllowed } from '../domain/payload.js';
+import { gridFocus, shownGrid } from '../state/grid.js';
+import { PINNED, differs, isCell, isExplained, pinnedCell, placesOfPin } from '../state/queries.js';
+import { askCell } from '../transport/effects.js';
+import { whyNot } from '../transport/requests.js';
+import { clamp, largest, sum } from '../domain/math.js';
+import { fixed, forPointer } from '../drawing/numbers.js';
+import { titleOfHeads } from '../state/labels.js';
 import {
   actionButton,
   fact,
@@ -19,8 +19,8 @@ import {
   shareBar,
   signedBar,
   tint,
-} from '../core/widgets.js';
-import { cellName, rowAt, rowName } from '../core/names.js';
+} from '../drawing/widgets.js';
+import { cellName, rowAt, rowName } from '../drawing/names.js';
 import { createQuestion } from '../instruments/question.js';
 import { scoreSplit } from '../instruments/score_split.js';
 import { writing } from '../instruments/writing.js';
@@ -180,7 +180,7 @@ function allNumbers(cell) {
   return element('details', { ontoggle: fill }, element('summary', { class: 'hl-soft' }, say('All numbers')), list);
 }
 
-// `bias` is that of relative positions, which models of T5 have.
+// `bias` is the bias of the relative position, which models of T5 have.
 function steps({ query, products, scale, bias, score, weights, scores, column }) {
   const allowed = scores.filter((one) => one !== null).length;
   const lines = [

@@ -1,17 +1,18 @@
 // The panel Examples: what the head on screen does over many sentences, and where it does it most clearly.
 
-import { createButton, element, nameInvisible, replaceKeepingFocus } from '../core/dom.js';
-import { askExamples } from '../core/effects.js';
-import { fixed } from '../core/numbers.js';
-import { headName, titleOfHeads } from '../core/labels.js';
-import { LIMITS } from '../core/limits.js';
-import { addressOfCell } from '../core/state/permalink.js';
-import { whyNot } from '../core/requests.js';
-import { headOf } from '../core/state/actions.js';
-import { aboutModel, differs, rowOffset } from '../core/state/queries.js';
-import { chosenHeads } from '../core/heads.js';
-import { MOST_SENTENCES, headSurvey, sentencesOf } from '../core/survey.js';
-import { actionButton, actions, note, numberText, section, shareBar } from '../core/widgets.js';
+import { createButton, element, nameInvisible, replaceKeepingFocus } from '../drawing/dom.js';
+import { askExamples } from '../transport/effects.js';
+import { fixed } from '../drawing/numbers.js';
+import { headName, titleOfHeads } from '../state/labels.js';
+import { LIMITS } from '../domain/limits.js';
+import { addressOfCell } from '../state/permalink.js';
+import { whyNot } from '../transport/requests.js';
+import { headOf } from '../state/actions.js';
+import { aboutModel, differs, rowOffset } from '../state/queries.js';
+import { chosenHeads } from '../domain/heads.js';
+import { MOST_SENTENCES, headSurvey, sentencesOf } from '../domain/survey.js';
+import { actionButton, actions, note, numberText, section, shareBar } from '../drawing/widgets.js';
+import { cellName } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 const INPUTS = ['record', 'surveys', 'kind', 'layer', 'head', 'selection', 'about', 'busy'];
@@ -106,22 +107,15 @@ function foundOf(store, state) {
   ];
 }
 
-// A row has the name that it has in the matrix, here and in the pairs: the token that it predicts, or the one that the head
-// looks up.
+// A cell has the name that it has in the matrix.
 function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
-  const rows = ({ predicted }) => (rowOffset(state) < 0 ? ['<s>', ...predicted] : predicted);
   const lines = hits.map(([weight, place, row, column]) => {
-    const tokens = found.sentences[place];
-    const from = { encoder: tokens.source, decoder: tokens.predicted, cross: rows(tokens) }[kind][row];
-    const to = kind === 'decoder' ? (['<s>', ...tokens.predicted][column] ?? '') : tokens.source[column];
+    const { source, predicted } = found.sentences[place];
+    const read = ['<s>', ...predicted];
+    const [token, reads] = kind === 'encoder' ? [source[row], null] : [predicted[row], tokenOf(read[row])];
+    const to = tokenOf(kind === 'decoder' ? read[column] : source[column]);
     const href = addressOfCell(state, sentences[place], { kind, layer, head, row, column });
-    const names = element(
-      'span',
-      {},
-      element('bdi', {}, nameInvisible(from.trim())),
-      ' ← ',
-      element('bdi', {}, nameInvisible(to.trim())),
-    );
+    const names = element('span', {}, ...cellName({ token: tokenOf(token), reads }, to));
     const sentence = element(
       'span',
       { class: 'hl-soft hl-hit-sentence', dir: 'auto' },
@@ -134,6 +128,10 @@ function hitsOf(state, [kind, layer, head], { sentences, found }, { hits }) {
     );
   });
   return element('ol', { 'aria-label': say('Strongest cells') }, ...lines);
+}
+
+function tokenOf(text) {
+  return { text: text.trim() };
 }
 
 function rolesOf({ roles, sentences }) {

@@ -1,14 +1,14 @@
 // The panel Head: the role and the measures of the chosen head.
 
-import { element, replaceKeepingFocus } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { measuresOf } from '../core/measures.js';
-import { isTaught, nearestRole, roleDefinition } from '../core/roles.js';
-import { sum } from '../core/math.js';
-import { axes } from '../core/payload.js';
-import { aboutModel, differs } from '../core/state/queries.js';
-import { chosenHeads } from '../core/heads.js';
-import { note, numberText, roleSymbol, rug, section } from '../core/widgets.js';
+import { element, replaceKeepingFocus } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { measuresOf } from '../state/measures.js';
+import { isTaught, nearestRole, roleDefinition } from '../domain/roles.js';
+import { sum } from '../domain/math.js';
+import { axes } from '../domain/payload.js';
+import { aboutModel, differs } from '../state/queries.js';
+import { chosenHeads } from '../domain/heads.js';
+import { note, numberText, roleSymbol, rug, section } from '../drawing/widgets.js';
 import { createQuestion } from '../instruments/question.js';
 import { removal } from '../instruments/removal.js';
 import { differingHeads } from './rankings.js';

@@ -1,14 +1,14 @@
 // How the head on screen got its role: the measure of the role at each saved step of the training.
 
-import { element } from '../core/dom.js';
-import { askTrainingHeads } from '../core/effects.js';
-import { fixed } from '../core/numbers.js';
-import { titleOfHeads } from '../core/labels.js';
-import { measuresOf } from '../core/measures.js';
-import { nearestRole, offsetsOf } from '../core/roles.js';
-import { chosenHeads } from '../core/heads.js';
-import { trainingStep } from '../core/state/queries.js';
-import { actionButton, actions, note } from '../core/widgets.js';
+import { element } from '../drawing/dom.js';
+import { askTrainingHeads } from '../transport/effects.js';
+import { fixed } from '../drawing/numbers.js';
+import { titleOfHeads } from '../state/labels.js';
+import { measuresOf } from '../state/measures.js';
+import { nearestRole, offsetsOf } from '../domain/roles.js';
+import { chosenHeads } from '../domain/heads.js';
+import { trainingStep } from '../state/queries.js';
+import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawChart, endsOf } from '../drawing/line_chart.js';
 import { say, tell } from '../locales/language.js';
 

@@ -1,14 +1,14 @@
 // The inspector: seven panels in tabs, and a status line with the open request, an error, or the name of the record
 // that is shown in place of the model's own translation.
 
-import { createButton, element } from '../core/dom.js';
-import { recordOfB } from '../core/comparison.js';
-import { closeAside, closeView } from '../core/state/actions.js';
-import { labelOf, titleOfMatrix } from '../core/labels.js';
-import { differs, showsMuted } from '../core/state/queries.js';
-import { EMPTY, TABS } from '../core/state/store.js';
-import { actionButton, addRovingFocus } from '../core/widgets.js';
-import { createShort } from '../short/short.js';
+import { createButton, element } from '../drawing/dom.js';
+import { recordOfB } from '../state/comparison.js';
+import { closeAside, closeView } from '../state/actions.js';
+import { labelOf, titleOfMatrix } from '../state/labels.js';
+import { differs, showsMuted } from '../state/queries.js';
+import { EMPTY, TABS } from '../state/store.js';
+import { actionButton, addRovingFocus } from '../drawing/widgets.js';
+import { createSummary } from '../summary/summary.js';
 import { createHeadCard } from './head.js';
 import { createCell } from './cell.js';
 import { createNextTokens } from './next_tokens.js';
@@ -26,7 +26,7 @@ import { say } from '../locales/language.js';
 
 // Each creates a panel { node, draw }; `draw(state, before)` is called with a record, while the panel is open.
 const CREATE = {
-  short: createShort,
+  summary: createSummary,
   head: createHeadCard,
   cell: createCell,
   step: createStep,
@@ -35,7 +35,7 @@ const CREATE = {
   examples: createExamples,
 };
 const TAB_NAMES = {
-  short: () => say('In short'),
+  summary: () => say('In short'),
   head: () => say('Head'),
   cell: () => say('Cell'),
   step: () => say('Step'),
@@ -99,7 +99,7 @@ function createPanel(server, id, name) {
   return { id, tab, body, draw, drawn: EMPTY };
 }
 
-// Only the open panel is drawn; it compares the state with the one that it drew last.
+// Only the open panel is drawn; it compares the state with the state that it drew last.
 function drawPanels(panels, state) {
   const shown = panels.find(({ id }) => id === state.panel) ?? panels[0];
   for (const panel of panels) {
@@ -146,7 +146,7 @@ function drawView(store, status, state) {
 
 // What a sentence of In short has opened.
 function asideOf(state) {
-  if (state.panel !== 'short') return say('Opened from In short');
+  if (state.panel !== 'summary') return say('Opened from In short');
   return say('From In short: {view}', { view: titleOfMatrix(state) });
 }
 

@@ -1,20 +1,20 @@
 // The panel What if: which heads are muted or have another output, what that changes in the translation, and which of
 // all heads matter.
 
-import { element, readable, replaceKeepingFocus } from '../core/dom.js';
-import { askImportance, showMuted } from '../core/effects.js';
-import { changedHeads, kindName, listOf, titleOfHeads } from '../core/labels.js';
-import { sum } from '../core/math.js';
-import { givenIds } from '../core/payload.js';
-import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../core/mutes.js';
-import { whyNot } from '../core/requests.js';
-import { closeView, toggleMute, withoutRow } from '../core/state/actions.js';
-import { importanceOf } from '../core/measures.js';
-import { chosenHeads } from '../core/heads.js';
-import { differs, isMuted, sourceView } from '../core/state/queries.js';
-import { actionButton, actions, note, section } from '../core/widgets.js';
+import { element, readable, replaceKeepingFocus } from '../drawing/dom.js';
+import { askImportance, showMuted } from '../transport/effects.js';
+import { changedHeads, kindName, listOf, titleOfHeads } from '../state/labels.js';
+import { sum } from '../domain/math.js';
+import { givenIds } from '../domain/payload.js';
+import { baselineGiven, isOutcome, nameOfImportance, nameOfMute } from '../state/mutes.js';
+import { whyNot } from '../transport/requests.js';
+import { closeView, toggleMute, withoutRow } from '../state/actions.js';
+import { importanceOf } from '../state/measures.js';
+import { chosenHeads } from '../domain/heads.js';
+import { differs, isMuted, sourceView } from '../state/queries.js';
+import { actionButton, actions, note, section } from '../drawing/widgets.js';
 import { changeOf, changesOfTokens, wordsOf } from './mute_result.js';
-import { headList, headMap } from '../drawing/head_map.js';
+import { headList, headMap } from '../instruments/head_map.js';
 import { baselineOf, createBaseline } from './baseline.js';
 import { say, sayCount } from '../locales/language.js';
 

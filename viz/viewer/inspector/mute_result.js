@@ -1,9 +1,9 @@
-// What muted heads change: the words of the translation, its log-probability, and that of each token.
+// What muted heads change: the words of the translation, its log-probability, and the log-probability of each token.
 
-import { element, readable } from '../core/dom.js';
-import { fixed, signed } from '../core/numbers.js';
-import { largest, sum } from '../core/math.js';
-import { fact, note, numberText, signedBar, tokenColumns } from '../core/widgets.js';
+import { element, readable } from '../drawing/dom.js';
+import { fixed, signed } from '../drawing/numbers.js';
+import { largest, sum } from '../domain/math.js';
+import { fact, note, numberText, signedBar, tokenColumns } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 // The translation before and after. Changed words are del and ins elements, so that colour is not the only mark.

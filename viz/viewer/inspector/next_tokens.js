@@ -1,13 +1,13 @@
 // The likeliest tokens of a step. The person can force each of them.
 
-import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../core/dom.js';
-import { differs, showsMuted } from '../core/state/queries.js';
-import { forceToken, showMuted } from '../core/effects.js';
-import { isOutcome } from '../core/mutes.js';
-import { changedHeads } from '../core/labels.js';
-import { fixed, forPointer } from '../core/numbers.js';
-import { whyNot } from '../core/requests.js';
-import { actionButton, note, numberText, shareBar } from '../core/widgets.js';
+import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
+import { differs, showsMuted } from '../state/queries.js';
+import { forceToken, showMuted } from '../transport/effects.js';
+import { isOutcome } from '../state/mutes.js';
+import { changedHeads } from '../state/labels.js';
+import { fixed, forPointer } from '../drawing/numbers.js';
+import { whyNot } from '../transport/requests.js';
+import { actionButton, note, numberText, shareBar } from '../drawing/widgets.js';
 import { say, sayParts } from '../locales/language.js';
 
 const forceHint = () =>

@@ -1,12 +1,12 @@
 // A translation by the person, scored by the model and compared with the model's own.
 
-import { element, replaceKeepingFocus } from '../core/dom.js';
-import { compareWithReference, scoreTranslation, showReference } from '../core/effects.js';
-import { fixed } from '../core/numbers.js';
-import { sum } from '../core/math.js';
-import { whyNot } from '../core/requests.js';
-import { differs } from '../core/state/queries.js';
-import { actionButton, actions, note, numberText, section, tokenColumns } from '../core/widgets.js';
+import { element, replaceKeepingFocus } from '../drawing/dom.js';
+import { compareWithReference, scoreTranslation, showReference } from '../transport/effects.js';
+import { fixed } from '../drawing/numbers.js';
+import { sum } from '../domain/math.js';
+import { whyNot } from '../transport/requests.js';
+import { differs } from '../state/queries.js';
+import { actionButton, actions, note, numberText, section, tokenColumns } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export function createOwnTranslation(server) {

@@ -1,13 +1,13 @@
 // Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
 
-import { createButton, element } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { headName, kindName } from '../core/labels.js';
-import { headsByDifference, recordOfB } from '../core/comparison.js';
-import { axes, cellOfAllHeads } from '../core/payload.js';
-import { chooseKind, headOf } from '../core/state/actions.js';
-import { placesOfPin } from '../core/state/queries.js';
-import { note, numberText, section, shareBar } from '../core/widgets.js';
+import { createButton, element } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { headsByDifference, recordOfB } from '../state/comparison.js';
+import { axes, cellOfAllHeads } from '../domain/payload.js';
+import { chooseKind, headOf } from '../state/actions.js';
+import { placesOfPin } from '../state/queries.js';
+import { note, numberText, section, shareBar } from '../drawing/widgets.js';
 import { say, sayCount } from '../locales/language.js';
 
 const LISTED = 8;

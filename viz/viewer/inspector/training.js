@@ -1,13 +1,13 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
 
-import { element, readable } from '../core/dom.js';
-import { askTraining, readTrainingAgain, showTrainingStep } from '../core/effects.js';
-import { fixed } from '../core/numbers.js';
-import { headName, kindName } from '../core/labels.js';
-import { matrixOf } from '../core/payload.js';
-import { whyNot } from '../core/requests.js';
-import { differs, trainingStep } from '../core/state/queries.js';
-import { actionButton, actions, note } from '../core/widgets.js';
+import { element, readable } from '../drawing/dom.js';
+import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/effects.js';
+import { fixed } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { matrixOf } from '../domain/payload.js';
+import { whyNot } from '../transport/requests.js';
+import { differs, trainingStep } from '../state/queries.js';
+import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { drawHeadCurve } from './head_curve.js';
 import { drawChart, endsOf } from '../drawing/line_chart.js';
@@ -123,27 +123,28 @@ function createControls(server, picture) {
     picture,
     actions(player.node),
   );
-  return {
-    node,
-    draw(state, before) {
-      const training = trainingOf(state);
-      const isNew = training !== trainingOf(before);
-      if (!isNew && state.shown === before.shown) return; // the person may move the slider
-      const { steps, sentences, begins_trained: beginsTrained = false } = training;
-      beginning.hidden = !beginsTrained;
-      const shown = stepShown(state);
-      if (isNew) earlierNotes.replaceChildren(...earlierTexts(training).map((text) => note(text)));
-      if (isNew)
-        choice.replaceChildren(
-          ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
-        );
-      choice.value = sentenceShown(state);
-      slider.max = steps.length - 1;
-      slider.value = steps.indexOf(shown);
-      slider.setAttribute('aria-valuetext', say('step {step}', { step: shown }));
-      label.textContent = say('Step {step} of {last}', { step: shown, last: steps.at(-1) });
-    },
-  };
+  const parts = { label, beginning, earlierNotes, choice, slider };
+  return { node, draw: (state, before) => drawControls(parts, state, before) };
+}
+
+function drawControls({ label, beginning, earlierNotes, choice, slider }, state, before) {
+  const training = trainingOf(state);
+  const isNew = training !== trainingOf(before);
+  if (!isNew && state.shown === before.shown) return; // the person may move the slider
+  const { steps, sentences, begins_trained: beginsTrained = false } = training;
+  beginning.hidden = !beginsTrained;
+  const shown = stepShown(state);
+  if (isNew) {
+    earlierNotes.replaceChildren(...earlierTexts(training).map((text) => note(text)));
+    choice.replaceChildren(
+      ...sentences.map(({ source }, index) => element('option', { value: index }, readable(source))),
+    );
+  }
+  choice.value = sentenceShown(state);
+  slider.max = steps.length - 1;
+  slider.value = steps.indexOf(shown);
+  slider.setAttribute('aria-valuetext', say('step {step}', { step: shown }));
+  label.textContent = say('Step {step} of {last}', { step: shown, last: steps.at(-1) });
 }
 
 // What another vocabulary or other languages of the first steps mean for the pictures and the curves.

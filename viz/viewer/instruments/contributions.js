@@ -1,12 +1,12 @@
 // Why this word: its logit, or its lead over another word, as a sum over all parts of the model.
 
-import { element, replaceKeepingFocus, visible } from '../core/dom.js';
-import { fixed, signed } from '../core/numbers.js';
-import { kindName } from '../core/labels.js';
-import { largest, sum } from '../core/math.js';
-import { targetIds } from '../core/payload.js';
-import { actionButton, numberText, note, signedLine, tabs } from '../core/widgets.js';
-import { headMap } from '../drawing/head_map.js';
+import { element, replaceKeepingFocus, visible } from '../drawing/dom.js';
+import { fixed, signed } from '../drawing/numbers.js';
+import { kindName } from '../state/labels.js';
+import { largest, sum } from '../domain/math.js';
+import { targetIds } from '../domain/payload.js';
+import { actionButton, numberText, note, signedLine, tabs } from '../drawing/widgets.js';
+import { headMap } from './head_map.js';
 import { say } from '../locales/language.js';
 
 const LARGEST = 10; // parts in the ranking

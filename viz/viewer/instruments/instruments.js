@@ -6,7 +6,7 @@
 // - `isServerOnly`: whether only a server answers, not the engine in the page;
 // - `create(store)`: { draw, controls, nothing }, as question.js reads them.
 
-import { PINNED } from '../core/state/queries.js';
+import { PINNED } from '../state/queries.js';
 import { contributions } from './contributions.js';
 import { lens } from './lens.js';
 import { wordLinks } from './links.js';

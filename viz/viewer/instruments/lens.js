@@ -1,9 +1,9 @@
 // What the model would say after each decoder layer: a line for each step, a column for each layer.
 
-import { targetIds } from '../core/payload.js';
-import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { note, numberText, shareBar } from '../core/widgets.js';
+import { targetIds } from '../domain/payload.js';
+import { createButton, element, replaceKeepingFocus, tokenText, visible } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { note, numberText, shareBar } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export const lens = {

@@ -1,12 +1,12 @@
 // Word links of a sentence: pairs [source word, word of the translation], both counted from 0, found in several ways; their
 // error against the person's own links, and untranslated words.
 
-import { createButton, element, visible } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { isAnswered } from '../core/questions.js';
-import { targetIds } from '../core/payload.js';
-import { sameHead } from '../core/heads.js';
-import { actionButton, actions, note, numberText, shareBar } from '../core/widgets.js';
+import { createButton, element, visible } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { isAnswered } from '../state/questions.js';
+import { targetIds } from '../domain/payload.js';
+import { sameHead } from '../domain/heads.js';
+import { actionButton, actions, note, numberText, shareBar } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 export const wordLinks = {
@@ -123,7 +123,7 @@ function linksOf({ record, gold }) {
 }
 
 // The ways that an answer has: { name, label, links, error } each. An error is null without the person's own links. Of a
-// taught head, the links are those of both directions, joined; it has no line of its own if it is the clearest one.
+// taught head, the links of both directions are joined; it has no line of its own if it is the clearest one.
 export function waysOf({ methods, gold }) {
   const [best, average, taught] = methods;
   const way = (name, label, method, kind) => ({

@@ -1,12 +1,12 @@
 // An instrument as a line that opens: a question, and its answer while it is open.
 
-import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
-import { askQuestion } from '../core/effects.js';
-import { isAnswered, toggleQuestion } from '../core/questions.js';
+import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
+import { askQuestion } from '../transport/effects.js';
+import { isAnswered, toggleQuestion } from '../state/questions.js';
 import { SUBJECTS, questionOf } from './instruments.js';
-import { isRefused, whyNot } from '../core/requests.js';
-import { differs } from '../core/state/queries.js';
-import { note } from '../core/widgets.js';
+import { isRefused, whyNot } from '../transport/requests.js';
+import { differs } from '../state/queries.js';
+import { note } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const INPUTS = [...SUBJECTS, 'answers', 'busy', 'linkedBy', 'drawing', 'flow'];

@@ -1,12 +1,13 @@
 // Faithfulness: the probability of a word while the strongest cells of a row are removed.
 
-import { element, visible } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { THRESHOLDS } from '../core/limits.js';
-import { sum } from '../core/math.js';
-import { axes, targetIds } from '../core/payload.js';
-import { note } from '../core/widgets.js';
+import { element, visible } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { THRESHOLDS } from '../domain/limits.js';
+import { sum } from '../domain/math.js';
+import { axes, targetIds } from '../domain/payload.js';
+import { note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
+import { rowAt, rowText } from '../drawing/names.js';
 import { say, sayCount, tell } from '../locales/language.js';
 
 export const removal = {
@@ -22,7 +23,7 @@ export const removal = {
         ? say('Choose one head, or all heads of a layer.')
         : say('Choose a source token: its row loses its cells.'),
     draw: ({ record }, { curves, tokens }, { ids, kind, row, step, head }) => {
-      const { rows, reads, columns } = axes(record, kind);
+      const { columns } = axes(record, kind);
       const lines = curves.map(({ name, order, probabilities }) => ({
         name: tell(name),
         ranking: name,
@@ -37,8 +38,7 @@ export const removal = {
       };
       const about = {
         word: visible(tokens[ids[step]]),
-        // As the matrix names it: two rows have a word, one that reads it and one that predicts it.
-        row: reads ? `${visible(reads[row])} → ${visible(rows[row])}` : visible(rows[row]),
+        row: rowText(rowAt(record, kind, row)),
         count: lines.length,
       };
       return [
@@ -65,7 +65,7 @@ export const removal = {
   }),
 };
 
-// The row of the matrix that loses its cells: that of the step, or of the pinned source token.
+// The row of the matrix that loses its cells: the row of the step, or of the pinned source token.
 function removalOf({ record, kind, layer, head, selection, pin, step }) {
   const row = kind === 'encoder' ? (pin?.row ?? null) : step;
   if (row === null || selection.length > 0) return null;

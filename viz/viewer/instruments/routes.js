@@ -2,13 +2,13 @@
 // layers above each other, the decoder above the encoder. A line is what one position reads from another in one layer; an
 // orange one carries the name of the head that brings most of it, and opens its cell.
 
-import { targetIds } from '../core/payload.js';
-import { element, shape, visible } from '../core/dom.js';
-import { headName, kindName } from '../core/labels.js';
-import { percent } from '../core/numbers.js';
-import { sum } from '../core/math.js';
-import { chooseKind, headOf } from '../core/state/actions.js';
-import { addRovingFocus, note } from '../core/widgets.js';
+import { targetIds } from '../domain/payload.js';
+import { element, shape, visible } from '../drawing/dom.js';
+import { headName, kindName } from '../state/labels.js';
+import { percent } from '../drawing/numbers.js';
+import { sum } from '../domain/math.js';
+import { chooseKind, headOf } from '../state/actions.js';
+import { addRovingFocus, note } from '../drawing/widgets.js';
 import { nodeName, pathsOf, placesOf, through } from './paths.js';
 import { say, sayCount } from '../locales/language.js';
 

@@ -1,12 +1,12 @@
 // Why a head looks at a token: splits the score of the pinned cell into pairs of a part of the query and a part of the
 // key.
 
-import { ofPinnedCell } from '../core/questions.js';
-import { element } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { kindName } from '../core/labels.js';
-import { largest, sum } from '../core/math.js';
-import { fact, note, signedLine } from '../core/widgets.js';
+import { ofPinnedCell } from '../state/questions.js';
+import { element } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { kindName } from '../state/labels.js';
+import { largest, sum } from '../domain/math.js';
+import { fact, note, signedLine } from '../drawing/widgets.js';
 import { smallMatrix } from '../drawing/small_matrix.js';
 import { say, tell } from '../locales/language.js';
 

@@ -1,10 +1,10 @@
 // What a head writes when it reads the token of the pinned cell: the words that it pushes up and down.
 
-import { ofPinnedCell } from '../core/questions.js';
-import { element, tokenText } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { largest } from '../core/math.js';
-import { fact, note, signedLine } from '../core/widgets.js';
+import { ofPinnedCell } from '../state/questions.js';
+import { element, tokenText } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { largest } from '../domain/math.js';
+import { fact, note, signedLine } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 const limitOf = (kind) =>

@@ -1,10 +1,10 @@
 // The chapters of Learn: what each one explains, where it begins, and two things to do that the page can check.
 
-import { isAllowed, matrixOf } from '../core/payload.js';
-import { headName } from '../core/labels.js';
-import { nearestRole } from '../core/roles.js';
-import { isMuted, pinnedCell } from '../core/state/queries.js';
-import { shownValue } from '../core/comparison.js';
+import { isAllowed, matrixOf } from '../domain/payload.js';
+import { headName } from '../state/labels.js';
+import { nearestRole } from '../domain/roles.js';
+import { isMuted, pinnedCell } from '../state/queries.js';
+import { shownValue } from '../state/comparison.js';
 import { transformedNorm } from '../values/transformed_norm.js';
 import { say } from '../locales/language.js';
 

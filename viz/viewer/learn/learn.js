@@ -1,11 +1,11 @@
 // Learn: a course in chapters beside the live page. Its exercises are checked against the state of the viewer. The link
 // names the chapter, so that a teacher can send it.
 
-import { createButton, element, replaceKeepingFocus } from '../core/dom.js';
-import { addressOf, asksFor, toAddress } from '../core/state/permalink.js';
-import { EMPTY } from '../core/state/store.js';
-import { useStorage } from '../core/storage.js';
-import { actionButton, actions, note } from '../core/widgets.js';
+import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
+import { addressOf, asksFor, toAddress } from '../state/permalink.js';
+import { EMPTY } from '../state/store.js';
+import { useStorage } from '../transport/storage.js';
+import { actionButton, actions, note } from '../drawing/widgets.js';
 import { BACKWARDS, CHAPTERS } from './chapters.js';
 import { createQuestion } from '../instruments/question.js';
 import { routes } from '../instruments/routes.js';
@@ -97,7 +97,7 @@ function openChapter(learn, number) {
   location.hash = addressOf(record, { ...choices, learn: number });
 }
 
-// A sentence that Learn brought gives way to the one that was on screen before.
+// A sentence that Learn brought gives way to the sentence that was on screen before.
 function close({ store, former }) {
   const { record } = store.get().home;
   const isOfLearn = CHAPTERS.some(

@@ -1,5 +1,5 @@
 // The language of the page. English texts are the keys of the catalogues in this folder, one file for each language; a
-// text that a catalogue lacks stays English. `say` is for the texts of the code, `tell` for those that come with data.
+// text that a catalogue lacks stays English. `say` is for the texts of the code, `tell` for texts that come with data.
 
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
@@ -144,7 +144,7 @@ export function localNumber(text) {
 
 // The choice
 
-// The language to speak of English and these: that of the link, the `stored` one of the last choice here, or of the
+// The language to speak of English and these: the language of the link, the `stored` choice of before, or a language of the
 // browser. A file that was exported has a language of its own in place of the browser's.
 export function chooseLanguage(codes, stored, own = null) {
   known = [ENGLISH, ...codes];

@@ -1,11 +1,11 @@
 // The cells of the matrix on a canvas: their size, how each is drawn, and the colour scale below them.
 
-import { element, sizeCanvas } from '../core/dom.js';
-import { palette, stepOf } from '../core/colormap.js';
-import { PALED, SHOWN, UNMATCHED, hasValue } from '../core/fold.js';
-import { shares, shownGrid } from '../core/grid.js';
+import { element, sizeCanvas } from '../drawing/dom.js';
+import { palette, stepOf } from '../drawing/colormap.js';
+import { PALED, SHOWN, UNMATCHED, hasValue } from '../domain/fold.js';
+import { shares, shownGrid } from '../state/grid.js';
 import { drawScale } from '../heads/thumbnails.js';
-import { fixed } from '../core/numbers.js';
+import { fixed } from '../drawing/numbers.js';
 import { say, localNumber } from '../locales/language.js';
 
 const CELL = { width: [16, 96], height: [18, 60] };

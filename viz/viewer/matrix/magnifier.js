@@ -1,9 +1,9 @@
 // The magnifier: the cells around the pointer, enlarged, where the whole matrix is shown in small cells.
 
-import { element } from '../core/dom.js';
-import { cellName } from '../core/names.js';
-import { isCell } from '../core/state/queries.js';
-import { clamp } from '../core/math.js';
+import { element } from '../drawing/dom.js';
+import { cellName } from '../drawing/names.js';
+import { isCell } from '../state/queries.js';
+import { clamp } from '../domain/math.js';
 import { drawCells, isSmall } from './cells.js';
 
 const SIZE = { width: 36, height: 22 }; // of a cell in the magnifier

@@ -1,26 +1,52 @@
 // The matrix of the chosen heads: tokens on both axes, values in the cells, and the exact value below.
 
-import { element, tokenText } from '../core/dom.js';
-import { togglePin } from '../core/state/actions.js';
-import { differs, focusOf, isCell, sameSpot } from '../core/state/queries.js';
-import { gridChanged, gridFocus, shownGrid, spotAt } from '../core/grid.js';
+import { element, tokenText } from '../drawing/dom.js';
+import { togglePin } from '../state/actions.js';
+import { differs, focusOf, isCell, sameSpot } from '../state/queries.js';
+import { gridChanged, gridFocus, shownGrid, spotAt } from '../state/grid.js';
 import { createScale, drawCells, fit, isSmall, writeScale } from './cells.js';
 import { createMagnifier, drawMagnifier } from './magnifier.js';
 import { createThreshold } from './toolbar.js';
-import { fixed } from '../core/numbers.js';
-import { titleOfMatrix } from '../core/labels.js';
-import { rowLabel } from '../core/names.js';
+import { fixed } from '../drawing/numbers.js';
+import { titleOfMatrix } from '../state/labels.js';
+import { rowLabel } from '../drawing/names.js';
 import { describe, describeView, plain } from './readout.js';
 import { say } from '../locales/language.js';
 
 const BAR = 8; // space for a scroll bar on each side
 
 export function createMatrix(store, heading, toolbar, table) {
+  const isB = store.get().side === 'B';
+  const cells = createCells(isB);
+  const readout = element('p', { class: 'hl-readout' });
+  const facts = element('p', { class: 'hl-facts hl-soft' });
+  const scale = createScale();
+  const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
+  const texts = element('div', { tabindex: 0 }, readout, facts); // long ones scroll
+  const footer = element('div', { class: 'hl-matrix-footer' }, texts, colours);
+  const magnifier = createMagnifier();
+  const node = element(
+    'section',
+    { class: 'hl-panel hl-centre', 'aria-label': isB ? say('Matrix of B') : say('Matrix') },
+    heading,
+    toolbar,
+    // The readout stays visible over the matrix, never over the heading.
+    element('div', { class: 'hl-matrix-part' }, cells.scroll, footer, magnifier.node),
+    table,
+  );
+  const parts = { store, ...cells, magnifier, readout, facts, footer, scale };
+  listenMatrix(parts);
+  new ResizeObserver(() => layOut(parts, store.get())).observe(node);
+  store.subscribe((state, before) => renderMatrix(parts, state, before));
+  return node;
+}
+
+// The cells with the names of rows and columns.
+function createCells(isB) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const bands = ['row', 'column', 'cell'].map((name) =>
     element('div', { class: `hl-band hl-band-${name}`, hidden: true }),
   );
-  const isB = store.get().side === 'B';
   const id = isB ? 'hl-active-cell-of-b' : 'hl-active-cell';
   const active = element('div', { role: 'gridcell', id, class: 'hl-unseen' });
   const hidden = element('div', { class: 'hl-hidden-mass hl-soft hl-number' });
@@ -29,53 +55,11 @@ export function createMatrix(store, heading, toolbar, table) {
   const columnLabels = element('div', { class: 'hl-column-labels' });
   const hint = element('span', { class: 'hl-row-hint' });
   const extent = element('span', { class: 'hl-extent' });
-  const magnifier = createMagnifier();
   const corner = element('div', { class: 'hl-corner hl-soft' }, extent, hint, element('span', {}, say('from ↓  to →')));
   const unseenRow = element('div', { role: 'row', class: 'hl-unseen' }, active);
-  const attributes = {
-    class: 'hl-scroll hl-matrix',
-    tabindex: '0',
-    role: 'grid',
-    'aria-activedescendant': id,
-  };
+  const attributes = { class: 'hl-scroll hl-matrix', tabindex: '0', role: 'grid', 'aria-activedescendant': id };
   const scroll = element('div', attributes, corner, columnLabels, rowLabels, field, unseenRow);
-  const readout = element('p', { class: 'hl-readout' });
-  const facts = element('p', { class: 'hl-facts hl-soft' });
-  const scale = createScale();
-  const colours = element('div', { class: 'hl-colours' }, createThreshold(store), scale.node);
-  const texts = element('div', { tabindex: 0 }, readout, facts); // long ones scroll
-  const footer = element('div', { class: 'hl-matrix-footer' }, texts, colours);
-  const node = element(
-    'section',
-    { class: 'hl-panel hl-centre', 'aria-label': isB ? say('Matrix of B') : say('Matrix') },
-    heading,
-    toolbar,
-    // The readout stays visible over the matrix, never over the heading.
-    element('div', { class: 'hl-matrix-part' }, scroll, footer, magnifier.node),
-    table,
-  );
-  const parts = {
-    store,
-    canvas,
-    bands,
-    active,
-    field,
-    rowLabels,
-    columnLabels,
-    hidden,
-    hint,
-    extent,
-    magnifier,
-    scroll,
-    readout,
-    facts,
-    footer,
-    scale,
-  };
-  listenMatrix(parts);
-  new ResizeObserver(() => layOut(parts, store.get())).observe(node);
-  store.subscribe((state, before) => renderMatrix(parts, state, before));
-  return node;
+  return { canvas, bands, active, field, rowLabels, columnLabels, hidden, hint, extent, scroll };
 }
 
 function renderMatrix(parts, state, before) {
@@ -140,7 +124,7 @@ function layOut(parts, state) {
   if (!state.record || !parts.grid) return false;
   const { scroll, rowLabels, columnLabels, hidden, grid } = parts;
   const wasSmall = scroll.classList.contains('hl-small');
-  scroll.classList.remove('hl-small'); // whose names are smaller than those that the next cells may have
+  scroll.classList.remove('hl-small'); // its names are smaller than the names of the next cells may be
   const names = [...columnLabels.querySelectorAll('.hl-name')];
   const longest = Math.max(0, ...names.map((label) => label.offsetWidth));
   const room = { width: scroll.offsetWidth - rowLabels.offsetWidth - BAR, height: scroll.offsetHeight - BAR };

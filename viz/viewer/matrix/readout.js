@@ -1,15 +1,15 @@
 // The sentence below the matrix: the exact value of the cell, or the largest value of a row or a column.
 
-import { element, tokenText } from '../core/dom.js';
-import { entropy, rankOf, strongest, sum } from '../core/math.js';
-import { focusOf } from '../core/state/queries.js';
-import { headsOfKind } from '../core/heads.js';
-import { referenceOf } from '../core/comparison.js';
-import { FORBIDDEN, UNMATCHED } from '../core/fold.js';
-import { gridFocus, shownGrid } from '../core/grid.js';
-import { fixed, forPointer } from '../core/numbers.js';
-import { listOf } from '../core/labels.js';
-import { cellName, rowName } from '../core/names.js';
+import { element, tokenText } from '../drawing/dom.js';
+import { entropy, rankOf, strongest, sum } from '../domain/math.js';
+import { focusOf } from '../state/queries.js';
+import { headsOfKind } from '../domain/heads.js';
+import { referenceOf } from '../state/comparison.js';
+import { FORBIDDEN, UNMATCHED } from '../domain/fold.js';
+import { gridFocus, shownGrid } from '../state/grid.js';
+import { fixed, forPointer } from '../drawing/numbers.js';
+import { listOf } from '../state/labels.js';
+import { cellName, rowName } from '../drawing/names.js';
 import { chosenValue } from '../values/values.js';
 import { say, sayParts } from '../locales/language.js';
 

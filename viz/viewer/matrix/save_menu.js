@@ -1,12 +1,11 @@
 // Ways to save the view: a link that opens it again, pictures of it, and a handout.
 
-import { createButton, element } from '../core/dom.js';
-import { isLinkable, toAddress } from '../core/state/permalink.js';
+import { createButton, element } from '../drawing/dom.js';
+import { isLinkable, toAddress } from '../state/permalink.js';
 import { pictureOfSides, pngOf, svgText } from './svg.js';
 import { say } from '../locales/language.js';
 
-// Returns the entries of the menu Export, and the line below them. `stores` are those of the view and of what stands
-// beside it.
+// Returns the entries of the menu Export, and the line below them. `stores` are the stores of both sides.
 export function createExports(stores) {
   const [store] = stores;
   const picture = () => pictureOfSides(...stores.map((each) => each.get()));

@@ -1,14 +1,14 @@
 // The view on screen as an SVG made from its data. Text stays text, and nothing is loaded from elsewhere.
 
-import { readable, shape, visible } from '../core/dom.js';
-import { palette, stepOf } from '../core/colormap.js';
-import { isSubtracted, recordOfB, sideOf } from '../core/comparison.js';
-import { PALED, SHOWN, UNMATCHED, hasValue } from '../core/fold.js';
-import { gridFocus, shares, shownGrid } from '../core/grid.js';
+import { readable, shape, visible } from '../drawing/dom.js';
+import { palette, stepOf } from '../drawing/colormap.js';
+import { isSubtracted, recordOfB, sideOf } from '../state/comparison.js';
+import { PALED, SHOWN, UNMATCHED, hasValue } from '../domain/fold.js';
+import { gridFocus, shares, shownGrid } from '../state/grid.js';
 import { mapOf, scaleEnds, shortValue } from './cells.js';
-import { fixed } from '../core/numbers.js';
-import { titleOfMatrix } from '../core/labels.js';
-import { isolated, rowText } from '../core/names.js';
+import { fixed } from '../drawing/numbers.js';
+import { titleOfMatrix } from '../state/labels.js';
+import { isolated, rowText } from '../drawing/names.js';
 import { describe, plain } from './readout.js';
 import { tellTitle } from '../locales/language.js';
 

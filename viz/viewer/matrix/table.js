@@ -1,11 +1,11 @@
 // The matrix as an HTML table, for screen readers and for reading every number. It is built when it is opened.
 
-import { element, tokenText } from '../core/dom.js';
-import { gridChanged, shownGrid } from '../core/grid.js';
-import { hasValue } from '../core/fold.js';
-import { fixed } from '../core/numbers.js';
-import { titleOfMatrix } from '../core/labels.js';
-import { rowName } from '../core/names.js';
+import { element, tokenText } from '../drawing/dom.js';
+import { gridChanged, shownGrid } from '../state/grid.js';
+import { hasValue } from '../domain/fold.js';
+import { fixed } from '../drawing/numbers.js';
+import { titleOfMatrix } from '../state/labels.js';
+import { rowName } from '../drawing/names.js';
 import { say } from '../locales/language.js';
 
 export function createTable(store) {

@@ -1,12 +1,12 @@
 // The rows above the matrix: its title, which values it shows and how, and the menu Export.
 
-import { createButton, element } from '../core/dom.js';
-import { toggleAverage } from '../core/state/actions.js';
-import { titleOfMatrix } from '../core/labels.js';
-import { availableValues, chooseValue } from '../core/state/choose_value.js';
+import { createButton, element } from '../drawing/dom.js';
+import { toggleAverage } from '../state/actions.js';
+import { titleOfMatrix } from '../state/labels.js';
+import { availableValues, chooseValue } from '../state/value_choice.js';
 import { VALUES } from '../values/values.js';
-import { whyNot } from '../core/requests.js';
-import { tabs } from '../core/widgets.js';
+import { whyNot } from '../transport/requests.js';
+import { tabs } from '../drawing/widgets.js';
 import { say } from '../locales/language.js';
 
 function tab(text, title, onclick) {

@@ -1,6 +1,6 @@
 // A trained model as a model directory, as model/storage writes it, and the directory as one zip file.
 
-import { sum } from '../core/math.js';
+import { sum } from '../domain/math.js';
 import { inEnglish } from '../locales/language.js';
 import { tokenizerSettings } from './tasks.js';
 

@@ -1,8 +1,8 @@
 // Opens the playground: its button, its address, and its code, which the page fetches when it is first needed.
 
-import { createButton } from '../core/dom.js';
-import { chapterOfAddress, toAddress } from '../core/state/permalink.js';
-import { startWorker, workerAsker } from '../core/requests.js';
+import { createButton } from '../drawing/dom.js';
+import { chapterOfAddress, toAddress } from '../state/permalink.js';
+import { startWorker, workerAsker } from '../transport/requests.js';
 import { say } from '../locales/language.js';
 
 // Whether an address is one of the playground.

@@ -3,7 +3,7 @@
 //
 // The sentences of a batch lie end to end, without padding. `borders` hold where each of them begins, and the end.
 
-import { sum } from '../core/math.js';
+import { sum } from '../domain/math.js';
 import { attend, normalise } from '../engine/network.js';
 import { logSumExpPlainly, padded } from '../engine/tensors/products.js';
 import { EOS_ID } from '../engine/text/tokenizer.js';

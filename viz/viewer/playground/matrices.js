@@ -1,8 +1,8 @@
 // The matrices of all heads of a training, in the look of the viewer, with the letters along both axes.
 
-import { currentTheme } from '../core/colormap.js';
-import { element } from '../core/dom.js';
-import { kindName } from '../core/labels.js';
+import { currentTheme } from '../drawing/colormap.js';
+import { element } from '../drawing/dom.js';
+import { kindName } from '../state/labels.js';
 import { drawThumbnail } from '../heads/thumbnails.js';
 import { say } from '../locales/language.js';
 

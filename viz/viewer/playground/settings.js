@@ -1,7 +1,7 @@
 // The switches of a training, what to expect of each, and the address that holds them all.
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
-import { fixed } from '../core/numbers.js';
+import { fixed } from '../drawing/numbers.js';
 import { TASKS } from './tasks.js';
 
 const onOff = (isOn) => (isOn ? say('on') : say('off'));

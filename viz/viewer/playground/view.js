@@ -1,10 +1,10 @@
 // The playground: a small Transformer, or two, that the person trains and watches.
 
-import { watchTheme } from '../core/colormap.js';
-import { createButton, element } from '../core/dom.js';
-import { fixed } from '../core/numbers.js';
-import { startWorker } from '../core/requests.js';
-import { actionButton, actions, note } from '../core/widgets.js';
+import { watchTheme } from '../drawing/colormap.js';
+import { createButton, element } from '../drawing/dom.js';
+import { fixed } from '../drawing/numbers.js';
+import { startWorker } from '../transport/requests.js';
+import { actionButton, actions, note } from '../drawing/widgets.js';
 import { drawChart } from '../drawing/line_chart.js';
 import { save } from '../matrix/save_menu.js';
 import { message, say, tell } from '../locales/language.js';

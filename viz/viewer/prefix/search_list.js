@@ -1,7 +1,7 @@
 // A list with a search box: the combobox of the WAI-ARIA Authoring Practices. It shows the chosen name; what a person types
 // filters the list.
 
-import { element } from '../core/dom.js';
+import { element } from '../drawing/dom.js';
 import { say, sayCount } from '../locales/language.js';
 
 const PAGE = 8; // entries that Page Up and Page Down pass

@@ -1,10 +1,10 @@
 // The arcs between the tokens of the strip: what each row of the matrix reads most.
 
-import { shape } from '../core/dom.js';
-import { strongest } from '../core/math.js';
-import { focusOf, isCell, placeOfColumn, placesOfRows, rowOffset } from '../core/state/queries.js';
-import { gridFocus } from '../core/grid.js';
-import { hasValue } from '../core/fold.js';
+import { shape } from '../drawing/dom.js';
+import { strongest } from '../domain/math.js';
+import { focusOf, isCell, placeOfColumn, placesOfRows, rowOffset } from '../state/queries.js';
+import { gridFocus } from '../state/grid.js';
+import { hasValue } from '../domain/fold.js';
 import { hasLink } from '../instruments/links.js';
 
 const LEAST_SHARE = 0.25; // of the scale for an arc; the strongest cell of a row always has one

@@ -1,12 +1,12 @@
 // The strip: the translation, the source tokens above the target tokens, and arcs for the heads on screen.
 
-import { createButton, element, nameInvisible, readable, tokenText, visible } from '../core/dom.js';
-import { palette, stepOf } from '../core/colormap.js';
-import { fixed } from '../core/numbers.js';
-import { labelOf, logP } from '../core/labels.js';
-import { clamp, sum } from '../core/math.js';
-import { rangeNotices } from '../core/measures.js';
-import { togglePin } from '../core/state/actions.js';
+import { createButton, element, nameInvisible, readable, tokenText, visible } from '../drawing/dom.js';
+import { palette, stepOf } from '../drawing/colormap.js';
+import { fixed } from '../drawing/numbers.js';
+import { labelOf, logP } from '../state/labels.js';
+import { clamp, sum } from '../domain/math.js';
+import { rangeNotices } from '../state/measures.js';
+import { togglePin } from '../state/actions.js';
 import {
   aboutModel,
   differs,
@@ -17,13 +17,13 @@ import {
   rowOffset,
   sameSpot,
   spotOfToken,
-} from '../core/state/queries.js';
-import { NO_SIDE_B, otherRecord, sideOf } from '../core/comparison.js';
-import { differingPlaces } from '../core/counterparts.js';
-import { gridChanged, shownGrid } from '../core/grid.js';
+} from '../state/queries.js';
+import { NO_SIDE_B, otherRecord, sideOf } from '../state/comparison.js';
+import { differingPlaces } from '../domain/counterparts.js';
+import { gridChanged, shownGrid } from '../state/grid.js';
 import { drawLink, isDrawing, shownLinks } from '../instruments/links.js';
-import { toggleQuestion } from '../core/questions.js';
-import { isRefused } from '../core/requests.js';
+import { toggleQuestion } from '../state/questions.js';
+import { isRefused } from '../transport/requests.js';
 import { createArcs, drawArcs, drawLinks, lightArcs, litPlaces } from './arcs.js';
 import { say, sayCount, tell, tellTitle } from '../locales/language.js';
 
@@ -37,25 +37,42 @@ export function createStrip(server) {
   const text = element('p', { class: 'hl-translation', dir: 'auto' });
   const facts = element('p', { class: 'hl-soft hl-result-facts', title: logP() });
   const notices = element('div', { class: 'hl-notices' });
-  const linksTitle = say('link the words of the sentence and of its translation, in place of the arcs');
-  const toggle = createButton(
-    'hl-tab hl-links-tab',
-    () => toggleLinks(store),
-    { title: linksTitle },
-    say('Word links'),
+  const { toggle, beside } = createButtons(server);
+  const line = element('div', { class: 'hl-result-line' }, facts, toggle, beside);
+  const result = element(
+    'div',
+    { class: 'hl-result' },
+    element('div', { tabindex: 0 }, analysed, text), // a long translation scrolls
+    element('div', { class: 'hl-result-side' }, line, notices),
   );
-  const besideTitle = say(
-    'show another model, another step of the training or another sentence beside this translation',
-  );
-  const beside = createButton(
-    'hl-tab hl-links-tab hl-beside-tab',
-    () => toggleBeside(store),
-    { title: besideTitle },
-    say('Side by side'),
-  );
+  const tokens = createTokens();
+  const legend = element('p', { class: 'hl-soft hl-strip-ends' });
+  const name = store.get().side === 'B' ? say('Tokens of B') : say('Tokens');
+  const attributes = { class: 'hl-panel hl-strip', 'aria-label': name };
+  const node = element('section', attributes, result, tokens.scroll, tokens.more, legend);
+  const parts = { store, analysed, text, facts, toggle, beside, notices, legend, ...tokens, drawn: [], lit: [] };
+  listen(parts);
+  new ResizeObserver(() => redraw(parts, store.get())).observe(parts.body);
+  store.subscribe((state, before) => renderStrip(parts, state, before));
+  return node;
+}
+
+// The buttons of A are for both sides.
+function createButtons(server) {
+  const { store } = server;
   const isB = store.get().side === 'B';
-  toggle.hidden = isB || isRefused(server, 'links'); // those of A are for both sides
+  const links = say('link the words of the sentence and of its translation, in place of the arcs');
+  const others = say('show another model, another step of the training or another sentence beside this translation');
+  const button = (name, title, text, act) => createButton(`hl-tab hl-links-tab ${name}`, act, { title }, text);
+  const toggle = button('', links, say('Word links'), () => toggleLinks(store));
+  const beside = button('hl-beside-tab', others, say('Side by side'), () => toggleBeside(store));
+  toggle.hidden = isB || isRefused(server, 'links');
   beside.hidden = isB || isRefused(server, 'beside');
+  return { toggle, beside };
+}
+
+// Both lines of tokens with the arcs between them, and a button where words are out of sight.
+function createTokens() {
   const chips = {};
   for (const side of ['source', 'target']) {
     const name = side === 'source' ? say('Source tokens') : say('Tokens of the translation');
@@ -66,52 +83,13 @@ export function createStrip(server) {
   const lines = [label(say('source')), chips.source, label(say('translation')), chips.target];
   const body = element('div', { class: 'hl-strip-body' }, ...lines, arcs);
   const scroll = element('div', { class: 'hl-scroll hl-strip-scroll' }, body);
-  const legend = element('p', { class: 'hl-soft hl-strip-ends' });
   const more = createButton('hl-swipe', () => showMore(scroll), { title: say('More words') }, '›');
-  const node = element(
-    'section',
-    { class: 'hl-panel hl-strip', 'aria-label': isB ? say('Tokens of B') : say('Tokens') },
-    element(
-      'div',
-      { class: 'hl-result' },
-      element('div', { tabindex: 0 }, analysed, text), // a long translation scrolls
-      element(
-        'div',
-        { class: 'hl-result-side' },
-        element('div', { class: 'hl-result-line' }, facts, toggle, beside),
-        notices,
-      ),
-    ),
-    scroll,
-    more,
-    legend,
-  );
-  const parts = {
-    store,
-    analysed,
-    text,
-    facts,
-    toggle,
-    beside,
-    notices,
-    chips,
-    arcs,
-    body,
-    scroll,
-    legend,
-    more,
-    drawn: [],
-    lit: [],
-  };
-  listen(parts);
-  new ResizeObserver(() => redraw(parts, store.get())).observe(body);
   const follow = () =>
     (more.hidden = scroll.scrollWidth - scroll.clientWidth - Math.abs(scroll.scrollLeft) < LEAST_MORE);
   new ResizeObserver(follow).observe(scroll);
   new ResizeObserver(follow).observe(body);
   scroll.addEventListener('scroll', follow);
-  store.subscribe((state, before) => renderStrip(parts, state, before));
-  return node;
+  return { chips, arcs, body, scroll, more };
 }
 
 function renderStrip(parts, state, before) {

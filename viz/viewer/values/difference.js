@@ -1,8 +1,8 @@
 // The difference of weights: the heads on screen minus others, or A minus B.
 
-import { foldHeads, subtract } from '../core/fold.js';
-import { chosenHeads, sameHead } from '../core/heads.js';
-import { fixed, forPointer } from '../core/numbers.js';
+import { foldHeads, subtract } from '../domain/fold.js';
+import { chosenHeads, sameHead } from '../domain/heads.js';
+import { fixed, forPointer } from '../drawing/numbers.js';
 import { OF_HEADS } from './of_heads.js';
 import { say, sayParts } from '../locales/language.js';
 
@@ -54,7 +54,7 @@ function factsOf(state, reference) {
   return [say('each value: {own} minus {view}', { own, view })];
 }
 
-// Whether the heads on screen are still those that the next ones are to be compared with.
+// Whether the heads on screen are still the reference itself.
 function awaitsSecondHead(state) {
   const { mode, reference, record } = state;
   if (mode !== difference.name || !reference?.heads || reference.record !== record) return false;

@@ -1,11 +1,11 @@
 // The loss without a removed word: the log-probability that words of the translation lose when a source word is hidden
 // from every layer.
 
-import { element, readable, tokenText } from '../core/dom.js';
-import { groupRows } from '../core/fold.js';
-import { sum } from '../core/math.js';
-import { fixed, percent, signed } from '../core/numbers.js';
-import { axes, placesOfWord } from '../core/payload.js';
+import { element, readable, tokenText } from '../drawing/dom.js';
+import { groupRows } from '../domain/fold.js';
+import { sum } from '../domain/math.js';
+import { fixed, percent, signed } from '../drawing/numbers.js';
+import { axes, placesOfWord } from '../domain/payload.js';
 import { OF_HEADS } from './of_heads.js';
 import { say, sayParts } from '../locales/language.js';
 

@@ -1,8 +1,8 @@
 // The share of a token in the transformed norms of its row: what the token contributes, beside what all tokens of the row
 // contribute. It is NormWeights.row_shares of model/analysis/attribution.py.
 
-import { foldHeads } from '../core/fold.js';
-import { SCALE } from '../core/payload.js';
+import { foldHeads } from '../domain/fold.js';
+import { SCALE } from '../domain/payload.js';
 import { transformedNorm } from './transformed_norm.js';
 import { say } from '../locales/language.js';
 

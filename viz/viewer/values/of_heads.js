@@ -1,8 +1,8 @@
 // What a value of a cell has, as it is for the usual one: numbers of the heads on screen. A file of this folder says where
 // its value differs; the panels ask the value, and none of them knows its name.
 
-import { fixed } from '../core/numbers.js';
-import { KINDS } from '../core/payload.js';
+import { fixed } from '../drawing/numbers.js';
+import { KINDS } from '../domain/payload.js';
 import { sayParts } from '../locales/language.js';
 
 export const OF_HEADS = {

@@ -1,7 +1,7 @@
 // The transformed norm: the norm of weight times transformed value (Kobayashi et al. 2020).
 
-import { foldHeads } from '../core/fold.js';
-import { unpackKinds } from '../core/payload.js';
+import { foldHeads } from '../domain/fold.js';
+import { unpackKinds } from '../domain/payload.js';
 import { OF_HEADS } from './of_heads.js';
 import { say } from '../locales/language.js';
 

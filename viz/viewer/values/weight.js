@@ -1,6 +1,6 @@
 // The attention weight: what the softmax of a head gives to each token.
 
-import { foldHeads } from '../core/fold.js';
+import { foldHeads } from '../domain/fold.js';
 import { OF_HEADS } from './of_heads.js';
 import { say } from '../locales/language.js';
 

@@ -33,7 +33,7 @@ function longestMatch(units, values, characters, start) {
   return found;
 }
 
-// From a unit to those of its children.
+// From a unit to the units of its children.
 function childrenOf(unit) {
   return (unit >>> 10) << ((unit & (1 << 9)) >>> 6);
 }

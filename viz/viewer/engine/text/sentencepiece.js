@@ -1,4 +1,4 @@
-// The tokenizers of imported models, as model/text/sentencepiece.py defines them: the pieces equal those of Google's
+// The tokenizers of imported models, as model/text/sentencepiece.py defines them: the pieces equal the pieces of Google's
 // SentencePiece (Kudo and Richardson 2018).
 
 import { fromBase64 } from '../files.js';

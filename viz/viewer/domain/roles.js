@@ -1,0 +1,57 @@
+// Roles of heads: their definitions, which heads can have one, which it is nearest to, and the head that was taught to align.
+// The definitions come with the record, from the list in model/analysis/measures.py.
+
+import { say, tell } from '../locales/language.js';
+
+export function roleDefinition(record, role) {
+  return tell(record.definitions.roles[role].definition);
+}
+
+export function taughtName() {
+  return say('taught to align');
+}
+
+// Whether a head was taught to align words, instead of finding its role by itself.
+export function isTaught(record, kind, layer, head) {
+  const taught = kind === 'cross' && record.taught;
+  return Boolean(taught) && taught[0] === layer && taught[1] === head;
+}
+
+// Which word of the translation lights a row of a head: 0 the word that the row writes, −1 the word that it reads. Row "dog → is"
+// is lit for *is* in most heads, and for *dog* in a head of cross-attention that looks up the source of the word just written.
+export function alignedOffset(record, head) {
+  const [, layer, place] = head;
+  const { focus_offset: offsets } = record.measures.cross; // not in payloads of release 0.1
+  return isAligned(record, head) && offsets ? offsets[layer][place] : 0;
+}
+
+function isAligned(record, [kind, layer, head]) {
+  const role = record.roles[kind]?.[layer][head];
+  return record.definitions.roles[role]?.measure === 'focus' || isTaught(record, kind, layer, head);
+}
+
+// The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
+export function nearestRole({ definitions, measures }, [kind, layer, head]) {
+  const valueOf = (name) => measures[kind][name][layer][head];
+  const found = Object.entries(definitions.roles).map(([role, one]) => ({
+    role,
+    value: evidenceOf(definitions, role, kind, valueOf),
+    least: one.least,
+  }));
+  const ranked = found.filter(({ value }) => value !== null).sort((a, b) => b.value / b.least - a.value / a.least);
+  return ranked[0] ?? null;
+}
+
+// The measure that decides on a role, for one head; null if the head cannot have the role. `valueOf` returns the value of
+// the head by the name of a measure or of its table of offsets. The roles of a payload of release 0.1 have no kinds.
+export function evidenceOf({ measures, roles }, role, kind, valueOf) {
+  const { measure, kinds, offset } = roles[role];
+  if (!measure || kinds?.includes(kind) === false) return null;
+  if (offset !== null && valueOf(offsetsOf(measures, measure)) !== offset) return null;
+  return valueOf(measure);
+}
+
+// The name of the table with the offsets that a measure is about; null if it is about none.
+export function offsetsOf(measures, measure) {
+  return measures.find(({ name }) => name === measure).offset;
+}

@@ -1,0 +1,51 @@
+// What stands before a sentence for the model to read: codes of languages, as ">>deu<< >>fra<< " or ">>fra<< ", or a prompt,
+// as "translate English to German: ". It ends with the space after it.
+
+const CODE = />>[^<>\s]+<</g;
+const LEADING_CODE = /^\s*(>>[^<>\s]+<<)\s*/;
+
+// The codes in a prefix: the target language last, the source language before it if the prefix has one.
+export function codesOf(prefix) {
+  return prefix.match(CODE) ?? [];
+}
+
+export function prefixOfCodes(codes) {
+  return codes.map((code) => `${code} `).join('');
+}
+
+// A text as { prefix, sentence }, as model/inputs.py splits it. `known` are the choices of a model: its `codes`, its `prompts`, and
+// whether a sentence may have two codes (`source`).
+export function splitPrefix(text, { codes = [], prompts = [], source = '' }) {
+  const [prompt] = prompts.filter((each) => text.startsWith(each)).sort((one, other) => other.length - one.length);
+  if (prompt !== undefined) return { prefix: prompt, sentence: text.slice(prompt.length).trim() };
+  const found = [];
+  let sentence = text;
+  while (found.length < (source === '' ? 1 : 2)) {
+    const [all, code] = LEADING_CODE.exec(sentence) ?? [];
+    if (!codes.includes(code)) break;
+    found.push(code);
+    sentence = sentence.slice(all.length);
+  }
+  return { prefix: prefixOfCodes(found), sentence };
+}
+
+// A prefix if a model can read it; else the same target language, or else what a new page begins with. `choices` are the
+// choices of the model, as viz/about.py: prefix_choices gives them.
+export function fittingPrefix({ codes = [], prompts = [], source = '', usual = '' }, wanted) {
+  const known = { codes: codes.map(([code]) => code), prompts, source };
+  if (wanted === null) return usual;
+  if (splitPrefix(wanted, known).prefix === wanted && (wanted !== '' || codes.length === 0)) return wanted;
+  const target = codesOf(wanted).at(-1);
+  return known.codes.includes(target) ? prefixOfCodes([target]) : usual;
+}
+
+// A prefix as an address writes it: deu,fra in place of codes.
+export function shortPrefix(prefix) {
+  const codes = codesOf(prefix);
+  return codes.length > 0 ? codes.map((code) => code.slice(2, -2)).join() : prefix;
+}
+
+// The prefix that an address names. A prompt has a space, which no code has.
+export function longPrefix(short) {
+  return /^[^<>\s]+$/.test(short) ? prefixOfCodes(short.split(',').map((code) => `>>${code}<<`)) : short;
+}

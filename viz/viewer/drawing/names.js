@@ -1,0 +1,40 @@
+// The one name of a row and of a cell. A row of the decoder and of cross-attention is a step of the translation: it reads
+// one token and writes the next one, and both words are its name, whichever head or value is on screen.
+
+import { element, tokenText, visible } from './dom.js';
+import { axes } from '../domain/payload.js';
+
+const WRITES = ' → ';
+const READS_FROM = ' ← ';
+
+// A row of a record, as the grid has it: { token, reads }; `reads` is null in the encoder.
+export function rowAt(record, kind, row) {
+  const { rows, reads } = axes(record, kind);
+  return { token: rows[row], reads: reads && reads[row] };
+}
+
+// The name of a row as pieces of a sentence: "dog → is", or one word in the encoder.
+export function rowName({ token, reads }) {
+  return reads ? [tokenText(reads), WRITES, tokenText(token)] : [tokenText(token)];
+}
+
+// The name of a cell: its row, and the column that it reads from.
+export function cellName(row, column) {
+  return [...rowName(row), READS_FROM, tokenText(column)];
+}
+
+// The name of a row where there are no elements, as in a picture.
+export function rowText({ token, reads }) {
+  return reads ? [reads, token].map((one) => isolated(visible(one))).join(WRITES) : visible(token);
+}
+
+// The name of a row beside its cells. Where there is little room, the word that it writes stays in sight.
+export function rowLabel({ token, reads }) {
+  const soft = reads ? [tokenText(reads, 'hl-reads'), element('span', { class: 'hl-reads' }, '→')] : [];
+  return [...soft, tokenText(token, 'hl-name')];
+}
+
+// Unicode isolates keep the order of two texts that are written from right to left.
+export function isolated(text) {
+  return `\u2068${text}\u2069`;
+}

@@ -1,0 +1,149 @@
+// Small elements that the panels share: buttons, titled sections, notes, numbers, bars, rugs and the glyphs of roles.
+
+import { createButton, element, shape, tokenText } from './dom.js';
+import { fixed, signed } from './numbers.js';
+import { say } from '../locales/language.js';
+
+export function actionButton(label, onclick, attributes = {}) {
+  return createButton('hl-act', onclick, attributes, label);
+}
+
+export function actions(...buttons) {
+  return element('div', { class: 'hl-actions' }, ...buttons);
+}
+
+// A group of buttons that choose how something is shown.
+export function tabs(label, ...buttons) {
+  return element('div', { class: 'hl-tabs', role: 'group', 'aria-label': label }, ...buttons);
+}
+
+export function section(title, ...children) {
+  return element('section', { class: 'hl-part' }, element('h3', {}, title), ...children);
+}
+
+export function note(...children) {
+  return element('p', { class: 'hl-soft' }, ...children);
+}
+
+export function numberText(text, attributes = {}) {
+  return element('span', { class: 'hl-number', ...attributes }, text);
+}
+
+// A label with its value on one line.
+export function fact(label, value) {
+  return element('p', { class: 'hl-fact' }, element('span', {}, label), numberText(value));
+}
+
+// Colours an element by a signed value; the value itself must also be written as text.
+export function tint(node, value, most) {
+  node.classList.toggle('hl-more', value > 0);
+  node.classList.toggle('hl-less', value < 0);
+  node.style.setProperty('--hl-share', `${Math.min(100, (100 * Math.abs(value)) / most).toFixed(1)}%`);
+  return node;
+}
+
+// The scale of signed bars, which differs from head to head.
+export function scaleNote(most) {
+  return note(say('The longest bar is {most}; other heads have other scales.', { most: fixed(most, 2) }));
+}
+
+// A bar from the middle: upwards for a positive value, downwards for a negative one.
+export function signedBar(value, most) {
+  return tint(element('span', { class: 'hl-signed-bar', 'aria-hidden': 'true' }), value, most);
+}
+
+// A line of a list: a label, a bar from the middle to the left or the right, and the value.
+export function signedLine(label, value, most) {
+  const bar = tint(element('span', { class: 'hl-flat-bar', 'aria-hidden': 'true' }), value, most);
+  return element('li', {}, element('span', {}, label), bar, numberText(signed(value, 2)));
+}
+
+// A bar from the left for a share between 0 and 1.
+export function shareBar(share) {
+  const bar = element('span', { class: 'hl-chance', 'aria-hidden': 'true' });
+  bar.style.setProperty('--hl-share', `${(100 * share).toFixed(2)}%`);
+  return bar;
+}
+
+// A rug plot from 0 to `most`: a tick for each value, and a mark for one of them.
+export function rug(values, value, most) {
+  const at = (one) => (2 + 76 * Math.min(1, Math.max(0, one / most))).toFixed(2);
+  const ticks = values.map((one) => `M${at(one)} 4v8`).join('');
+  return shape(
+    'svg',
+    { class: 'hl-rug', viewBox: '0 0 80 16', 'aria-hidden': 'true' },
+    shape('path', { class: 'hl-rug-line', d: 'M0 14.5H80' }),
+    shape('path', { class: 'hl-rug-ticks', d: ticks }),
+    shape('path', { class: 'hl-rug-mark', d: `M${at(value)} 1v14` }),
+  );
+}
+
+// The tokens of a sentence with other elements below each of them.
+export function tokenColumns(tokens, elementsBelow, attributes = {}) {
+  return element(
+    'ol',
+    { class: 'hl-token-columns', ...attributes },
+    ...tokens.map((token, place) => element('li', {}, tokenText(token), ...elementsBelow(place))),
+  );
+}
+
+// Roving tabindex: one entry of the list can have the focus, and keys move it. `next(place, key)` returns the new place.
+export function addRovingFocus(entries, next) {
+  const focusOn = (place) => {
+    entries.forEach((entry, each) => entry.setAttribute('tabindex', each === place ? 0 : -1));
+    entries[place].focus();
+  };
+  entries.forEach((entry, place) => {
+    entry.setAttribute('tabindex', place === 0 ? 0 : -1);
+    entry.addEventListener('keydown', (event) => {
+      const to = next(place, event.key);
+      if (to === null || to === undefined) return;
+      event.preventDefault();
+      event.stopPropagation(); // the arrows of the viewer choose heads
+      if (entries[to]) focusOn(to);
+    });
+  });
+}
+
+// Opens a dialog at its beginning: the browser scrolls to its first control, which may be at its end.
+export function openDialog(dialog) {
+  dialog.showModal();
+  dialog.scrollTo(0, 0);
+}
+
+// Calls `close` once: on Escape, and on a click outside the sheet and its opener.
+function closeFromOutside(opener, sheet, close) {
+  const listening = new AbortController();
+  const end = () => {
+    listening.abort();
+    close();
+  };
+  const outside = ({ target }) => !sheet.contains(target) && !opener.contains(target) && end();
+  const escape = ({ key }) => {
+    if (key !== 'Escape') return;
+    if (sheet.contains(document.activeElement)) opener.focus();
+    end();
+  };
+  document.addEventListener('pointerdown', outside, { signal: listening.signal });
+  document.addEventListener('keydown', escape, { signal: listening.signal });
+}
+
+// Opens or closes what a button shows; both are given by their ids.
+export function toggleDisclosure(button, menu) {
+  const open = document.getElementById(menu).classList.toggle('hl-open');
+  document.getElementById(button).setAttribute('aria-expanded', open);
+}
+
+// A menu over the page.
+export function togglePopover(button, menu) {
+  toggleDisclosure(button, menu);
+  const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
+  const isOpen = () => sheet.classList.contains('hl-open');
+  if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
+}
+
+// The glyph of a role.
+export function roleSymbol(record, role) {
+  const path = shape('path', { d: record.definitions.roles[role].symbol });
+  return shape('svg', { class: 'hl-glyph', viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path);
+}

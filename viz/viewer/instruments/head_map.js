@@ -1,0 +1,116 @@
+// The head map: a signed value for each head of each kind, such as how the log-probability changes without it.
+
+import { createButton, element } from '../drawing/dom.js';
+import { KINDS } from '../domain/payload.js';
+import { chooseKind, headOf } from '../state/actions.js';
+import { isMuted } from '../state/queries.js';
+import { forPointer, signed } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { largest } from '../domain/math.js';
+import { isTaught, taughtName } from '../domain/roles.js';
+import { actionButton, addRovingFocus, numberText, tint } from '../drawing/widgets.js';
+import { say } from '../locales/language.js';
+
+const LISTED = 5;
+const mapHint = () =>
+  forPointer(
+    say('Point at a head to read its value. Click to choose it.'),
+    say('Tap a head to read its value and to choose it.'),
+  );
+
+// `values` is { encoder, decoder, cross }, [layer][head] each.
+export function headMap(store, state, values) {
+  const most = largest(Object.values(values).flat(2));
+  const readout = element(
+    'p',
+    { class: 'hl-soft hl-number hl-map-readout' },
+    forPointer('', valueOfChosen(state, values)),
+    mapHint(),
+  );
+  const grids = KINDS.map((kind) => gridOf(store, state, kind, values[kind], most, readout));
+  return [...grids, readout, scaleOf(most)];
+}
+
+// The heads with the least values first, as buttons that choose them.
+export function headList(store, values) {
+  const all = KINDS.flatMap((kind) =>
+    values[kind].flatMap((row, layer) => row.map((value, head) => ({ head: [kind, layer, head], value }))),
+  );
+  const ranked = all.sort((one, other) => one.value - other.value).slice(0, LISTED);
+  return element('ol', { class: 'hl-most' }, ...ranked.map((one) => headLine(store, one)));
+}
+
+function choose(store, [kind, layer, head]) {
+  store.change({ ...chooseKind(store.get(), kind), ...headOf({ kind, layer, head }) });
+}
+
+function fullName({ record }, [kind, layer, head]) {
+  const name = `${kindName(kind)}, ${headName(layer, head)}`;
+  return isTaught(record, kind, layer, head) ? `${name}, ${taughtName()}` : name;
+}
+
+// A finger that has chosen a head reads its value here.
+function valueOfChosen(state, values) {
+  const { kind, layer, head, selection } = state;
+  if (head === null || selection.length > 0) return '';
+  return `${valueText(state, [kind, layer, head], values[kind][layer][head])}. `;
+}
+
+function valueText(state, one, value) {
+  return `${fullName(state, one)}: ${signed(value)}`;
+}
+
+function gridOf(store, state, kind, table, most, readout) {
+  const heads = table[0].length;
+  const cells = table.map((row, layer) =>
+    row.map((value, head) => cellOf(store, state, [kind, layer, head], value, most, readout)),
+  );
+  addRovingFocus(cells.flat(), (place, key) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads }[key];
+    return step === undefined ? null : place + step;
+  });
+  const rows = cells.map((row, layer) => {
+    const number = element('span', { class: 'hl-soft', 'aria-hidden': 'true' }, String(layer + 1));
+    return element('div', { role: 'row', class: 'hl-map-row' }, number, ...row);
+  });
+  const grid = element(
+    'div',
+    { role: 'grid', class: 'hl-map', 'aria-label': say('{kind} heads', { kind: kindName(kind) }) },
+    ...rows,
+  );
+  grid.style.setProperty('--hl-heads', heads);
+  return element('div', {}, element('p', { class: 'hl-soft' }, kindName(kind)), grid);
+}
+
+function cellOf(store, state, one, value, most, readout) {
+  const [kind, layer, head] = one;
+  const text = valueText(state, one, value);
+  const showValue = () => readout.replaceChildren(text);
+  const chosen = state.selection.length === 0 && kind === state.kind && layer === state.layer && head === state.head;
+  const names = { role: 'gridcell', 'aria-label': text, 'aria-selected': String(chosen) };
+  const pointAt = forPointer(showValue, null); // a finger may only scroll
+  const attributes = { ...names, onpointerenter: pointAt, onfocus: showValue };
+  const cell = tint(
+    createButton('hl-map-cell', () => choose(store, one), attributes),
+    value,
+    most,
+  );
+  cell.classList.toggle('hl-is-muted', isMuted(state, one));
+  return cell;
+}
+
+function scaleOf(most) {
+  return element(
+    'p',
+    { class: 'hl-map-scale hl-soft hl-number', 'aria-hidden': 'true' },
+    element('span', {}, signed(-most, 2)),
+    element('span', { class: 'hl-map-ramp' }),
+    element('span', {}, signed(most, 2)),
+  );
+}
+
+function headLine(store, { head, value }) {
+  const button = actionButton(fullName(store.get(), head), () => choose(store, head), { class: 'hl-choice' });
+  button.append(numberText(signed(value)));
+  return element('li', {}, button);
+}

@@ -1,0 +1,134 @@
+// The view on screen (A), and the second view beside it (B), as a difference or next to each other. B is the sentence of A
+// through another model or at another step of the training, or another sentence. Also the older comparison of heads.
+
+import { readable } from '../drawing/dom.js';
+import { sum } from '../domain/math.js';
+import { KINDS, axes, matrixOf, taskOf } from '../domain/payload.js';
+import { sameQuestion } from './questions.js';
+import { headsOfKind, hasHead, missingHead } from '../domain/heads.js';
+import { trainingStep } from './queries.js';
+import { difference } from '../values/difference.js';
+import { USUAL, chosenValue } from '../values/values.js';
+import { counterparts, differingPlaces } from '../domain/counterparts.js';
+import { say } from '../locales/language.js';
+
+// `state.sideB` is { by, with, to, separate }: `by` is one of these, or null until the person has chosen; `with` is the
+// name of the model, the number of the step, or the sentence, as text; `to` is what stands before its sentence;
+// `separate` says that the matrices are shown next to each other, also where their difference could be shown.
+export const SIDE_B_BY = ['model', 'step', 'sentence'];
+export const NO_SIDE_B = Object.freeze({ by: null, with: '', to: '', separate: false });
+const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens aside, for a difference
+
+// What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
+export function besideQuestion(state) {
+  const { sideB, record } = state;
+  if (!sideB?.by || !record) return null;
+  const training = trainingStep(state);
+  const { model, text, source_prefix: prefix = '' } = taskOf(record);
+  if (sideB.by === 'model') return { do: 'translate', prefix: [], text, model: sideB.with, source_prefix: sideB.to };
+  if (sideB.by === 'sentence') return { do: 'translate', prefix: [], text: sideB.with, model, source_prefix: prefix };
+  return training && { do: 'training_step', model, step: Number(sideB.with), sentence: training.sentence };
+}
+
+// The record of B, or null if nothing stands beside the view. While another one is on its way, it is the last one.
+export function recordOfB(state) {
+  return besideQuestion(state) ? (state.beside?.record ?? null) : null;
+}
+
+// The record of the other side, on either side; null without one.
+export function otherRecord(state) {
+  return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
+}
+
+// Whether the record of B answers what is asked now.
+export function isUpToDate(state) {
+  return Boolean(state.beside?.record) && sameQuestion(state.beside.question, besideQuestion(state));
+}
+
+// A or B while two sides are on screen, otherwise empty.
+export function sideOf(state) {
+  return state.side === 'B' || recordOfB(state) ? state.side : '';
+}
+
+// Whether the matrix shows A minus B.
+export function isSubtracted(state) {
+  const record = chosenValue(state).isSubtracted && !state.sideB?.separate ? recordOfB(state) : null;
+  return record !== null && whySeparate(state, record) === '';
+}
+
+// Why the matrices of A and B stand next to each other, in one sentence; empty if their difference can be shown.
+export function whySeparate(state, other) {
+  const lack = lackOf('B', state, other);
+  if (lack !== '') return lack;
+  if (!chosenValue(state).isSubtracted) return say('Next to each other: a difference of A and B is for weights.');
+  if (sharesTokens(state.record, other, state.kind)) return '';
+  return say('Next to each other: A and B share too few tokens for a difference.');
+}
+
+function sharesTokens(record, other, kind) {
+  const [own, others] = [axes(record, kind), axes(other, kind)];
+  return ['rows', 'columns'].every((side) => {
+    const words = [...own[side].keys()].filter((place) => own[side][place].word !== null);
+    const differing = differingPlaces(own[side], others[side]);
+    return words.length > 0 && words.filter((place) => !differing.has(place)).length >= LEAST_SHARED * words.length;
+  });
+}
+
+// All heads that both records have, { head, value } each, the heads that differ most first; of the kinds of which the records
+// share enough tokens. The value is half the sum of the differences in a row, without their signs, in the mean over the rows
+// that both have; over the columns that both have. It is 0 if both read the same, and at most 1.
+export function headsByDifference(record, other) {
+  const kinds = KINDS.filter((kind) => sharesTokens(record, other, kind));
+  const heads = kinds.flatMap((kind) => headsOfKind({ record, kind })).filter((head) => hasHead(other, head));
+  const found = heads.map((head) => ({ head, value: differenceOf(record, other, head) }));
+  return found.sort((one, two) => two.value - one.value);
+}
+
+function differenceOf(record, other, head) {
+  const [kind] = head;
+  const [own, others] = [record, other].map((each) => matrixOf(each, ...head));
+  const [names, otherNames] = [record, other].map((each) => axes(each, kind));
+  const pairsOf = (side) => [...counterparts(names[side], otherNames[side]).entries()].filter(([, to]) => to !== null);
+  const [rows, columns] = [pairsOf('rows'), pairsOf('columns')];
+  const sums = rows.map(([row, otherRow]) =>
+    sum(
+      columns.map(([column, otherColumn]) =>
+        Math.abs(own.values[row * own.columns + column] - others.values[otherRow * others.columns + otherColumn]),
+      ),
+    ),
+  );
+  return sums.length === 0 ? 0 : sum(sums) / 2 / sums.length;
+}
+
+// Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.
+export function lackOf(side, state, other) {
+  const missing = missingHead(state, other);
+  if (!missing) return '';
+  const [kind, layer, head] = missing;
+  const { layers, heads } = other.attention[kind];
+  const size = `${layers} × ${heads}`;
+  return say('{side} has no head {layer}.{head}: it has {size} of this kind, and keeps the one it shows.', {
+    side,
+    layer: layer + 1,
+    head: head + 1,
+    size,
+  });
+}
+
+// The record that a difference subtracts: { label, own, record, heads }; without heads, the same heads, and `own` names what it
+// is subtracted from. Heads that were kept of
+// another translation are called so.
+export function referenceOf(state) {
+  if (isSubtracted(state)) return { label: 'B', own: 'A', record: recordOfB(state) };
+  const { reference, record } = state;
+  if (!reference?.heads || reference.record === record) return reference;
+  const values = { view: reference.label, text: readable(reference.record.text) };
+  return { ...reference, label: say('{view} of “{text}”', values) };
+}
+
+// The value that can be shown now: weights until the numbers of another one are there.
+export function shownValue(state) {
+  if (isSubtracted(state)) return difference;
+  const value = chosenValue(state);
+  return value.canBeShown(state, value) ? value : USUAL;
+}

@@ -1,0 +1,87 @@
+// Measures of heads. Their definitions come with the record, from the list in model/analysis/measures.py.
+
+import { largest } from '../domain/math.js';
+import { otherRecord } from './comparison.js';
+import { say, tell, localNumber } from '../locales/language.js';
+
+// Importance is known only after the server has computed it.
+const importanceMeasure = () => ({ name: 'importance', label: say('importance') });
+
+export function measuresOf(record) {
+  return record.definitions.measures.map((one) => ({
+    ...one,
+    label: tell(one.label),
+    definition: tell(one.definition),
+    unit: tell(one.unit),
+  }));
+}
+
+// The measures that heads can be sorted by.
+export function sortsOf(record) {
+  return [...measuresOf(record), importanceMeasure()];
+}
+
+// How log p changes without each head, [layer][head] by kind; null unless it was measured with what muted heads give now.
+export function importanceOf({ importance, instead }) {
+  if (!importance) return null;
+  const { baseline, sentence } = importance.instead;
+  return baseline === instead.baseline && sentence === instead.sentence ? importance.changes : null;
+}
+
+// The same of the other side, so that the colours mean the same on both; null without it.
+export function importanceBeside(state) {
+  return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;
+}
+
+// The value of a head for sorting; null where the measure has no meaning or is not known yet.
+export function measureOf(state, name, layer, head) {
+  const { record, kind } = state;
+  if (name !== 'importance') return record.measures[kind][name][layer][head];
+  const importance = importanceOf(state);
+  return importance && -importance[kind][layer][head]; // a head is important if the log-probability falls without it
+}
+
+export function canSort(state, name) {
+  return measureOf(state, name, 0, 0) !== null;
+}
+
+// All heads of the kind, [layer, head] each, by the chosen measure, the largest first; null without a measure.
+export function sortedHeads(state) {
+  if (state.sort === null || !canSort(state, state.sort)) return null;
+  const { layers, heads } = state.record.attention[state.kind];
+  const all = Array.from({ length: layers * heads }, (_, place) => [Math.floor(place / heads), place % heads]);
+  const value = ([layer, head]) => measureOf(state, state.sort, layer, head);
+  return all.sort((one, other) => value(other) - value(one));
+}
+
+// The importance of a head from 0 to 1: its change as a share of the largest change by any head, of both sides.
+export function importanceShare(state, layer, head) {
+  const importance = importanceOf(state);
+  const all = [importance, importanceBeside(state)].flatMap((one) => Object.values(one ?? {}).flat(2));
+  return Math.abs(importance[state.kind][layer][head]) / largest(all);
+}
+
+// Warnings about a sentence that is far from what the model was trained on.
+export function rangeNotices({ tokens: { source } }, { trained }) {
+  if (!trained) return [];
+  const words = source.filter(({ word }) => word !== null);
+  const pieces = words.length / new Set(words.map(({ word }) => word)).size;
+  if (source.length > trained.tokens)
+    return [
+      say('Far longer than the training: {tokens} tokens; almost all training sentences have at most {most}.', {
+        tokens: source.length,
+        most: trained.tokens,
+      }),
+    ];
+  if (pieces > trained.pieces)
+    return [
+      say(
+        'The model splits these words into many pieces: {pieces} a word; almost all training sentences have at most {most}.',
+        {
+          pieces: localNumber(pieces.toFixed(1)),
+          most: localNumber(trained.pieces.toFixed(1)),
+        },
+      ),
+    ];
+  return [];
+}

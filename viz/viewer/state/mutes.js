@@ -1,0 +1,40 @@
+// What the mutes of the page ask: which heads, and what they give instead of their output.
+
+import { aboutModel, sourceView } from './queries.js';
+
+// What muted heads give, as a request says it: {} for nothing; null while the other sentence is not chosen yet.
+export function baselineGiven(state) {
+  const { baseline, sentence } = state.instead;
+  if (baseline === 'sentence' && sentence === '') return null;
+  const given = { mean: { sample: aboutModel(state).everyday }, sentence: { other: sentence } }[baseline];
+  return given ? { baseline, ...given } : {};
+}
+
+// The same with the row, if the heads give it in one row alone.
+export function interventionOf(state) {
+  const given = baselineGiven(state);
+  const { row } = state.instead;
+  return given && { ...given, ...(row !== null && { row }) };
+}
+
+// What muting heads asks of the model; null while what they give instead is not chosen yet.
+export function muteQuestion(state) {
+  const given = interventionOf(state);
+  return given && { do: 'mute', ...given };
+}
+
+// The names under which a page without a server knows what is asked of muted heads, and of each head muted alone in all
+// rows: it has no baseline but nothing.
+export function nameOfMute({ instead }) {
+  return instead.baseline === 'zero' && instead.row === null ? 'mute' : 'baseline';
+}
+
+export function nameOfImportance({ instead }) {
+  return instead.baseline === 'zero' ? 'importance' : 'baseline';
+}
+
+// Whether the outcome on screen belongs to the muted heads and to what they give instead.
+export function isOutcome(state) {
+  const { muted, mutes } = sourceView(state);
+  return muted?.heads === mutes && muted.instead === state.instead;
+}

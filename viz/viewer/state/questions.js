@@ -1,0 +1,24 @@
+// Questions and answers: when two questions are the same, and when an answer is about what is asked now.
+
+import { targetIds } from '../domain/payload.js';
+import { pinnedCell } from './queries.js';
+
+// What a question about the pinned cell asks; null without one.
+export function ofPinnedCell(state) {
+  const cell = pinnedCell(state);
+  return cell && { ids: targetIds(state.record), ...cell };
+}
+
+// Whether the last answer is about what is asked now.
+export function isAnswered({ answers }, name, question) {
+  return Boolean(answers[name]) && sameQuestion(answers[name].question, question);
+}
+
+export function sameQuestion(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+// Opens a question or closes it; for `store.change`.
+export function toggleQuestion({ questions }, name) {
+  return { questions: questions.includes(name) ? questions.filter((one) => one !== name) : [...questions, name] };
+}

@@ -1,0 +1,223 @@
+// The one state of the viewer and the one function that changes it. The panels draw from the state and send changes
+// back; no panel keeps a copy of it. A panel itself keeps only what is unfolded in it, which no link carries.
+// Layers, heads, rows and columns count from 0. Rows and columns count the record's tokens, also while
+// words are merged or special tokens are hidden.
+
+import { USUAL, nameOfHeads } from '../values/values.js';
+import { clamp } from '../domain/math.js';
+import { importanceOf } from './measures.js';
+import { differs, focusOf, isPossible } from './queries.js';
+import { sameHead, hasHeads } from '../domain/heads.js';
+
+export const REDUCTIONS = ['mean', 'max'];
+export const SCALES = ['shared', 'row'];
+export const TABS = ['summary', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
+
+export const BASELINES = ['zero', 'mean', 'sentence'];
+// Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
+export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
+export const NO_HEADS = Object.freeze([]);
+// Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
+
+// The choices that say which heads are on screen, apart from their kind.
+export const HEADS = ['layer', 'head', 'lastHead', 'selection'];
+
+// What the person chose. A link carries these choices; a choice that is not in the link has the value below.
+export const CHOICES = Object.freeze({
+  kind: 'cross',
+  layer: 0,
+  head: 0, // null: all heads of the layer together
+  reduce: 'mean', // how several heads become one matrix
+  selection: NO_HEADS, // two or more heads of this kind, [kind, layer, head] each, shown together
+  mode: USUAL.name, // which value of a cell is shown
+  pin: null, // a spot { row, column, token, step }; `token` means a token's row and column instead of a cell, `step` is the step that writes it
+  mutes: NO_HEADS, // muted heads, [kind, layer, head] each
+  instead: ZERO, // what these heads give instead of their own output
+  hideSpecials: false,
+  words: false, // sub-words are merged to words
+  threshold: 1, // each row shows its largest cells up to this share of its sum; the others are pale
+  flow: 0.04, // the share of a word that a line of its routes carries at least
+  scale: 'shared', // colours mean the same in all rows, or each row uses its own largest value
+  fit: true, // the whole matrix is shown if its cells stay large enough; otherwise it scrolls
+  sort: null, // the measure that orders the heads of the overview; null: by their numbers
+  panel: 'summary', // the open tab of the inspector
+  questions: Object.freeze([]), // the instruments that are open, by the names of viz/viewer/instruments
+  linkedBy: LINKED[0], // whose word links the strip shows while their question is open
+  gold: '', // the person's own word links of this translation, in Pharaoh form, such as 0-0 2-1
+  other: null, // the id of a word: why was the word of the step said, and not this one?
+  learn: null, // the open chapter of Learn, from 1
+  sideB: null, // what stands beside the view, { by, with, to, separate }; see state/comparison.js
+});
+
+// A view is one record and what the server said about it. The state has three of them: `home` is the model's own
+// translation, `shown` is another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are
+// also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
+export const EMPTY_VIEW = Object.freeze({
+  record: null, // the decoded payload
+  mutes: NO_HEADS,
+  gold: '', // the person's own word links
+  muted: null, // what muting `heads`, or what they give `instead`, changes; its `record` is the translation then
+  values: Object.freeze({}), // numbers of the values of a cell, by the names of their requests
+  removed: null, // the translation without source tokens, { places, text }
+  // What muting the heads that this translation needs most makes of it, { head, text } each, and the words that the likeliest
+  // other tokens of unsure steps begin, { step, id, text, pieces } each; null if not asked.
+  summary: null,
+  importance: null, // { changes, baseline, instead }: without each head, which gives something `instead`
+  cell: null,
+  beams: null,
+  scored: null, // the record of a translation that the person typed
+  answers: Object.freeze({}), // of the instruments by name, { question, answer } each; without an answer, null
+});
+export const VIEW_FIELDS = Object.keys(EMPTY_VIEW);
+
+export const EMPTY = Object.freeze({
+  home: EMPTY_VIEW,
+  shown: null, // a view with its `type`, a `label` for the person, and the `choices` to restore; see openView
+  ...EMPTY_VIEW,
+  ...CHOICES,
+  lastHead: 0, // the head that follows the average
+  browsed: null, // the page of the overview that the person has turned to, { page, at }, while the state agrees with `at`
+  hover: null, // a spot of the current matrix like `pin`; row or column may be null
+  step: 0, // the decoder's step whose next words are listed
+  reference: null, // { label, record, heads }: what `difference` subtracts; without heads, the same heads
+  about: Object.freeze({}), // what is known of each model: a study of its heads, its training range, its card
+  trainings: Object.freeze({}), // curves and saved steps by the name of the model
+  surveys: Object.freeze({}), // what the heads do over many sentences, by the name of the model; see domain/survey.js
+  played: null, // the trainings of the playground: { settings, steps, share } each
+  aside: null, // the choices from before a sentence of In short opened its view; see openAside
+  drawing: null, // while the person draws word links: { source }, the source word that was clicked, or null
+  busy: null, // { what, cancel, waiting } while the server works
+  translating: null, // the same while the page waits for a translation
+  page: Object.freeze({
+    site: Object.freeze({}), // what the page knows of its models: examples and languages
+    model: null, // in the list
+    prefix: '', // what stands before the sentence: codes of languages or a prompt
+    opened: '', // the address with which the page was opened
+    linked: null, // the address whose sentence is translated next
+    view: null, // the address that the answer of the running translation opens
+    refused: '', // what an address asked for in vain
+    left: new Map(), // the sentence that was left, by the source language
+    downloads: Object.freeze([]), // addresses of the exported files
+    exporting: null, // an object for each time that the menu Export was opened
+  }),
+  error: null, // one sentence
+  theme: 'light',
+  isPrinting: false, // the page is laid out for paper
+  beside: null, // the view of the other side; see state/sides.js
+  side: 'A', // B in the state that state/sides.js makes of this one
+});
+
+export function createStore(initial = EMPTY) {
+  let state = initial;
+  const listeners = [];
+  const untold = []; // changes, [state, before] each
+  let isTelling = false;
+  // Every listener hears of every change in order, also of a change that another listener makes.
+  const tell = () => {
+    isTelling = true;
+    try {
+      while (untold.length > 0) {
+        const change = untold.shift();
+        for (const listener of listeners) listener(...change);
+      }
+    } finally {
+      isTelling = false;
+    }
+  };
+  return {
+    get: () => state,
+    // A listener gets the new state and the one before.
+    subscribe: (listener) => listeners.push(listener),
+    change(changes) {
+      const before = state;
+      const merged = merge(state, { ...changes, ...modeAfter(state, changes) });
+      const left = merge(merged, { ...asideAfter(state, merged), ...besideAfter(state, merged) });
+      state = merge(left, settle(left));
+      untold.push([state, before]);
+      if (!isTelling) tell();
+    },
+  };
+}
+
+// Writes the changed fields of a view into the view on screen, and copies that view's fields into the state.
+function merge(state, changes) {
+  const merged = { ...state, ...changes };
+  const place = merged.shown ? 'shown' : 'home';
+  const changed = VIEW_FIELDS.filter((name) => name in changes && changes[name] !== merged[place][name]);
+  if (changed.length > 0) merged[place] = { ...merged[place], ...pick(changes, changed) };
+  return { ...merged, ...pick(merged[place], VIEW_FIELDS) };
+}
+
+// Choosing a head shows a value of heads.
+function modeAfter(state, changes) {
+  const isHead = differs({ ...state, ...changes }, state, ['layer', 'head', 'selection']);
+  return isHead && !('mode' in changes) ? { mode: nameOfHeads(state) } : {};
+}
+
+// What a sentence of In short opened is given back when the person returns to In short. It stays once the person chooses
+// something else to see.
+function asideAfter(before, state) {
+  if (!before.aside || state.aside !== before.aside) return {};
+  if (differs(state, before, ['record', 'kind', 'layer', 'head', 'selection', 'mode', 'mutes'])) return { aside: null };
+  return state.panel === 'summary' && before.panel !== 'summary' ? { ...before.aside, aside: null } : {};
+}
+
+// Side B shows the heads of A as long as it has them; otherwise it keeps its last heads.
+function besideAfter(before, state) {
+  const { beside } = state;
+  if (!beside?.record || beside !== before.beside || !differs(state, before, HEADS)) return {};
+  return hasHeads(state, beside.record) ? { beside: { ...beside, heads: pick(state, HEADS) } } : {};
+}
+
+export function pick(object, names) {
+  return Object.fromEntries(names.map((name) => [name, object[name]]));
+}
+
+// Keeps every index inside the record and every choice possible; the step follows the row in focus.
+export function settle(state) {
+  if (!state.record) return {};
+  const { layers, heads, rows, columns } = state.record.attention[state.kind];
+  const inside = (spot) => keepInside(spot, rows, columns);
+  const settled = settleHeads({
+    ...state,
+    layer: clamp(state.layer, layers),
+    head: state.head === null ? null : clamp(state.head, heads),
+    lastHead: clamp(state.head ?? state.lastHead, heads),
+    hover: inside(state.hover),
+    pin: inside(state.pin),
+    step: clamp(state.step, state.record.tokens.predicted.length),
+    mode: isPossible(state) ? state.mode : USUAL.name,
+    sort: state.sort === 'importance' && !importanceOf(state) ? null : state.sort,
+  });
+  const focus = focusOf(settled);
+  const step = focus?.step ?? focus?.row ?? null;
+  if (state.kind === 'encoder' || step === null) return settled;
+  return { ...settled, step: clamp(step, state.record.tokens.predicted.length) };
+}
+
+// Removes heads that the record does not have; a selection of one head becomes that head.
+function settleHeads(state) {
+  const selected = keepHeads(state, state.selection, (head) => head[0] === state.kind);
+  const settled = {
+    ...state,
+    mutes: keepHeads(state, state.mutes),
+    selection: selected.length > 1 ? selected : NO_HEADS,
+  };
+  if (selected.length !== 1) return settled;
+  const [[, layer, head]] = selected;
+  return { ...settled, layer, head, lastHead: head };
+}
+
+// Returns the same array when every head is kept, so that callers can compare by identity.
+function keepHeads({ record }, chosen, belongs = () => true) {
+  const exists = ([kind, layer, head]) => layer < record.attention[kind].layers && head < record.attention[kind].heads;
+  const isFirst = (one, place) => chosen.findIndex((other) => sameHead(one, other)) === place;
+  const kept = chosen.filter((one, place) => exists(one) && belongs(one) && isFirst(one, place));
+  return kept.length === chosen.length ? chosen : kept;
+}
+
+function keepInside(spot, rows, columns) {
+  if (!spot || (spot.row ?? 0) >= rows || (spot.column ?? 0) >= columns) return null;
+  return spot;
+}

@@ -1,0 +1,29 @@
+// Chooses which value of a cell is shown.
+
+import { VALUES } from '../values/values.js';
+import { chosenHeads } from '../domain/heads.js';
+import { titleOfHeads } from './labels.js';
+import { chooseKind } from './actions.js';
+import { isPossible } from './queries.js';
+
+// The values whose numbers the page has or can ask for.
+export function availableValues({ values }, hasServer) {
+  return VALUES.filter(({ request }) => !request || hasServer || values[request]);
+}
+
+// The next value for the key N.
+export function nextValue(state, hasServer) {
+  const possible = availableValues(state, hasServer).filter(({ name }) => isPossible({ ...state, mode: name }));
+  const place = possible.findIndex(({ name }) => name === state.mode);
+  return { mode: possible[(place + 1) % possible.length].name };
+}
+
+export function chooseValue(state, value) {
+  const kind = value.kinds.includes(state.kind) ? {} : chooseKind(state, value.kinds[0]);
+  return { ...kind, ...(value.choose?.(state, () => keep(state)) ?? { mode: value.name }) };
+}
+
+// The heads on screen as the reference that the next heads are compared with.
+export function keep(state) {
+  return { label: titleOfHeads(state), record: state.record, heads: chosenHeads(state) };
+}

@@ -1,0 +1,231 @@
+// Selects the facts that In short mentions, by the thresholds of model/analysis/thresholds.py.
+
+import { THRESHOLDS } from '../domain/limits.js';
+import { importanceOf } from '../state/measures.js';
+import { KINDS } from '../domain/payload.js';
+import { lossWithout, tokenWithout } from '../values/leave_one_out.js';
+import { sum } from '../domain/math.js';
+import { ZERO } from '../state/store.js';
+
+const MOST = 6; // sentences
+const NEVER = ['<pad>', '<unk>', '<s>']; // no search chooses these tokens
+
+// How log p changes without each head's output, whatever muted heads give; null if it is not known.
+export function importanceWithout({ importance }) {
+  return importanceOf({ importance, instead: ZERO });
+}
+
+// What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `summary`. The
+// facts of the record come first, then the most useful ones, { name, ... } each; steps and places count from 0.
+export function factsOf(state) {
+  const { record, values, lens, summary } = state;
+  const { without } = values;
+  const importance = importanceWithout(state);
+  const words = { source: sourceWords(record), target: targetWords(record) };
+  const hasOthers = words.source.length > 1; // everything depends on a word that is alone
+  const spelled = spelledWord(record, words);
+  const dropped = without && droppedWord(record, words, without);
+  const isSame = dropped && dropped.word === spelled?.word; // one warning about a word is enough
+  const found = [
+    isSame ? dropped : spelled,
+    hesitation(record, words, summary?.rivals ?? []),
+    isSame ? null : (dropped ?? (without && doubtedWord(record, words, without))),
+    without && hasOthers && dependence(record, words, without),
+    importance && neededHeads(importance, summary?.heads ?? []),
+    without && hasOthers && spareWords(words, without),
+    without && movedWord(words, without),
+    lens && lateWords(record, words, lens),
+  ];
+  return found.filter(Boolean).slice(0, MOST);
+}
+
+export function sourceWords(record) {
+  return wordsOf(record.tokens.source, isOfLetters(record));
+}
+
+export function targetWords(record) {
+  return wordsOf(record.tokens.predicted, isOfLetters(record));
+}
+
+// The words of a sentence, { places, text, name } each, without </s> and punctuation. The name is "didn…" if an apostrophe
+// joins a word with the next one. Words of equal names have also their `number` among all. A word keeps the characters that
+// the model does not know: it is hidden as a whole. A model of letters has letters.
+export function wordsOf(tokens, areAlone) {
+  const words = new Map();
+  tokens.forEach(({ word, text }, place) => {
+    if (word === null) return;
+    const name = areAlone ? place : word;
+    const found = words.get(name) ?? { places: [], text: '' };
+    words.set(name, { places: [...found.places, place], text: found.text + text });
+  });
+  const found = [...words.values()]
+    .filter(({ text }) => /[\p{L}\p{N}]/u.test(text))
+    .map((word) => Object.assign(word, { name: nameOf(word, tokens) }));
+  const isRepeated = ({ name }) => found.filter((other) => other.name === name).length > 1;
+  return found.map((word, place) => Object.assign(word, isRepeated(word) ? { number: place + 1 } : {}));
+}
+
+function nameOf({ places, text }, tokens) {
+  const joins = (place) => {
+    const [mark, next] = [tokens[place], tokens[place + 1]];
+    return mark && next && /^['’]$/.test(mark.text) && continues(mark) && continues(next);
+  };
+  const [before, after] = [places[0] - 1, places.at(-1) + 1];
+  return `${joins(before) ? '…' : ''}${text.trim()}${joins(after) ? '…' : ''}`;
+}
+
+// Whether a token continues the text before it: there is no space between them.
+export function continues({ piece = '▁', word }) {
+  return word !== null && !piece.startsWith('▁');
+}
+
+function hasLetters({ text }) {
+  return /\p{L}/u.test(text);
+}
+
+// The probability of all tokens of a word together.
+function chanceOf({ log_probabilities: chances }, { places }) {
+  return Math.exp(sum(places.map((step) => chances[step])));
+}
+
+// Whether a model reads and writes letters: it knows no longer piece.
+export function isOfLetters({ tokens: { source, predicted } }) {
+  return [...source, ...predicted].every(({ special, text }) => special || [...text.trim()].length <= 1);
+}
+
+// The word of the source in the most pieces, if the model knows it only in short ones. The digits of a number are none.
+function spelledWord({ tokens }, { source }) {
+  const [word] = source.filter(isSpelled).sort((one, other) => other.places.length - one.places.length);
+  return word ? { name: 'spelled', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
+}
+
+function isSpelled(word) {
+  const { places, text } = word;
+  const isShort = [...text.trim()].length < THRESHOLDS.piece * places.length;
+  return hasLetters(word) && places.length >= THRESHOLDS.spelled && isShort;
+}
+
+// A word of the source in several pieces on which no word of the translation depends clearly.
+function droppedWord({ tokens }, { source, target }, without) {
+  const isUsed = ({ places }) => target.some((made) => lossWithout(without, places, made.places) >= THRESHOLDS.linked);
+  const word = source.find((one) => one.places.length > 1 && hasLetters(one) && !isUsed(one));
+  return word ? { name: 'dropped', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
+}
+
+// A word of the source in several longer pieces, on which the least likely of the unsure words depends.
+function doubtedWord(record, { source, target }, without) {
+  const { n_prefix: given = 0, tokens } = record;
+  const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
+  const [doubted] = source
+    .filter((word) => word.places.length > 1 && hasLetters(word) && !isSpelled(word))
+    .flatMap((word) => unsure.map((made) => ({ word, made })))
+    .filter(({ word, made }) => lossWithout(without, word.places, made.places) >= THRESHOLDS.linked)
+    .sort((one, other) => chanceOf(record, one.made) - chanceOf(record, other.made));
+  return doubted
+    ? { name: 'doubted', ...doubted, pieces: doubted.word.places.map((place) => tokens.source[place]) }
+    : null;
+}
+
+// The steps at which the model hesitated, the least likely first; without any, the least likely of all.
+function hesitation(record, { target }, known) {
+  const { log_probabilities: chances, n_prefix: given = 0 } = record;
+  const steps = target
+    .flatMap(({ places }) => places)
+    .filter((step) => step >= given)
+    .map((step) => ({ step, chance: Math.exp(chances[step]), rival: rivalAt(record, step, known) }))
+    .sort((one, other) => one.chance - other.chance);
+  const unsure = steps.filter(({ chance }) => chance < THRESHOLDS.unsure);
+  if (unsure.length > 0) return { name: 'unsure', steps: unsure.slice(0, THRESHOLDS.named), count: unsure.length };
+  return steps.length > 0 ? { name: 'sure', steps: steps.slice(0, 1), isForced: given > 0 } : null;
+}
+
+// The likeliest other token of a step that could have been said, with the `whole` word { text, pieces } that it would begin, if
+// that is known; null if the record has none.
+function rivalAt({ tokens, alternatives }, step, known) {
+  const { id } = tokens.predicted[step];
+  const found = (alternatives[step] ?? []).find((one) => one.id !== id && !NEVER.includes(one.piece));
+  if (!found) return null;
+  const whole = known.find((one) => one.step === step && one.id === found.id);
+  return whole ? { ...found, whole } : found;
+}
+
+// The source word that the least likely word of the translation depends on most.
+function dependence(record, { source, target }, without) {
+  const losses = target.flatMap((word) =>
+    source.map((from) => ({ word, from, loss: lossWithout(without, from.places, word.places) })),
+  );
+  const unsure = losses.filter(({ word }) => chanceOf(record, word) < THRESHOLDS.unsure);
+  const clear = (found) => found.filter(({ loss }) => loss >= THRESHOLDS.linked);
+  const candidates = clear(unsure).length > 0 ? clear(unsure) : clear(losses);
+  const [most] = candidates.sort((one, other) => other.loss - one.loss);
+  if (!most) return null;
+  const { word, from, loss } = most;
+  const step = word.places[0];
+  const other = tokenWithout(without, from.places, step);
+  return {
+    name: 'depends',
+    word,
+    from,
+    factor: Math.exp(loss),
+    other: other.id === record.tokens.predicted[step].id ? null : other,
+  };
+}
+
+// The source words that can be left out one at a time without any word becoming less likely.
+function spareWords({ source, target }, without) {
+  const spare = source.filter((from) =>
+    target.every((word) => lossWithout(without, from.places, word.places) < THRESHOLDS.lost),
+  );
+  if (target.length === 0) return null;
+  return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
+}
+
+// The word of the translation that moved most places, among the words that passed others on their way from the source. A word comes
+// from the source word without which it loses most, if no other word loses more without that.
+function movedWord({ source, target }, without) {
+  const lossOf = (from, word) => lossWithout(without, source[from].places, word.places);
+  const largest = (losses) => losses.indexOf(Math.max(...losses));
+  const links = target
+    .map((word, to) => {
+      const from = largest(source.map((_, place) => lossOf(place, word)));
+      return { word, to, from, loss: from < 0 ? 0 : lossOf(from, word) };
+    })
+    .filter(
+      ({ loss, from, to }) => loss >= THRESHOLDS.linked && largest(target.map((word) => lossOf(from, word))) === to,
+    );
+  const crosses = (one, other) => (one.from - other.from) * (one.to - other.to) < 0;
+  const passedBy = (link) => links.filter((other) => crosses(link, other)).length;
+  const distance = ({ from, to }) => Math.abs(to - from);
+  const moved = links.filter((link) => Math.min(distance(link), passedBy(link)) >= THRESHOLDS.passed);
+  const [most] = moved.sort((one, other) => distance(other) - distance(one) || other.loss - one.loss);
+  if (most) return { name: 'moved', ...most, source: source[most.from], count: moved.length };
+  return links.length >= THRESHOLDS.ordered && links.every((link) => passedBy(link) === 0)
+    ? { name: 'in order' }
+    : null;
+}
+
+// The heads without which the translation becomes clearly less likely, with what it is then where that is known.
+function neededHeads(importance, known) {
+  const all = KINDS.flatMap((kind) =>
+    importance[kind].flatMap((heads, layer) => heads.map((change, head) => ({ head: [kind, layer, head], change }))),
+  ).sort((one, other) => one.change - other.change);
+  const factorOf = ({ change }) => Math.exp(-change);
+  const needed = all.filter(({ change }) => -change >= THRESHOLDS.needed).slice(0, THRESHOLDS.named);
+  if (needed.length === 0) return { name: 'no head', count: all.length, share: Math.min(1, 1 / factorOf(all[0])) };
+  const textOf = ({ head }) => known.find((one) => String(one.head) === String(head))?.text ?? null;
+  const heads = needed.map((one) => ({ head: one.head, factor: factorOf(one), text: textOf(one) }));
+  return { name: 'heads', count: all.length, heads };
+}
+
+// The words that became the likeliest only in the last deciding layer, each with the word that was the likeliest before, if
+// that can be written. null if all were decided in the first layer, if more than three were decided last, or if a word never
+// became the likeliest: the search took it for the whole sentence.
+function lateWords({ n_prefix: given = 0 }, { target }, { words, leads_from: leads, tokens: names }) {
+  const steps = target.flatMap(({ places }) => places).filter((step) => step >= given);
+  const layer = Math.max(...steps.map((step) => leads[step]));
+  const late = steps.filter((step) => leads[step] === layer);
+  if (!(layer > 0) || late.length > THRESHOLDS.named || steps.some((step) => leads[step] === null)) return null;
+  const leaderOf = (step) => names[words[layer - 1][step][0]];
+  const decided = late.map((step) => ({ step, other: NEVER.includes(leaderOf(step).text) ? null : leaderOf(step) }));
+  return { name: 'late', words: decided, layer, layers: words.length };
+}

@@ -1,0 +1,300 @@
+// The panel In short: what happened in this translation, in plain sentences; each opens the view that shows it.
+
+import { createButton, element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
+import { askImportance, askSummary, forceToken } from '../transport/effects.js';
+import { isAnswered } from '../state/questions.js';
+import { questionOf } from '../instruments/instruments.js';
+import { fixed, percent } from '../drawing/numbers.js';
+import { headName, kindName } from '../state/labels.js';
+import { rangeNotices } from '../state/measures.js';
+import { whyNot } from '../transport/requests.js';
+import { chooseKind, closeAside, headOf, openAside } from '../state/actions.js';
+import { aboutModel, differs, spotOfToken } from '../state/queries.js';
+import { actionButton, actions, note, numberText } from '../drawing/widgets.js';
+import { factsOf, importanceWithout, targetWords } from './facts.js';
+import { createRemovedWord, removeWord } from './removed_word.js';
+import { PIECE, quoted, tokenName, wordAt, wordButton } from './words.js';
+import { nameOfHeads } from '../values/values.js';
+import { say, sayParts } from '../locales/language.js';
+
+const MOST_TIMES = 1000;
+const ALMOST_ALL = 0.999; // a larger share reads “more than”, which does not follow “at least”
+const INPUTS = ['record', 'summary', 'importance', 'values', 'answers', 'busy', 'about'];
+
+export function createSummary(server) {
+  const [node, removedWord] = [element('section', { class: 'hl-part' }), createRemovedWord(server)];
+  return {
+    node: element('div', {}, node, removedWord.node),
+    draw(state, before) {
+      if (differs(state, before, INPUTS)) drawSummary(server, node, state);
+      removedWord.draw(state, before);
+    },
+  };
+}
+
+function drawSummary(server, node, state) {
+  const { record } = state;
+  const about = aboutModel(state);
+  const open = openersOf(server, node);
+  const warnings = rangeNotices(record, about).map((text) => element('li', {}, text));
+  const lens = isAnswered(state, 'lens', questionOf(state, 'lens')) ? state.answers.lens.answer : null; // of this sentence
+  const sentences = factsOf({ ...state, lens }).map((fact) => {
+    const write = SENTENCES[fact.name];
+    return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));
+  });
+  replaceKeepingFocus(
+    node,
+    element('h3', {}, say('What happened here')),
+    element('ul', { class: 'hl-summary' }, ...warnings, ...sentences),
+    ...(sentences.some((one) => one.querySelector(`.${PIECE}`)) ? [aboutPieces()] : []),
+    ...rest(server, state),
+  );
+}
+
+function aboutPieces() {
+  return note(say('… marks a piece of a word: the model writes words in pieces, and the word may end there or go on.'));
+}
+
+// What is not measured, and why.
+function rest(server, state) {
+  const { busy, record, summary, shown } = state;
+  const reason = whyNot(server, 'short');
+  if (reason) return [note(reason)];
+  if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
+  if (busy) return [];
+  if (!summary)
+    return [
+      note(
+        say('There is no answer.'),
+        ' ',
+        actionButton(say('Ask again'), () => askSummary(server)),
+      ),
+    ];
+  if (importanceWithout(state)) return [];
+  const count = Object.values(record.attention).reduce((total, { layers, heads }) => total + layers * heads, 0);
+  const attributes = { disabled: whyNot(server, 'importance') !== null };
+  return [
+    note(say('It takes a while to see which of the {count} heads of so large a model it needed.', { count })),
+    actions(actionButton(say('Mute each head in turn'), () => askImportance(server), attributes)),
+  ];
+}
+
+// The sentences by the name of their fact; each returns elements and strings. `open` has the buttons.
+const SENTENCES = {
+  spelled: ({ word, pieces }, open) =>
+    sayParts('The model knows {word} only in {count} pieces ({pieces}): check its translation.', {
+      word: open.source(word),
+      count: pieces.length,
+      pieces: listOf(pieces),
+    }),
+  doubted: ({ word, made, pieces }, open) =>
+    sayParts(
+      'The model knows {word} only in {count} pieces ({pieces}), and it was unsure of {made}, which depends on it: check that.',
+      { word: open.source(word), made: quoted(made), count: pieces.length, pieces: listOf(pieces) },
+    ),
+  dropped: ({ word, pieces }, open) =>
+    sayParts(
+      'The model knows {word} only in {count} pieces ({pieces}), and no word of the translation depends on it clearly: check whether it is missing.',
+      { word: open.source(word), count: pieces.length, pieces: listOf(pieces) },
+    ),
+  unsure: ({ steps, count }, open, record) => [
+    count > steps.length ? say('It hesitated at {count} places, most at these:', { count }) : say('It hesitated here:'),
+    list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
+  ],
+  sure: ({ steps, isForced }, open, record) => [
+    isForced
+      ? say('What was forced aside, no word was in doubt: each choice had at least 50 %. The least sure:')
+      : say('No word was in doubt: each choice had at least 50 %. The least sure:'),
+    list(steps, ({ step, chance, rival }) => choiceAt(record, step, chance, rival, open)),
+  ],
+  depends: ({ word, from, factor, other }, open, record) => {
+    const parts = { word: quoted(word), from: open.without(word, from), factor: timesText(factor) };
+    return other
+      ? sayParts(
+          '{word} depends most on {from}: without it, it is {factor} times less likely, and “{other}” comes first.',
+          { ...parts, other: tokenName(record, other) },
+        )
+      : sayParts(
+          '{word} depends most on {from}: without it, it is {factor} times less likely, but still comes first.',
+          parts,
+        );
+  },
+  spare: ({ words }, open) => {
+    const names = words.map((word) => open.without(null, word));
+    return names.length === 1
+      ? sayParts(
+          'Without {word}, everything in the translation but punctuation keeps at least 90 % of its probability.',
+          {
+            word: names[0],
+          },
+        )
+      : sayParts(
+          'Without any one of these, everything in the translation but punctuation keeps at least 90 % of its probability: {words}',
+          { words: joined(names) },
+        );
+  },
+  counts: () => [
+    say(
+      'Punctuation aside, every part of the sentence counts: without any one, something in the translation becomes at least a tenth less likely.',
+    ),
+  ],
+  moved: ({ word, source, from, to, count }, open) => {
+    const parts = { source: open.without(word, source), word: quoted(word), from: from + 1, to: to + 1 };
+    return count === 1
+      ? sayParts(
+          '{source} changed places: from place {from} in the sentence to place {to} in the translation, as {word}.',
+          parts,
+        )
+      : sayParts(
+          'At least {count} changed places. Of these, {source} moved most: from place {from} in the sentence to place {to} in the translation, as {word}.',
+          { ...parts, count },
+        );
+  },
+  'in order': () => [say('Nothing changed places: the words come in the order of the words that they depend on most.')],
+  heads: ({ count, heads }, open, record) => [
+    say('Of its {count} heads (the small squares) it needed these most. Without one, the translation is less likely:', {
+      count,
+    }),
+    list(heads, (one) => withoutHead(one, open, record)),
+  ],
+  'no head': ({ count, share }) => [
+    say(
+      'It needed no single one of its {count} heads (the small squares): without any one of them, the translation keeps at least {share} of its probability.',
+      { count, share: percent(Math.min(share, ALMOST_ALL)) },
+    ),
+  ],
+  late: ({ words, layer, layers }, open, record) => {
+    const place = { layer: layer + 1, layers };
+    const lineOf = ({ step, other }) =>
+      other
+        ? sayParts('{word}; before that, “{other}” came first', {
+            word: open.layers(step, record),
+            other: tokenName(record, other),
+          })
+        : [open.layers(step, record)];
+    return [say('Decided last, in layer {layer} of {layers}:', place), list(words, lineOf)];
+  },
+};
+
+// "bench 34 %, or bank 28 %"; the other word can be forced. A search can leave out the likelier word for a better whole.
+function choiceAt(record, step, chance, rival, open) {
+  const parts = { word: open.step(step, record), chance: chanceText(chance) };
+  if (!rival) return sayParts('{word} {chance}', parts);
+  const other = { rival: open.force(step, rival), other: chanceText(Math.exp(rival.log_probability)) };
+  return Math.exp(rival.log_probability) > chance
+    ? sayParts('{word} {chance}; {rival} had {other}, but the search kept this sentence as the better whole', {
+        ...parts,
+        ...other,
+      })
+    : sayParts('{word} {chance}, or {rival} {other}', { ...parts, ...other });
+}
+
+function withoutHead({ head, factor, text }, open, record) {
+  const parts = { head: open.head(head), factor: timesText(factor), text: text && readable(text) };
+  if (text === null) return sayParts('{head}: {factor} times.', parts);
+  return text === record.text
+    ? sayParts('{head}: {factor} times; the words stay the same.', parts)
+    : sayParts('{head}: {factor} times, and becomes “{text}”', parts);
+}
+
+function timesText(factor) {
+  if (factor > MOST_TIMES) return say('more than {count}', { count: MOST_TIMES });
+  return fixed(factor, factor < 10 ? 1 : 0);
+}
+
+function list(entries, write) {
+  return element('ul', {}, ...entries.map((one) => element('li', {}, ...write(one))));
+}
+
+// A probability, which stays on one line.
+function chanceText(probability) {
+  return numberText(percent(probability));
+}
+
+function listOf(pieces) {
+  return pieces.map((piece) => visible(piece).trim()).join(' · ');
+}
+
+function joined(nodes) {
+  return element('span', {}, ...nodes.flatMap((node, place) => (place > 0 ? [', ', node] : [node])));
+}
+
+// The buttons in the sentences: what each names, and the view that it opens.
+function openersOf(server, node) {
+  const { store } = server;
+  const change = (changesOf) => () => store.change(openAside(store.get(), changesOf));
+  const inMatrix = (changesOf) => () => {
+    change(changesOf)();
+    node.closest('.headlight').querySelector('.hl-centre').scrollIntoView({ block: 'nearest' });
+  };
+  const step = (place, record, title, changesOf) =>
+    openButton(
+      wordAt(
+        targetWords(record).find(({ places }) => places.includes(place)),
+        record,
+        place,
+      ),
+      title,
+      change((state) => ({ ...atStep(state, place), ...changesOf?.(state) })),
+    );
+  return {
+    source: (word) =>
+      wordButton(
+        word,
+        say('Show who reads it'),
+        inMatrix((state) => ({
+          ...chooseKind(state, 'cross'),
+          pin: { row: null, column: word.places[0] },
+        })),
+      ),
+    without: (made, from) =>
+      wordButton(
+        from,
+        say('Show what each word loses without it'),
+        inMatrix((state) => removeWord(state, from, made)),
+      ),
+    step: (place, record) => step(place, record, say('Show the next words at this step')),
+    layers: (place, record) =>
+      step(place, record, say('Show the words after each layer'), ({ questions }) => ({
+        questions: [...new Set([...questions, 'lens'])],
+      })),
+    force: (place, rival) => forceButton(server, place, rival),
+    head: ([kind, layer, head]) => {
+      const name = `${kindName(kind)}, ${headName(layer, head)}`;
+      return openButton(name, say('Mute this head'), change(muted([kind, layer, head])));
+    },
+  };
+}
+
+function openButton(label, title, onclick) {
+  return createButton('hl-open', onclick, { title }, label);
+}
+
+function forceButton(server, place, rival) {
+  const { store } = server;
+  const reason = whyNot(server, 'force');
+  const title = reason ?? say('Force this word and translate on');
+  const found = openButton(tokenName(store.get().record, rival), title, () => {
+    store.change(closeAside(store.get()));
+    forceToken(server, place, rival.id);
+  });
+  found.disabled = reason !== null;
+  return found;
+}
+
+// The head on screen and muted, with what that changes.
+function muted([kind, layer, head]) {
+  return (state) => ({
+    ...chooseKind(state, kind),
+    ...headOf({ kind, layer, head }),
+    mode: nameOfHeads(state),
+    mutes: [[kind, layer, head]],
+    panel: 'mute',
+  });
+}
+
+// The step of the translation, with its row of cross-attention pinned.
+function atStep(state, step) {
+  const changed = { ...state, ...chooseKind(state, 'cross') };
+  return { ...chooseKind(state, 'cross'), panel: 'step', step, pin: spotOfToken(changed, 'target', step + 1) };
+}

@@ -1,0 +1,171 @@
+// Sends requests to a server, or to a Worker in which the model runs; the viewer does not know which. At most
+// one request of each name is open; a newer one of that name, another record on screen, or Cancel closes it, and its
+// answer is then ignored.
+
+import { needsServer } from '../domain/server_only.js';
+import { sameQuestion } from '../state/questions.js';
+import { QUESTIONS, SERVER_ONLY, instrumentNamed } from '../instruments/instruments.js';
+import { taskOf } from '../domain/payload.js';
+import { trainingStep } from '../state/queries.js';
+import { say, tell } from '../locales/language.js';
+
+// What the status line says meanwhile; viz/viewer/instruments has the instruments.
+const DOING = {
+  beams: () => say('Searching with a beam'),
+  beside: () => say('Computing the second view'),
+  cell: () => say('Explaining the cell'),
+  examples: () => say('Reading sentences'),
+  force: () => say('Translating from the forced word'),
+  importance: () => say('Trying each head in turn'),
+  leave_out: () => say('Translating without this word'),
+  mute: () => say('Translating with heads muted'),
+  score: () => say('Scoring your translation'),
+  target: () => say('Reading this hypothesis'),
+  training: () => say('Reading the training record'),
+  translate: () => '', // the page says it in a place of its own
+  training_heads: () => say('Measuring the heads at each step'),
+  training_step: () => say('Reading this step of the training'),
+  norms: () => say('Computing these values'),
+  short: () => say('Measuring what mattered'),
+  without: () => say('Hiding each source word in turn'),
+};
+const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
+const WITHOUT_MUTING = ['cell', 'leave_out', 'norms', 'without', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
+
+// Starts a Worker with the engine's script; `name` is the function of the script that serves it.
+export function startWorker(code, name) {
+  const script = new Blob([code, `\nHeadlight.${name}(self);`], { type: 'text/javascript' });
+  return new Worker(URL.createObjectURL(script));
+}
+
+// Returns the function `ask` for a Worker that runs viz/viewer/engine/worker.js; gradio.js has the one for the server.
+// An `ask` sends a request and returns the answer or throws an error with the sentence to show. `showPosition` gets
+// the position in the queue, or the progress as text; `signal` cancels the work. An `ask` that cannot answer every
+// request names those in its property `refuses`. `isOwn` says of which models the engine in the page answers, also where
+// there is a server. One whose models the browser keeps gives their titles by `kept()`.
+export function workerAsker(worker) {
+  const open = new Map(); // by number
+  let count = 0;
+  worker.addEventListener('error', () => {
+    for (const { reject } of open.values())
+      reject(new Error(say('The model in this page failed; reload the page, then try again.')));
+    open.clear();
+  });
+  worker.addEventListener('message', ({ data: { id, answer, said, progress } }) => {
+    if (!open.has(id)) return;
+    const { resolve, reject, showPosition } = open.get(id);
+    if (progress !== undefined) return showPosition?.(progress);
+    open.delete(id);
+    return said === undefined ? resolve(answer) : reject(new Error(tell(said)));
+  });
+  return (question, showPosition, signal) =>
+    new Promise((resolve, reject) => {
+      const id = (count += 1);
+      open.set(id, { resolve, reject, showPosition });
+      signal?.addEventListener('abort', () => worker.postMessage({ cancel: id }));
+      worker.postMessage({ id, request: question });
+    });
+}
+
+// `ask` is null in an exported file without a model.
+export function createClient(store, ask) {
+  const server = { store, ask, requests: new Map() }; // the latest request of each name
+  store.subscribe(({ record }) => {
+    for (const one of server.requests.values())
+      if (one.isOpen && one.place === 'busy' && one.record !== record) one.cancel();
+  });
+  return server;
+}
+
+// Whether this page can never answer a request.
+export function isRefused({ ask }, name) {
+  return !ask || Boolean(ask.refuses?.includes(name));
+}
+
+// Why a request is not possible now, in one sentence; null when it is possible.
+export function whyNot({ store, ask }, name) {
+  if (!ask) return say('This file has no model. Its first line leads to Headlight, which can do this.');
+  if (isRefused({ ask }, name)) return tell(needsServer().said);
+  if (SERVER_ONLY.includes(name) && ask.isOwn?.(store.get().record?.model.name))
+    return say('Not available for a model that was trained in this page.');
+  if (store.get().shown?.type === 'muted' && WITHOUT_MUTING.includes(name))
+    return say('Not available with heads muted. Go back to the view without muting.');
+  if (!trainingStep(store.get()) || OF_TRAINING.includes(name)) return null;
+  return say(
+    'Not available for a model in training: only its attention was saved. Go back to the model’s own translation.',
+  );
+}
+
+// Sends a request about the record on screen and returns the answer, passed through `read`. Returns null when the
+// request was refused, cancelled or failed (`error` says why), and undefined when a newer one has replaced it.
+// `count` changes the progress, [text, values], before it is shown.
+export async function request(server, name, question, read, count) {
+  const { store } = server;
+  const refusal = whyNot(server, name);
+  if (refusal) store.change({ error: refusal });
+  if (refusal) return null;
+  const found = await send(server, name, question, { task: taskOf(store.get().record), read, count });
+  if (found?.error !== undefined) store.change({ error: found.error });
+  return found && (found.answer ?? null);
+}
+
+// Sends a question about a task. Returns { answer }, { error } with the sentence to show, or {} when it was cancelled;
+// undefined when a newer one of the same name has replaced it.
+export async function send(server, name, question, { task = {}, read = same, count = same } = {}) {
+  const { ask, requests } = server;
+  const mine = openRequest(server, name, question, count);
+  let found = null;
+  try {
+    found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
+  } catch (error) {
+    found = { error: error.message };
+  }
+  if (requests.get(name) !== mine) return undefined;
+  if (!mine.isOpen) return {};
+  mine.cancel();
+  return found;
+}
+
+function same(value) {
+  return value;
+}
+
+// The position of a waiting request in the server's queue, or the progress, as text; empty if neither is known.
+function waitingText(position, count) {
+  if (typeof position === 'number') return say('number {position} in the queue', { position });
+  return position ? tell(count(position)) : '';
+}
+
+// Whether this is being asked now.
+export function isRequested({ requests }, name, question) {
+  const open = requests.get(name);
+  return Boolean(open?.isOpen) && sameQuestion(open.question, question);
+}
+
+function openRequest({ store, requests }, name, question, count) {
+  const aborting = new AbortController();
+  const place = name === 'translate' ? 'translating' : 'busy'; // in the state
+  const mine = {
+    place,
+    signal: aborting.signal,
+    what: (DOING[name] ?? instrumentNamed(name).doing)(),
+    question,
+    record: store.get().record,
+    isOpen: true,
+    cancel() {
+      mine.isOpen = false;
+      aborting.abort();
+      const open = [...requests.values()].filter((one) => one.isOpen && one.place === place);
+      store.change({ [place]: open.at(-1) ?? null });
+    },
+    showPosition(position) {
+      if (mine.isOpen) store.change({ [place]: { ...mine, waiting: waitingText(position, count) } });
+    },
+  };
+  const replaced = requests.get(name);
+  if (replaced?.isOpen) replaced.cancel();
+  requests.delete(name); // so that the latest request is last
+  requests.set(name, mine);
+  store.change({ [place]: mine, error: null });
+  return mine;
+}

@@ -19,6 +19,7 @@ import app
 from model import Translator
 from model.results import Translation
 from tests.browser.inspector import tiny
+from tests.browser.static_site import Visitor, is_outside, served, translators, write
 from tests.viz.fakes import FakeTranslator, fake_short
 from viz.payload import encode, to_json
 from viz.server.backend import Backend
@@ -86,6 +87,34 @@ def address() -> Iterator[str]:
     url = service.launch()
     yield url
     service.stop()
+
+
+@pytest.fixture(scope="session")
+def models() -> dict[str, Translator]:
+    """The models of the page without a server; it opens with the first."""
+    return translators("reverse", "de-en")
+
+
+@pytest.fixture(scope="session")
+def static_folder(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the page without a server, which takes seconds to write."""
+    return write(tmp_path_factory.mktemp("static") / "site", models)
+
+
+@pytest.fixture(scope="session")
+def static(static_folder: Path) -> Iterator[str]:
+    """The address of the page without a server."""
+    with served(static_folder) as url:
+        yield url
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    """The test fails if a script fails, breaks the policy of the page, or loads from elsewhere."""
+    visitor = Visitor(browser)
+    yield visitor
+    visitor.close()
+    assert not visitor.trouble
 
 
 class Tabs:
@@ -229,7 +258,3 @@ def with_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def draw(page: Page, translation: Translation, model: str = "de-en") -> None:
     """Give the viewer of `show` another translation."""
     page.evaluate("json => viewer.show(JSON.parse(json))", to_json(encode(translation, model)))
-
-
-def is_outside(url: str) -> bool:
-    return not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))

@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
 from app import ASSETS, MODELS
 from model import Translator
-from tests.browser.conftest import is_outside
 from viz.static.site import write_site
 
 
@@ -141,6 +140,10 @@ def ask_page(page: Page, requests: list[dict[str, Any]]) -> list[Any]:
     await_viewer(page)
     parts = [requests[start : start + 20] for start in range(0, len(requests), 20)]
     return [reply for part in parts for reply in json.loads(page.evaluate(ASK, part))]
+
+
+def is_outside(url: str) -> bool:
+    return not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))
 
 
 class Visitor:

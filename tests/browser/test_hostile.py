@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from model.text.tokenizer import normalise
 from tests import hostile
-from tests.browser.conftest import is_outside
 from tests.browser.inspector import open_panel
+from tests.browser.static_site import is_outside
 from tests.hostile.models import BROKEN, NAME, TITLE, serving_them
 from tests.viz.fakes import random_translation
 from viz.export import write

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from app import MODELS
 from model import Translator
 from tests.browser.static_site import (
     Visitor,
@@ -17,7 +15,6 @@ from tests.browser.static_site import (
     expect_translation,
     served,
     submit,
-    translators,
     write,
 )
 from viz.static.site import HERE, ICONS
@@ -34,27 +31,8 @@ MODEL_KEPT = """async () => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def models() -> dict[str, Translator]:
-    return translators("reverse")
-
-
-@pytest.fixture(scope="module")
-def site(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(write(tmp_path_factory.mktemp("installed") / "site", models)) as url:
-        yield url
-
-
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
-    visitor = Visitor(browser)
-    yield visitor
-    visitor.close()
-    assert not visitor.trouble
-
-
-def test_chromium_can_install_the_page(visitor: Visitor, site: str) -> None:
-    page = visitor.visit(site)
+def test_chromium_can_install_the_page(visitor: Visitor, static: str) -> None:
+    page = visitor.visit(static)
     page.locator(".hl-thumbnail").first.wait_for()
     session = page.context.new_cdp_session(page)
     manifest = session.send("Page.getAppManifest")
@@ -70,7 +48,7 @@ def test_learn_works_without_a_connection(
     visitor: Visitor, models: dict[str, Translator], tmp_path: Path
 ) -> None:
     """After one visit in which Learn stayed closed."""
-    with served(write(tmp_path / "site", {"de-en": Translator.load(MODELS / "de-en"), **models})) as url:
+    with served(write(tmp_path / "site", {"de-en": models["de-en"], **models})) as url:
         page = visitor.visit(url)
         await_kept(page)
         page.evaluate(MODEL_KEPT)
@@ -82,9 +60,9 @@ def test_learn_works_without_a_connection(
 
 
 def test_without_a_server_a_question_says_before_a_click_that_it_is_not_here(
-    visitor: Visitor, site: str
+    visitor: Visitor, static: str
 ) -> None:
-    page = visitor.visit(site)
+    page = visitor.visit(static)
     page.get_by_role("tab", name="Step").click()
     why = page.locator("[data-question=contributions] summary")
     expect(why).to_contain_text("not in this page")
@@ -98,9 +76,9 @@ def test_without_a_server_a_question_says_before_a_click_that_it_is_not_here(
 
 
 def test_the_model_says_what_it_does_not_know(
-    visitor: Visitor, site: str, models: dict[str, Translator]
+    visitor: Visitor, static: str, models: dict[str, Translator]
 ) -> None:
-    page = visitor.visit(site)
+    page = visitor.visit(static)
     submit(page, "Regen")
     expect_translation(page, models["reverse"].translate("Regen").text)
     assert CAPITALS in models["reverse"].translate("Regen").notices

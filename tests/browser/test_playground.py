@@ -5,35 +5,19 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from model import Translator
 from model.decoding.options import PAGE_BEAM
 from tests.browser.conftest import Visit
-from tests.browser.static_site import Visitor, served, translators, write
+from tests.browser.static_site import served, translators, write
 
 pytestmark = pytest.mark.browser
 SMALL = "#playground=copy&width=16"
 WORDS = ("lantern", "notebook", "umbrella")
-
-
-@pytest.fixture(scope="module")
-def static(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = write(tmp_path_factory.mktemp("playground") / "site", translators("reverse"))
-    with served(folder) as url:
-        yield url
-
-
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
-    visitor = Visitor(browser)
-    yield visitor
-    visitor.close()
-    assert not visitor.trouble
 
 
 OF_REVERSE = [True, True, False, False, False, True]  # the chapters that need no other model

@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 import app
 from model import Translator
 from tests.browser.static_site import (
     CachedHandler,
-    Visitor,
     ask_page,
     await_kept,
     await_viewer,
     expect_translation,
     served,
     submit,
-    translators,
     write,
 )
 from viz.export import checksum
@@ -48,39 +45,14 @@ BROKEN = {
 }
 
 
-@pytest.fixture(scope="module")
-def models() -> dict[str, Translator]:
-    return translators("reverse", "de-en")
-
-
-@pytest.fixture(scope="module")
-def folder(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("static") / "site", models)
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with served(folder) as url:
-        yield url
-
-
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
-    """The test fails if a script fails, breaks the policy of the page, or loads from elsewhere."""
-    visitor = Visitor(browser)
-    yield visitor
-    visitor.close()
-    assert not visitor.trouble
-
-
-def test_the_first_picture_needs_no_engine_and_the_model_comes_with_a_bar(visitor, address, models):
+def test_the_first_picture_needs_no_engine_and_the_model_comes_with_a_bar(visitor, static, models):
     arrived: list[int] = []
     held: list[Route] = []
     page = visitor.page()
     page.on("response", lambda response: arrived.append(int(response.headers.get("content-length", 0))))
     for file in (ENGINE, WEIGHTS):
         page.route(file, lambda route: held.extend([route]))
-    page.goto(address)
+    page.goto(static)
     page.locator(".hl-thumbnail").first.wait_for()
     expect_translation(page, models["reverse"].translate(app.EXAMPLES["reverse"][0]).text)
     assert 0 < sum(arrived) < FIRST_PICTURE
@@ -94,8 +66,8 @@ def test_the_first_picture_needs_no_engine_and_the_model_comes_with_a_bar(visito
 
 
 @pytest.mark.slow
-def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
-    page = visitor.visit(address)
+def test_what_stands_beside_is_translated_in_the_page(visitor, static, models):
+    page = visitor.visit(static)
     page.get_by_role("button", name="Side by side").click()
     page.get_by_label("Another sentence", exact=True).fill(WORD)
     page.get_by_label("Another sentence", exact=True).press("Enter")
@@ -106,11 +78,11 @@ def test_what_stands_beside_is_translated_in_the_page(visitor, address, models):
     expect_translation(page, models["reverse"].translate(same).text, "Tokens")
 
 
-def test_the_field_is_read_only_until_the_page_has_started(visitor, address):
+def test_the_field_is_read_only_until_the_page_has_started(visitor, static):
     held: list[Route] = []
     page = visitor.page(locale="de-CH")
     page.route("**/locales/**", lambda route: held.extend([route]))
-    page.goto(address)
+    page.goto(static)
     sentence = page.locator("#hl-sentence input")
     expect(sentence).not_to_be_editable()
     while not held:
@@ -121,14 +93,14 @@ def test_the_field_is_read_only_until_the_page_has_started(visitor, address):
 
 
 @pytest.mark.slow
-def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, address, folder):
+def test_a_visitor_gets_one_language_and_the_engine_s_errors_in_it(visitor, static, static_folder):
     arrived: dict[str, int] = {}
     page = visitor.page(locale="de-CH")
     page.on("response", lambda one: arrived.update({one.url: int(one.headers.get("content-length", 0))}))
-    page.goto(address)
+    page.goto(static)
     expect(page.get_by_role("tab", name="Kopf")).to_be_visible()
     later = ("models/", "engine.js", "offline.js", "blob:")
-    content = (folder / "locales" / "de.deflate").read_bytes()
+    content = (static_folder / "locales" / "de.deflate").read_bytes()
     first = {url: size for url, size in arrived.items() if not any(part in url for part in later)}
     assert [url.split("/locales/")[1] for url in first if "locales" in url] == [
         f"de.deflate?{quote(checksum(content), safe='')}"
@@ -150,8 +122,8 @@ def test_an_export_in_german_stays_german(visitor, models, tmp_path):
     assert page.locator("#hl-language option").all_inner_texts() == ["English", "Deutsch"]
 
 
-def test_a_model_is_fetched_when_it_is_chosen(visitor, address, models):
-    page = visitor.visit(address)
+def test_a_model_is_fetched_when_it_is_chosen(visitor, static, models):
+    page = visitor.visit(static)
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
     submit(page, WORD)
@@ -164,8 +136,8 @@ def test_a_model_is_fetched_when_it_is_chosen(visitor, address, models):
     assert [url for url in fetched if "de-en/model.safetensors" in url]
 
 
-def test_a_second_visit_needs_no_connection(visitor, folder, models):
-    with served(folder) as url:
+def test_a_second_visit_needs_no_connection(visitor, static_folder, models):
+    with served(static_folder) as url:
         page = visitor.visit(url)
         submit(page, "lamp")
         expect_translation(page, models["reverse"].translate("lamp").text)
@@ -248,10 +220,10 @@ def test_a_full_disk_hides_no_new_release(visitor, models, tmp_path, monkeypatch
     assert page.evaluate("Headlight.release === undefined")  # the release that had room
 
 
-def test_a_viewer_of_another_release_is_one_sentence(visitor, address):
+def test_a_viewer_of_another_release_is_one_sentence(visitor, static):
     page = visitor.page()
     page.route("**/viewer.deflate*", lambda route: route.fulfill(body=zlib.compress(b"0")))
-    page.goto(address)
+    page.goto(static)
     expect(page.get_by_role("alert")).to_have_text(
         "A part of this page did not arrive; check the connection and load the page again."
     )
@@ -274,14 +246,14 @@ FAILING = """window.Worker = ((Own) => class extends Own {
     ],
 )
 def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(
-    visitor, address, models, fault, sentence
+    visitor, static, models, fault, sentence
 ):
     page = visitor.page()
     if fault == "gone":
         page.route(ENGINE, lambda route: route.fulfill(status=404, body="<h1>Not found</h1>"))
     else:
         page.add_init_script(FAILING)
-    page.goto(address)
+    page.goto(static)
     expect(page.get_by_role("alert").locator("span")).to_have_text(sentence)
     page.unroute(ENGINE)
     page.get_by_role("button", name="Try again").click()
@@ -291,8 +263,8 @@ def test_an_engine_that_does_not_run_is_one_sentence_with_another_try(
 
 
 @pytest.mark.slow
-def test_the_training_of_a_kept_model_shows_no_bar(visitor, address, models):
-    page = visitor.visit(address)
+def test_the_training_of_a_kept_model_shows_no_bar(visitor, static, models):
+    page = visitor.visit(static)
     submit(page, "lamp")
     expect_translation(page, models["reverse"].translate("lamp").text)
     page.reload()
@@ -303,10 +275,10 @@ def test_the_training_of_a_kept_model_shows_no_bar(visitor, address, models):
     expect(page.locator("#hl-progress")).to_be_hidden()
 
 
-def test_a_stored_answer_is_for_its_target_language_alone(visitor, address, models):
+def test_a_stored_answer_is_for_its_target_language_alone(visitor, static, models):
     task = {"model": "reverse", "text": app.EXAMPLES["reverse"][0], "beam_size": 1, "length_penalty": 1.0}
     question = {**task, "do": "translate", "prefix": [], "source_prefix": ">>fra<< "}
-    (reply,) = ask_page(visitor.visit(address), [question])
+    (reply,) = ask_page(visitor.visit(static), [question])
     assert reply["answer"]["text"] == models["reverse"].translate(f">>fra<< {task['text']}").text
 
 
@@ -314,12 +286,12 @@ SLOW_FAULTS = [pytest.param(fault, marks=pytest.mark.slow) for fault in ("gone",
 
 
 @pytest.mark.parametrize("fault", ["damaged", *SLOW_FAULTS])
-def test_a_failed_download_is_one_sentence_with_another_try(visitor, address, folder, models, fault):
-    content = (folder / "models" / "reverse" / "model.safetensors").read_bytes()
+def test_a_failed_download_is_one_sentence_with_another_try(visitor, static, static_folder, models, fault):
+    content = (static_folder / "models" / "reverse" / "model.safetensors").read_bytes()
     bodies = {"cut": content[:-1], "damaged": content[:-1] + b"\0"}
     page = visitor.page()
     page.route(WEIGHTS, lambda route: route.fulfill(body=bodies[fault]) if fault in bodies else route.abort())
-    page.goto(address)
+    page.goto(static)
     expect(page.get_by_role("alert").locator("span")).to_have_text(BROKEN[fault])
     page.unroute(WEIGHTS)
     page.get_by_role("button", name="Try again").click()
@@ -343,12 +315,12 @@ window.Worker = class extends Worker {
 
 
 @pytest.mark.slow
-def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, address, models):
+def test_the_worker_stops_measuring_heads_when_it_is_cancelled(visitor, static, models):
     long = " ".join([SENTENCE] * 5)
     page = visitor.page()
     page.add_init_script(LISTEN)
     view = {"model": "de-en", "text": long, "kind": "cross", "panel": "mute"}
-    page.goto(f"{address}#{urlencode(view)}")
+    page.goto(f"{static}#{urlencode(view)}")
     expect_translation(page, models["de-en"].translate(long).text)
     page.get_by_role("button", name="Try all 96 heads").click()
     page.wait_for_function("() => said.some(({ error }) => error === 'Cancelled.')")

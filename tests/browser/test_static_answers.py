@@ -13,13 +13,12 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import app
 from model import Translator, list_models
 from tests import hostile
 from tests.browser.static_site import (
-    Visitor,
     ask_page,
     expect_translation,
     served,
@@ -51,33 +50,14 @@ RAN = f"window.{hostile.CANARY} !== undefined"
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, Translator]:
-    return translators("reverse", "de-en")
-
-
-@pytest.fixture(scope="module")
-def address(models: dict[str, Translator], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(write(tmp_path_factory.mktemp("static") / "site", models)) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
 def gradio(models: dict[str, Translator]) -> Iterator[str]:
     service = app.create(models)
     yield service.launch()
     service.stop()
 
 
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
-    visitor = Visitor(browser)
-    yield visitor
-    visitor.close()
-    assert not visitor.trouble
-
-
-def test_a_page_without_a_sentence_says_so_and_follows_the_next_link(visitor, address, models):
-    page = visitor.visit(f"{address}#model=reverse&text=+")
+def test_a_page_without_a_sentence_says_so_and_follows_the_next_link(visitor, static, models):
+    page = visitor.visit(f"{static}#model=reverse&text=+")
     expect(page.locator("#hl-message")).to_have_text("Type a sentence")
     link = "model=reverse&text=lantern&kind=encoder&layer=2&head=3"
     page.evaluate("hash => { location.hash = hash; }", link)
@@ -86,13 +66,13 @@ def test_a_page_without_a_sentence_says_so_and_follows_the_next_link(visitor, ad
 
 
 @pytest.mark.slow
-def test_the_worker_answers_as_the_server_does(visitor, address, models):
+def test_the_worker_answers_as_the_server_does(visitor, static, models):
     # The exact answers of de-en take long.
     asked = [("reverse", question) for question in QUESTIONS] + [("de-en", QUESTIONS[0])]
     requests = [
         {**COMMON, **question, "model": name, "text": app.EXAMPLES[name][1]} for name, question in asked
     ]
-    replies = ask_page(visitor.visit(address), requests)
+    replies = ask_page(visitor.visit(static), requests)
     expected = [json.loads(to_json(Backend(models).answer(request))) for request in requests]
     bounds = Reference(models, requests)
     pairs = zip(requests, map(unpacked, expected), map(unpacked, replies), strict=True)
@@ -101,14 +81,14 @@ def test_the_worker_answers_as_the_server_does(visitor, address, models):
 
 
 @pytest.mark.slow
-def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, address):
-    page = visitor.visit(address)
+def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, static):
+    page = visitor.visit(static)
     for text in hostile.some(1000):
         page.evaluate(TYPE, json.dumps(text))
         page.get_by_role("button", name="Translate").click()
         expect(page.locator("body:not(.hl-pending)")).to_be_attached()
     link = urlencode({"model": "reverse", "text": "<img src=x onerror=alert(1)>", "kind": "<script>"})
-    page.goto(f"{address}?again#{link}")
+    page.goto(f"{static}?again#{link}")
     expect(page.locator(".hl-translation")).to_be_visible()
     assert not page.evaluate(f"() => {RAN}")
     assert page.locator("#hl-viewer").locator("img, script, iframe").count() == 0
@@ -119,8 +99,8 @@ def test_hostile_texts_go_through_the_engine_and_nothing_of_them_runs(visitor, a
     ("width", "scheme"),
     [(1440, "light"), (1440, "dark"), (380, "light")],
 )
-def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, address, gradio, width, scheme):
-    one, other = (picture(visitor.page(width, scheme), url) for url in (address, gradio))
+def test_a_link_opens_the_same_view_as_on_the_page_with_a_server(visitor, static, gradio, width, scheme):
+    one, other = (picture(visitor.page(width, scheme), url) for url in (static, gradio))
     assert one.shape == other.shape
     assert (one != other).any(-1).mean() < 1e-4
 
@@ -156,12 +136,12 @@ def test_the_page_with_a_server_gives_a_file_that_translates_on(visitor, gradio,
 
 
 @pytest.mark.slow
-def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, address, models):
+def test_a_link_carries_every_choice_to_the_page_without_a_server(visitor, static, models):
     """The forced beginning, the options and the panel, also when the link is opened in the page itself."""
     ids = list(models["reverse"].translate("lantern").ids)
     forced = {"model": "reverse", "text": "umbrella", "beam": 2, "forced": ".".join(map(str, ids[:2]))}
     expected = models["reverse"].translate("umbrella", 2, forced=ids[:2]).text
-    page = visitor.visit(f"{address}#{urlencode(forced | {'kind': 'cross', 'layer': 2, 'head': 3})}")
+    page = visitor.visit(f"{static}#{urlencode(forced | {'kind': 'cross', 'layer': 2, 'head': 3})}")
     expect_translation(page, expected)
     expect(page.get_by_label("Beam size")).to_have_value("2")
     assert f"forced={forced['forced']}" in page.evaluate("location.hash")

@@ -25,7 +25,7 @@ from training.__main__ import main
 from training.evaluation.metrics import name_recall, score
 from training.recipes import RECIPES
 from training.run.average import average_models
-from training.run.directory import BEST, LOCK_PAUSE, RUN, locked
+from training.run.directory import BEST, LOCK_PAUSE, RUN, STATE, locked
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "training.md"
@@ -88,6 +88,8 @@ def test_train_names_the_new_name_of_a_recipe(command):
 def test_train_resumes_only_with_the_settings_it_started_with(command, tmp_path, data):
     output = tmp_path / "run"
     words = ["train", WORDS, "--data", data, "--output", output, *options(TINY)]
+    with pytest.raises(SystemExit, match="no run to resume"):
+        command(*words, "--resume")
     command(*words, *options({"accumulate": 2, "patience": 9}))
     with pytest.raises(SystemExit, match="started with accumulate 2, but the recipe has 1"):
         command(*words, "--resume")
@@ -96,8 +98,10 @@ def test_train_resumes_only_with_the_settings_it_started_with(command, tmp_path,
     assert state_of(output)[1]["step"] == 10
     assert "max_steps was 8 when the run started and is 10 now" in printed
     assert "patience was 9 when the run started and is None now" in printed
+    state = (output / STATE).read_bytes()
     with pytest.raises(SystemExit, match="holds a run; add --resume"):
         command(*words, *more)
+    assert (output / STATE).read_bytes() == state
 
 
 def test_train_writes_to_a_folder_named_after_the_recipe_and_stops_in_time(

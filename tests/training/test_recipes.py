@@ -33,7 +33,10 @@ def small(config: TrainConfig) -> TrainConfig:
 
 
 @each_recipe
-def test_numbers_of_a_recipe_fit_together(config):
+def test_a_recipe_is_plain_json_and_its_numbers_fit_together(config):
+    values = json.loads(json.dumps(dataclasses.asdict(config)))
+    assert values["model"]["d_model"] == config.model.d_model
+    assert {field.name for field in dataclasses.fields(config)} == set(values)
     assert 0 <= config.warmup_steps < config.max_steps
     # If there is a limit of pairs, it is reached before the limit of tokens.
     assert (config.pairs_per_batch or 1) * (config.max_tokens + 1) <= config.tokens_per_batch
@@ -41,13 +44,6 @@ def test_numbers_of_a_recipe_fit_together(config):
     assert config.save_every <= config.max_steps
     assert config.validate_every <= config.max_steps
     assert config.title
-
-
-@each_recipe
-def test_a_recipe_is_plain_json(config):
-    values = json.loads(json.dumps(dataclasses.asdict(config)))
-    assert values["model"]["d_model"] == config.model.d_model
-    assert {field.name for field in dataclasses.fields(config)} == set(values)
 
 
 @each_recipe

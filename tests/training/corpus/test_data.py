@@ -66,47 +66,30 @@ def test_several_directories_are_read_one_after_the_other(tmp_path):
     assert pairs_of(corpus.validation) == sentences(3)
 
 
-def test_files_of_different_length_are_refused_with_both_counts(tmp_path):
-    parallel_files(tmp_path, sentences(12))
-    write_lines(tmp_path / "train.en", ["one"] * 11)
-    with pytest.raises(UserError, match=r"train\.de has 12 lines .*train\.en has 11"):
-        read_corpus(PARALLEL, [tmp_path])
+LINE = {"train_de": ["x"], "train_en": ["y"]}
 
 
-def test_a_missing_directory_is_named(tmp_path):
-    with pytest.raises(UserError, match="nowhere does not exist"):
-        read_corpus(PARALLEL, [tmp_path / "nowhere"])
-
-
-@pytest.mark.parametrize("name", ["train", "dev"])
-def test_a_missing_side_is_named(tmp_path, name):
-    parallel_files(tmp_path)
-    parallel_files(tmp_path, name=name)
-    (tmp_path / f"{name}.en").unlink()
-    with pytest.raises(UserError, match=rf"{name}\.en is missing, but {name}\.de exists"):
-        read_corpus(PARALLEL, [tmp_path])
-
-
-def test_missing_training_files_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"no train\.de and train\.en"):
-        read_corpus(PARALLEL, [tmp_path])
-
-
-def test_no_data_at_all_says_what_to_give():
-    with pytest.raises(UserError, match=r"--data DIR with train\.de and train\.en"):
-        read_corpus(PARALLEL, [])
-
-
-def test_too_small_a_corpus_to_hold_anything_out_is_refused(tmp_path):
-    with pytest.raises(UserError, match="has 10 pairs, but 10 of them are held out"):
-        read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(10))])
-
-
-def test_files_without_a_pair_or_a_word_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"nothing to read in train\.de and train\.en"):
-        read_corpus(PARALLEL, [parallel_files(tmp_path / "empty", [])])
-    with pytest.raises(UserError, match=r"nothing to read in words\.txt"):
-        read_corpus(REVERSE, [word_list(tmp_path / "numbers", ["1", "22", "x"])])
+@pytest.mark.parametrize(
+    ("config", "files", "message"),
+    [
+        (PARALLEL, {"train_de": ["x"] * 12, "train_en": ["y"] * 11}, r"\.de has 12 lines .*\.en has 11"),
+        (PARALLEL, {"train_de": ["x"]}, r"train\.en is missing, but .*train\.de exists"),
+        (PARALLEL, {**LINE, "dev_de": ["x"]}, r"dev\.en is missing, but .*dev\.de"),
+        (PARALLEL, {"other_txt": []}, r"no train\.de and train\.en"),
+        (PARALLEL, {}, "folder does not exist"),
+        (PARALLEL, None, r"--data DIR with train\.de and train\.en"),
+        (PARALLEL, {"train_de": [*"abcdefghij"], "train_en": ["y"] * 10}, "has 10 pairs, but 10 of them"),
+        (PARALLEL, {"train_de": [], "train_en": []}, r"nothing to read in train\.de and train\.en"),
+        (REVERSE, {"words_txt": ["1", "22", "x"]}, r"nothing to read in words\.txt"),
+        *((REVERSE, files, r"a \.txt file, one word a line") for files in (None, {}, {"train_de": ["x"]})),
+    ],
+)
+def test_data_that_cannot_be_read_is_refused_and_named(tmp_path, config, files, message):
+    folders = [] if files is None else [tmp_path / "folder"]
+    for name, lines in (files or {}).items():
+        write_lines(tmp_path / "folder" / name.replace("_", "."), lines)
+    with pytest.raises(UserError, match=message):
+        read_corpus(config, folders)
 
 
 def test_composed_and_decomposed_letters_become_the_same_text(tmp_path):
@@ -134,12 +117,8 @@ def test_the_split_depends_only_on_data_and_seed(tmp_path):
     corpora = [read_corpus(dataclasses.replace(PARALLEL, seed=seed), [tmp_path]) for seed in (1, 1, 2)]
     assert corpora[0].split == corpora[1].split
     assert corpora[0].split["validation"] != corpora[2].split["validation"]
-
-
-def test_other_data_has_another_split(tmp_path):
-    one = read_corpus(PARALLEL, [parallel_files(tmp_path, sentences(50))]).split
-    other = read_corpus(PARALLEL, [parallel_files(tmp_path, [*sentences(49), ("ende", "end")])]).split
-    assert one != other
+    other = parallel_files(tmp_path / "other", [*sentences(49), ("ende", "end")])
+    assert read_corpus(dataclasses.replace(PARALLEL, seed=1), [other]).split != corpora[0].split
 
 
 def test_the_whole_validation_part_of_a_corpus_is_used(tmp_path):
@@ -265,18 +244,14 @@ def test_the_threads_of_tokenizers_are_restored(monkeypatch, before):
 
 
 def test_too_long_sentences_are_dropped_on_either_side_and_the_kept_rows_are_returned():
-    long = " ".join(["eins"] * 500)
-    data = as_dataset([(long, "one"), *sentences(20), ("eins", long)])
-    kept, rows = encode_pairs(data, train_tokenizers(PARALLEL, data), max_tokens=3)
+    long, data = " ".join(["eins"] * 500), as_dataset(sentences(20))
+    with_long = as_dataset([(long, "one"), *sentences(20), ("eins", long)])
+    kept, rows = encode_pairs(with_long, train_tokenizers(PARALLEL, with_long), max_tokens=3)
     assert rows.tolist() == list(range(1, 21))
     assert len(kept) == 20
     assert max(map(max, lengths_of(kept))) == 3
-
-
-def test_a_pair_as_long_as_the_limit_is_kept():
-    data = as_dataset(sentences(20))
-    tokenizers = train_tokenizers(PARALLEL, data)
-    assert [len(encode_pairs(data, tokenizers, limit)[1]) for limit in (2, 3)] == [0, 20]
+    limits = [len(encode_pairs(data, train_tokenizers(PARALLEL, data), limit)[1]) for limit in (2, 3)]
+    assert limits == [0, 20]  # a pair as long as the limit is kept
 
 
 def test_encoding_keeps_the_text_and_its_length():
@@ -307,22 +282,14 @@ def hub_directory(directory, kind: str, **parts) -> str:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_hub_rows_become_pairs_and_a_validation_part_is_used(tmp_path, kind):
+def test_hub_rows_become_pairs_and_a_validation_part_is_used_if_there_is_one(tmp_path, kind):
     path = hub_directory(tmp_path / "data", kind, train=ROWS[:25], validation=ROWS[25:])
+    parts = [pairs_of(part) for part in read_hub(path, None, LANGUAGES)]
+    assert parts == [sentences(30)[:25], sentences(30)[25:]]
+    path = hub_directory(tmp_path / "whole", kind, train=ROWS)
     train, validation = read_hub(path, None, LANGUAGES)
-    assert pairs_of(train) == sentences(30)[:25]
-    assert pairs_of(validation) == sentences(30)[25:]
-
-
-@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_hub_data_without_a_validation_part_has_none(tmp_path, kind):
-    train, validation = read_hub(hub_directory(tmp_path / "data", kind, train=ROWS), None, LANGUAGES)
-    assert pairs_of(train) == sentences(30)
-    assert validation is None
-
-
-def test_hub_languages_may_be_swapped(tmp_path):
-    train, _ = read_hub(hub_directory(tmp_path / "data", "parquet", train=ROWS), None, ("en", "de"))
+    assert (pairs_of(train), validation) == (sentences(30), None)
+    train, _ = read_hub(path, None, ("en", "de"))
     assert pairs_of(train) == [(target, source) for source, target in sentences(30)]
 
 
@@ -362,12 +329,6 @@ def test_hub_data_that_is_missing_lacks_a_language_or_a_training_part_is_named(t
 
 
 # Word lists
-
-
-def test_a_directory_without_a_word_list_says_what_to_give(tmp_path):
-    for directories in ([], [tmp_path], [tmp_path / "nowhere"]):
-        with pytest.raises(UserError, match=r"a \.txt file, one word a line"):
-            read_corpus(REVERSE, directories)
 
 
 def test_word_lists_are_joined_without_repeats(tmp_path):

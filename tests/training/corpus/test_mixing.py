@@ -107,12 +107,6 @@ def test_without_weights_the_batches_are_those_of_the_plain_rows(tmp_path):
         np.testing.assert_array_equal(rows, wanted)
 
 
-def test_a_source_of_weight_0_is_not_in_the_vocabulary(tmp_path):
-    trainer = prepared(weighted(news=0), mixed_files(tmp_path / "folder"), tmp_path / "run")
-    assert len(trainer.train) == 80
-    assert {"news"}.isdisjoint(json.loads((tmp_path / "run" / RUN).read_text())["sources"])
-
-
 def test_the_run_says_how_many_pairs_each_source_has(tmp_path):
     prepared(weighted(news=0.5), mixed_files(tmp_path / "folder"), tmp_path / "run")
     described = json.loads((tmp_path / "run" / RUN).read_text())
@@ -122,6 +116,9 @@ def test_the_run_says_how_many_pairs_each_source_has(tmp_path):
         "news": {"pairs": 40, "weight": 0.5},
         "talks": {"pairs": 40, "weight": 1.0},
     }
+    without = prepared(weighted(news=0), tmp_path / "folder", tmp_path / "without")
+    assert len(without.train) == 80
+    assert "news" not in json.loads((tmp_path / "without" / RUN).read_text())["sources"]
 
 
 def test_a_weight_of_an_unknown_source_names_the_sources(tmp_path):
@@ -141,7 +138,7 @@ def test_a_resumed_run_keeps_its_sources(tmp_path):
     config = dataclasses.replace(weighted(news=0.5), max_steps=14)
     prepared(config, data, tmp_path / "run", resume=True)
     write_lines(data / "more.source", ["talks", "news"] * 40)
-    with pytest.raises(UserError, match="corpus differs"):
+    with pytest.raises(UserError, match="differs from the corpus"):
         prepared(config, data, tmp_path / "run", resume=True)
 
 

@@ -45,7 +45,7 @@ def test_each_weight_is_the_mean_of_the_chosen_snapshots(finished, tmp_path, cho
         stacked = torch.stack([dict(model.named_parameters())[name] for model in models])
         assert_rounded_to_16_bits(parameter, stacked.mean(0))
         assert not stacked[0].equal(stacked[1])
-    assert Translator.load(tmp_path / "mean").translate("abc").text
+    assert Translator.load(tmp_path / "mean").translate("abc").ids
 
 
 def test_the_mean_of_one_snapshot_is_that_snapshot(finished, tmp_path):

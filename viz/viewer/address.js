@@ -1,6 +1,7 @@
 // Keeps the page's address and the view in step: every change of the view is written into the address, and the view
 // follows a link that is opened and the browser's Back and Forward. Each translation is an entry of the
 // history, and each comparison of two sides.
+// @ts-nocheck
 
 import { askImportance, askMuted, askTraining, cancelViews, compareWithReference } from './transport/effects.js';
 import { forceTokens, scoreTranslation, showHypothesis } from './transport/effects.js';

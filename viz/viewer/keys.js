@@ -1,4 +1,5 @@
 // The keyboard, the line below the viewer, and the help dialog, which names the keys.
+// @ts-nocheck
 
 import { createButton, element } from './drawing/dom.js';
 import { forPointer } from './drawing/numbers.js';

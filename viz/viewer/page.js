@@ -1,5 +1,6 @@
 // The page around the viewer: translating, the link that opened the page, menus, and the request that describes the
 // record on screen. Functions that return updates are for Gradio's widgets; site.js has plain widgets.
+// @ts-nocheck
 
 import { element, nameInvisible } from './drawing/dom.js';
 import { givenIds, taskOf } from './domain/payload.js';

@@ -1,4 +1,5 @@
 // The page without a server: plain widgets in place of Gradio's, and the Worker in which the models run.
+// @ts-nocheck
 
 import { createButton, element } from './drawing/dom.js';
 import { fixed } from './drawing/numbers.js';

@@ -1,4 +1,5 @@
 // Creates the viewer: one store, the panels, the keyboard, the address, the theme and the announcements.
+// @ts-nocheck
 
 import { element } from './drawing/dom.js';
 import { openDialog } from './drawing/widgets.js';

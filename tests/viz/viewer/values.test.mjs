@@ -5,9 +5,9 @@ import { test } from 'node:test';
 
 import { shownGrid } from '../viewer/state/grid.js';
 import { KINDS } from '../viewer/domain/payload.js';
-import { chooseKind } from '../viewer/state/actions.js';
+import { chooseKind, openView } from '../viewer/state/actions.js';
 import { availableValues, chooseValue, nextValue } from '../viewer/state/value_choice.js';
-import { fromAddress, toAddress } from '../viewer/state/permalink.js';
+import { fromAddress, isLinkable, toAddress } from '../viewer/state/permalink.js';
 import { compareWith } from '../viewer/values/difference.js';
 import { sharesOf } from '../viewer/values/norm_share.js';
 import { OF_HEADS } from '../viewer/values/of_heads.js';
@@ -162,6 +162,14 @@ test('shares of norms: each row divided by its sum, and a row of zeros stays zer
     [0.125, 0.25, 0.625, 0, 0, 0, 0, 0],
   );
   assert.equal(sharesOf(norms), sharesOf(norms));
+});
+
+test('no link holds a comparison with a typed translation that another one has replaced', () => {
+  const store = showing(VALUES.at(-1));
+  const typed = { ...record, text: 'typed' };
+  store.change(openView(store.get(), typed, { type: 'reference', label: '' }));
+  store.change(compareWith({ label: '', record: typed }));
+  assert.equal(isLinkable(store.get()), false);
 });
 
 test('choosing the difference again ends the comparison', () => {

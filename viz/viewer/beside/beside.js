@@ -19,7 +19,7 @@ export function createBeside(server, places, otherModels) {
   const own = createClient(createStoreOfB(store), server.ask);
   startEffectsOfB(own);
   const bar = createBar([server, own], otherModels);
-  let side = null; // made when it is first asked for, so that a page without it stays as light as it was
+  let side = /** @type {any} */ (null); // made when it is first asked for, so that a page without it stays as light as it was
   store.subscribe((state) => {
     const isShown = recordOfB(state) !== null;
     if (isShown) side ??= createSide(own);

@@ -6,6 +6,7 @@ const known = new WeakMap(); // counterparts by the tokens of one record, with t
 
 // The place of each token among the tokens of another record, in the same order; null for those without a counterpart. A
 // token that was replaced has one too: the token in its place.
+/** @type {(own: Token[], others: Token[]) => (number | null)[]} */
 export function counterparts(own, others) {
   if (known.get(own)?.others !== others)
     known.set(own, { others, places: matchWithReplaced(own.map(nameOfToken), others.map(nameOfToken)) });
@@ -13,6 +14,7 @@ export function counterparts(own, others) {
 }
 
 // The places of the tokens that were replaced or have no counterpart.
+/** @type {(own: Token[], others: Token[]) => Set<number>} */
 export function differingPlaces(own, others) {
   const places = counterparts(own, others);
   const isSame = (place) => places[place] !== null && nameOfToken(own[place]) === nameOfToken(others[places[place]]);

@@ -14,6 +14,7 @@ export const UNMATCHED = 3; // the reference has no such row or column
 // The values of heads as one matrix, from `array`, such as the weights of the record: sums over the keys of a group, averages
 // over its queries. `hidden` is the share of each row on hidden columns; with `renormalise`, the other columns are scaled up to
 // keep the row's sum.
+/** @type {(state: State, array: HeadArray, options?: { record?: TranslationRecord; heads?: readonly Head[]; renormalise?: boolean }) => Grid} */
 export function foldHeads(
   state,
   array,
@@ -82,6 +83,7 @@ function scaleRow(values, row, columns, factor) {
 
 // Groups of neighbouring tokens: the tokens of a word if `words` is true, otherwise single tokens. In a group
 // { places, token }, `token` has the text of the whole word.
+/** @type {(tokens: Token[], words: boolean) => Group[]} */
 export function groupsOf(tokens, words) {
   const groups = [];
   tokens.forEach((token, place) => {
@@ -106,6 +108,7 @@ function withRead(group, { reads }, words) {
 }
 
 // `own` minus `other`, where both have the row and the column. A word that was replaced is named with the other one.
+/** @type {(own: Grid, other: Grid | null) => Grid} */
 export function subtract(own, other) {
   const values = new Float64Array(own.values.length);
   const status = Uint8Array.from(own.status);
@@ -116,7 +119,7 @@ export function subtract(own, other) {
       const cell = row * own.columns + column;
       const [otherRow, otherColumn] = [rowMatch[row], columnMatch[column]];
       if (otherRow === null || otherColumn === null) status[cell] = Math.max(status[cell], UNMATCHED);
-      else values[cell] = own.values[cell] - other.values[otherRow * other.columns + otherColumn];
+      else if (other) values[cell] = own.values[cell] - other.values[otherRow * other.columns + otherColumn];
     }
   }
   return { ...own, values, status, rowGroups, columnGroups };

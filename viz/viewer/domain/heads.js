@@ -1,10 +1,12 @@
 // Heads as [kind, layer, head]: which ones a state shows, and which ones a record has.
 
+/** @type {(one: Head, other: Head) => boolean} */
 export function sameHead(one, other) {
   return one.every((value, place) => value === other[place]);
 }
 
 // The heads that the matrix shows, [kind, layer, head] each: one, a selection, or all of a layer.
+/** @type {(state: State) => readonly Head[]} */
 export function chosenHeads({ record, kind, layer, head, selection }) {
   if (selection.length > 0) return selection;
   if (head !== null) return [[kind, layer, head]];
@@ -12,20 +14,24 @@ export function chosenHeads({ record, kind, layer, head, selection }) {
 }
 
 // All heads of the kind on screen.
+/** @type {(state: { record: TranslationRecord; kind: Kind }) => Head[]} */
 export function headsOfKind({ record, kind }) {
   const { layers, heads } = record.attention[kind];
   return Array.from({ length: layers * heads }, (_, one) => [kind, Math.floor(one / heads), one % heads]);
 }
 
 // The first of the heads on screen that a record does not have.
+/** @type {(state: State, record: TranslationRecord) => Head | undefined} */
 export function missingHead(state, record) {
   return chosenHeads(state).find((head) => !hasHead(record, head));
 }
 
+/** @type {(state: State, record: TranslationRecord) => boolean} */
 export function hasHeads(state, record) {
   return missingHead(state, record) === undefined;
 }
 
+/** @type {(record: TranslationRecord, head: Head) => boolean} */
 export function hasHead({ attention }, [kind, layer, head]) {
   return layer < attention[kind].layers && head < attention[kind].heads;
 }

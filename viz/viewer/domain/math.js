@@ -1,20 +1,26 @@
 // Arithmetic on lists of values.
 
+/** @type {(values: Iterable<number>) => number} */
 export function sum(values) {
-  return values.reduce((total, value) => total + value, 0);
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
 }
 
 // The largest absolute value, or 1 if all are 0, so that a drawing can divide by it.
+/** @type {(values: number[]) => number} */
 export function largest(values) {
   return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 }
 
 // The index nearest to `value` in a list of a size.
+/** @type {(value: number, size: number) => number} */
 export function clamp(value, size) {
   return Math.min(size - 1, Math.max(0, value));
 }
 
 // Entropy in bits.
+/** @type {(weights: Iterable<number>) => number} */
 export function entropy(weights) {
   let bits = 0;
   for (const weight of weights) if (weight > 0) bits -= weight * Math.log2(weight);
@@ -29,6 +35,7 @@ export function rankOf(values, place) {
 }
 
 // The place of the largest value.
+/** @type {(values: ArrayLike<number>) => number} */
 export function strongest(values) {
   let best = 0;
   for (let place = 1; place < values.length; place += 1) if (values[place] > values[best]) best = place;
@@ -37,6 +44,7 @@ export function strongest(values) {
 
 // The longest common subsequence of two lists of names: for each of `names` its place in `others`, or null. Of several that
 // are as long the one with the nearest places is taken, so that the right one of two equal words is matched.
+/** @type {(names: string[], others: string[]) => (number | null)[]} */
 export function matchInOrder(names, others) {
   const width = others.length + 1;
   const worth = (names.length + others.length) ** 2; // more than the distances of all pairs together
@@ -46,6 +54,7 @@ export function matchInOrder(names, others) {
   for (let one = names.length - 1; one >= 0; one -= 1)
     for (let two = others.length - 1; two >= 0; two -= 1)
       best[one * width + two] = Math.max(asPair(one, two), best[(one + 1) * width + two], best[one * width + two + 1]);
+  /** @type {(number | null)[]} */
   const found = names.map(() => null);
   for (let one = 0, two = 0; one < names.length && two < others.length;) {
     const most = best[one * width + two];
@@ -60,6 +69,7 @@ export function matchInOrder(names, others) {
 }
 
 // The same, and what was replaced: between two matches, as many names on both sides are matched one by one.
+/** @type {(names: string[], others: string[]) => (number | null)[]} */
 export function matchWithReplaced(names, others) {
   const found = matchInOrder(names, others);
   let [first, start] = [0, 0]; // of the names that have no match yet

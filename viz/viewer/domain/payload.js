@@ -4,9 +4,11 @@ import { say } from '../locales/language.js';
 
 const VERSION = 3;
 export const SCALE = 65535; // the code of 1
+/** @type {Kind[]} */
 export const KINDS = ['encoder', 'decoder', 'cross'];
 
 // Returns the payload with `attention[kind]` decoded to { layers, heads, rows, columns, codes, scale }.
+/** @type {(payload: any) => Promise<TranslationRecord>} */
 export async function decode(payload) {
   if (payload.version !== VERSION) {
     throw new Error(
@@ -19,9 +21,11 @@ export async function decode(payload) {
 // Decodes { encoder, decoder, cross }. Each is { shape, data } with 16-bit codes for values from 0 to 1, or has also
 // { unit, scale } and 32-bit codes for larger values. `data` is compressed and written in base64 by a server; a Worker
 // gives the codes as they are. A decoded value is code / 65535 * scale.
+/** @type {(packed: ByKind<any>) => Promise<ByKind<HeadArray>>} */
 export async function unpackKinds(packed) {
   const unpacked = await Promise.all(KINDS.map((kind) => unpack(packed[kind])));
-  return Object.fromEntries(KINDS.map((kind, index) => [kind, unpacked[index]]));
+  const [encoder, decoder, cross] = unpacked;
+  return { encoder, decoder, cross };
 }
 
 async function unpack({ shape, data, unit = null, scale = 1 }) {
@@ -42,6 +46,7 @@ function inflate(data) {
 }
 
 // The matrix of one head, or the mean over the layer's heads if `head` is null: { rows, columns, values }.
+/** @type {(record: TranslationRecord, kind: Kind, layer: number, head: number | null) => Matrix} */
 export function matrixOf(record, kind, layer, head) {
   const array = record.attention[kind];
   const heads = head === null ? [...Array(array.heads).keys()] : [head];
@@ -52,6 +57,7 @@ export function matrixOf(record, kind, layer, head) {
 }
 
 // Several heads, [layer, head] each, as one matrix: each cell is their mean or their largest value.
+/** @type {(array: HeadArray, chosen: number[][], reduce?: string) => Matrix} */
 export function combine({ heads, rows, columns, codes, scale }, chosen, reduce = 'mean') {
   const size = rows * columns;
   const values = new Float64Array(size);
@@ -68,6 +74,7 @@ export function combine({ heads, rows, columns, codes, scale }, chosen, reduce =
 }
 
 // The code of one weight; a larger code is a larger weight.
+/** @type {(record: TranslationRecord, kind: Kind, place: number[]) => number} */
 export function codeAt(record, kind, [layer, head, row, column]) {
   const { heads, rows, columns, codes } = record.attention[kind];
   return codes[((layer * heads + head) * rows + row) * columns + column];
@@ -75,6 +82,7 @@ export function codeAt(record, kind, [layer, head, row, column]) {
 
 // What every head of a kind gives to some columns in the mean over some rows, { layer, head, value } each. `left` are columns
 // that are left out: the others are scaled up.
+/** @type {(record: TranslationRecord, kind: Kind, places: { rows: number[]; columns: number[] }, left?: number[]) => { layer: number; head: number; value: number }[]} */
 export function cellOfAllHeads(record, kind, places, left = []) {
   const { layers, heads } = record.attention[kind];
   const massOn = (layer, head, chosen) => {
@@ -89,6 +97,7 @@ export function cellOfAllHeads(record, kind, places, left = []) {
 }
 
 // The places of the word that a token belongs to: the token and its neighbours of the same word.
+/** @type {(tokens: Token[], place: number) => number[]} */
 export function placesOfWord(tokens, place) {
   const { word } = tokens[place];
   const isOther = (token) => word === null || token.word !== word;
@@ -99,25 +108,30 @@ export function placesOfWord(tokens, place) {
 }
 
 // What every request about a record says: its model, sentence and options, and what stands before the sentence.
+/** @type {(record: TranslationRecord) => { model: string; text: string; source_prefix?: string }} */
 export function taskOf({ model, source_text: text, options, source_prefix: prefix }) {
   return { model: model.name, text, ...options, ...(prefix ? { source_prefix: prefix } : {}) };
 }
 
+/** @type {(record: TranslationRecord) => number[]} */
 export function targetIds({ tokens }) {
   return tokens.predicted.map(({ id }) => id);
 }
 
 // The tokens that the model did not choose: a forced beginning, or a whole translation.
+/** @type {(record: TranslationRecord) => number[]} */
 export function givenIds(record) {
   return targetIds(record).slice(0, record.n_prefix ?? 0);
 }
 
+/** @type {(record: TranslationRecord, kind: Kind, row: number, column: number) => boolean} */
 export function isAllowed(record, kind, row, column) {
   return record.masks[kind] !== 'causal' || column <= row;
 }
 
 // The tokens along the two axes. A row of the decoder or of cross-attention reads one token (`reads`) and predicts another
 // (`rows`).
+/** @type {(record: TranslationRecord, kind: Kind) => { rows: Token[]; reads: Token[] | null; columns: Token[] }} */
 export function axes(record, kind) {
   const { source, read, predicted } = record.tokens;
   if (kind === 'encoder') return { rows: source, reads: null, columns: source };
@@ -125,6 +139,7 @@ export function axes(record, kind) {
 }
 
 // A smaller matrix. Each of its cells is the largest of a block, so that a thin diagonal stays visible.
+/** @type {(matrix: Matrix, limit: number) => Matrix} */
 export function shrink({ rows, columns, values }, limit) {
   const height = Math.min(rows, limit);
   const width = Math.min(columns, limit);

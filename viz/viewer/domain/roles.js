@@ -3,6 +3,7 @@
 
 import { say, tell } from '../locales/language.js';
 
+/** @type {(record: TranslationRecord, role: string) => string} */
 export function roleDefinition(record, role) {
   return tell(record.definitions.roles[role].definition);
 }
@@ -12,13 +13,15 @@ export function taughtName() {
 }
 
 // Whether a head was taught to align words, instead of finding its role by itself.
+/** @type {(record: TranslationRecord, kind: Kind, layer: number, head: number) => boolean} */
 export function isTaught(record, kind, layer, head) {
-  const taught = kind === 'cross' && record.taught;
-  return Boolean(taught) && taught[0] === layer && taught[1] === head;
+  const { taught } = record;
+  return kind === 'cross' && taught?.[0] === layer && taught[1] === head;
 }
 
 // Which word of the translation lights a row of a head: 0 the word that the row writes, −1 the word that it reads. Row "dog → is"
 // is lit for *is* in most heads, and for *dog* in a head of cross-attention that looks up the source of the word just written.
+/** @type {(record: TranslationRecord, head: Head) => number} */
 export function alignedOffset(record, head) {
   const [, layer, place] = head;
   const { focus_offset: offsets } = record.measures.cross; // not in payloads of release 0.1
@@ -31,19 +34,20 @@ function isAligned(record, [kind, layer, head]) {
 }
 
 // The role whose threshold a head comes nearest to in this sentence, { role, value }; null without any.
+/** @type {(record: TranslationRecord, head: Head) => { role: string; value: number } | null} */
 export function nearestRole({ definitions, measures }, [kind, layer, head]) {
   const valueOf = (name) => measures[kind][name][layer][head];
-  const found = Object.entries(definitions.roles).map(([role, one]) => ({
-    role,
-    value: evidenceOf(definitions, role, kind, valueOf),
-    least: one.least,
-  }));
-  const ranked = found.filter(({ value }) => value !== null).sort((a, b) => b.value / b.least - a.value / a.least);
+  const found = Object.entries(definitions.roles).flatMap(([role, { least }]) => {
+    const value = evidenceOf(definitions, role, kind, valueOf);
+    return value === null ? [] : [{ role, value, least }];
+  });
+  const ranked = found.sort((a, b) => b.value / b.least - a.value / a.least);
   return ranked[0] ?? null;
 }
 
 // The measure that decides on a role, for one head; null if the head cannot have the role. `valueOf` returns the value of
 // the head by the name of a measure or of its table of offsets. The roles of a payload of release 0.1 have no kinds.
+/** @type {(definitions: Definitions, role: string, kind: Kind, valueOf: (name: string | null) => number | null) => number | null} */
 export function evidenceOf({ measures, roles }, role, kind, valueOf) {
   const { measure, kinds, offset } = roles[role];
   if (!measure || kinds?.includes(kind) === false) return null;
@@ -52,6 +56,7 @@ export function evidenceOf({ measures, roles }, role, kind, valueOf) {
 }
 
 // The name of the table with the offsets that a measure is about; null if it is about none.
+/** @type {(measures: Definitions['measures'], measure: string) => string | null} */
 export function offsetsOf(measures, measure) {
-  return measures.find(({ name }) => name === measure).offset;
+  return measures.find(({ name }) => name === measure)?.offset ?? null;
 }

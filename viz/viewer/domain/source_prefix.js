@@ -15,13 +15,14 @@ export function prefixOfCodes(codes) {
 
 // A text as { prefix, sentence }, as model/inputs.py splits it. `known` are the choices of a model: its `codes`, its `prompts`, and
 // whether a sentence may have two codes (`source`).
+/** @type {(text: string, known: { codes?: string[]; prompts?: string[]; source?: string }) => { prefix: string; sentence: string }} */
 export function splitPrefix(text, { codes = [], prompts = [], source = '' }) {
   const [prompt] = prompts.filter((each) => text.startsWith(each)).sort((one, other) => other.length - one.length);
   if (prompt !== undefined) return { prefix: prompt, sentence: text.slice(prompt.length).trim() };
   const found = [];
   let sentence = text;
   while (found.length < (source === '' ? 1 : 2)) {
-    const [all, code] = LEADING_CODE.exec(sentence) ?? [];
+    const [all = '', code = ''] = LEADING_CODE.exec(sentence) ?? [];
     if (!codes.includes(code)) break;
     found.push(code);
     sentence = sentence.slice(all.length);
@@ -31,6 +32,7 @@ export function splitPrefix(text, { codes = [], prompts = [], source = '' }) {
 
 // A prefix if a model can read it; else the same target language, or else what a new page begins with. `choices` are the
 // choices of the model, as viz/about.py: prefix_choices gives them.
+/** @type {(choices: { codes?: string[][]; prompts?: string[]; source?: string; usual?: string }, wanted: string | null) => string} */
 export function fittingPrefix({ codes = [], prompts = [], source = '', usual = '' }, wanted) {
   const known = { codes: codes.map(([code]) => code), prompts, source };
   if (wanted === null) return usual;

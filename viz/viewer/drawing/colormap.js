@@ -24,6 +24,7 @@ function fromLinear(channel) {
 }
 
 // Björn Ottosson's matrices, https://bottosson.github.io/posts/oklab/
+/** @type {(colour: number[]) => number[]} */
 export function toOklab([red, green, blue]) {
   const [r, g, b] = [red, green, blue].map((channel) => toLinear(channel / 255));
   const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);

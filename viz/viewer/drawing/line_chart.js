@@ -11,6 +11,7 @@ const SIZE = { width: 296, height: 112, left: 48, right: 8, top: 8, bottom: 20 }
 // values where it does not depend on them. A dashed line stands at each step of `ends`. The values at `marked`, or those
 // under the pointer, are written next to the title; with `key`, { title(step), of(line, step) }, in a list below the
 // picture.
+/** @type {(title: string, lines: any[], how: { first: number; last: number; marked: any; format: (value: number) => string; range?: number[] | null; isCount?: boolean; key?: any; ends?: number[] }) => Element} */
 export function drawChart(
   title,
   lines,

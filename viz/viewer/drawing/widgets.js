@@ -130,15 +130,15 @@ function closeFromOutside(opener, sheet, close) {
 
 // Opens or closes what a button shows; both are given by their ids.
 export function toggleDisclosure(button, menu) {
-  const open = document.getElementById(menu).classList.toggle('hl-open');
-  document.getElementById(button).setAttribute('aria-expanded', open);
+  const open = document.getElementById(menu)?.classList.toggle('hl-open');
+  document.getElementById(button)?.setAttribute('aria-expanded', String(open));
 }
 
 // A menu over the page.
 export function togglePopover(button, menu) {
   toggleDisclosure(button, menu);
   const [opener, sheet] = [button, menu].map((id) => document.getElementById(id));
-  const isOpen = () => sheet.classList.contains('hl-open');
+  const isOpen = () => sheet?.classList.contains('hl-open');
   if (isOpen()) closeFromOutside(opener, sheet, () => isOpen() && toggleDisclosure(button, menu));
 }
 

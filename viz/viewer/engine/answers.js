@@ -54,6 +54,7 @@ function payload({ identity, settings }, asked, translation) {
   return payloadOf(translation, identity, asked, settings);
 }
 
+/** @type {(asked: any) => any} */
 function optionsOf({ beam_size: beamSize, length_penalty: alpha, prefix = [], places = [] }) {
   return { beamSize, alpha, prefix, hidden: places };
 }
@@ -77,6 +78,7 @@ function mute(loaded, asked) {
 }
 
 // The translation that a request is about: its `ids`, or the model's own.
+/** @type {(translator: Translator, asked: { text: string; ids?: number[]; [option: string]: any }) => any} */
 function targetOf(translator, { text, ids, ...options }) {
   const found = ids ? score(translator, text, ids) : translate(translator, text, optionsOf(options));
   return { ...found, ids: found.tokens.predicted.map(({ id }) => id) };

@@ -10,6 +10,7 @@ const wrong = () => fault('The model arrived damaged: its checksum is wrong; try
 // `listed` has { size, sha256 } of each file by name. `embedded` has their content, in base64 or as bytes, or is null;
 // then they are fetched below `address`. `report` gets the bytes that arrived. Files that arrived whole are kept for later
 // visits, also without a connection.
+/** @type {(files: any, report?: (name: string, count: number) => void) => any} */
 export function createFiles({ listed, embedded, address }, report = () => {}) {
   const bytes = (name) =>
     embedded ? contentOf(embedded[name]) : load(`${address}${name}`, listed[name], (count) => report(name, count));
@@ -47,13 +48,13 @@ async function load(url, { size, sha256 }, report) {
 
 async function download(address, size, report) {
   const response = await fetch(address).catch(() => null);
-  if (!response?.ok) throw unreachable();
+  if (!response?.ok || !response.body) throw unreachable();
   const found = new Uint8Array(size);
   const reader = response.body.getReader();
   let count = 0;
   for (;;) {
-    const { done, value } = await reader.read().catch(() => ({ done: true }));
-    if (done) break;
+    const { value } = await reader.read().catch(() => ({ value: undefined }));
+    if (!value) break;
     if (count + value.length > size) throw wrong();
     found.set(value, count);
     count += value.length;

@@ -11,8 +11,10 @@ import { message } from '../locales/language.js';
 const ROWS = 64; // rows that are computed before other requests get a turn
 
 // `losses` and the likeliest words `instead` are [group][step]; `groups` are places of source tokens.
-export async function leaveOneOut({ tokenizers, ...translator }, text, target, pause) {
-  const source = sourceIds({ tokenizers, ...translator }, text);
+/** @type {(translator: Translator, text: string, target: number[], pause: any) => Promise<any>} */
+export async function leaveOneOut(translator, text, target, pause) {
+  const { tokenizers } = translator;
+  const source = sourceIds(translator, text);
   const groups = tokensAndWords(tokenizers.source.sourceTokens(text));
   const size = Math.max(1, Math.floor(ROWS / Math.max(source.length, target.length)));
   const found = [];

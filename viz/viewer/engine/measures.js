@@ -149,6 +149,7 @@ function focusOffsetOf(lines, words, mean) {
 function roleOf(kind, head, definitions) {
   const { roles } = definitions;
   const applies = (role) =>
-    !roles[role].measure || evidenceOf(definitions, role, kind, (name) => head[name]) >= roles[role].least;
+    !roles[role].measure ||
+    Number(evidenceOf(definitions, role, kind, (name) => head[String(name)])) >= roles[role].least;
   return Object.keys(roles).find(applies);
 }

@@ -46,6 +46,7 @@ export function createNetwork(config, blocks, products) {
 
 // Encodes `count` copies of a sentence of embedded rows, copy i with gates[i] and without the places hidden[i]. The trace,
 // if one is wanted, is of a single copy.
+/** @type {(network: any, x: Float32Array, count: number, how?: { gates?: (Gates | null)[]; hidden?: number[][]; trace?: any }) => Float32Array} */
 export function encode(network, x, count, { gates = [], hidden = [], trace = null } = {}) {
   return encodeFrom(network, 0, x, count, { gates, hidden, trace });
 }
@@ -190,6 +191,7 @@ function withRoom(memory, position) {
 }
 
 // What the rows of a trace are after an attention, once for each of these heads, which gives nothing.
+/** @type {(network: any, kind: Kind, layer: number, trace: any, ablated: number[]) => any} */
 export function withoutHeads(network, kind, layer, { inputs, [kind]: { outputs } }, ablated) {
   const { width, headWidth, products } = network;
   const block = (kind === 'encoder' ? network.encoder : network.decoder)[layer];
@@ -271,6 +273,7 @@ function post({ preNorm }, x, y, norm) {
 }
 
 // LayerNorm of each row. A training keeps the rows before gain and bias, `unit`, and the factor of each row.
+/** @type {(x: Float32Array, norm: any, result?: Float32Array, kept?: any) => Float32Array} */
 export function normalise(x, { weight, bias }, result = new Float32Array(x.length), kept = null) {
   const width = weight.length;
   for (let start = 0; start < x.length; start += width) {
@@ -300,6 +303,7 @@ function weightsOf(kind, layer, row) {
 
 // Room for every weight of a sentence and a target, [layer, head, query, key], and for what each layer reads and adds: its
 // input, its queries, its keys and values, and the outputs of its heads.
+/** @type {(network: any, sourceLength: number, targetLength: number) => any} */
 export function createTrace({ encoder, decoder, heads }, sourceLength, targetLength) {
   const array = (layers, rows, columns) => ({
     layers,

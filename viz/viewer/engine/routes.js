@@ -19,7 +19,7 @@ export function routes({ model: { network } }, trace, step) {
   for (let layer = network.decoder.length - 1; layer >= 0; layer -= 1) {
     const across = mix('cross', layer, prefix);
     source = plus(source, arrivals(across, prefix, source.length));
-    prefix = prefix.map((flow, row) => flow && flow * across[row].shares.at(-1));
+    prefix = prefix.map((flow, row) => flow && flow * (across[row]?.shares.at(-1) ?? 0));
     prefix = arrivals(mix('decoder', layer, prefix), prefix, prefix.length);
   }
   for (let layer = network.encoder.length - 1; layer >= 0; layer -= 1)
@@ -104,7 +104,8 @@ function connectionsOf(sublayer, rows, flow) {
 
 // The head that carries most of a connection; null if the residual carries more than every head.
 function strongestHead({ heads, width, isCross, weightOf, vectorOf, inputOf }, row, column, y) {
-  let [best, most] = [null, !isCross && row === column ? proximity(y, inputOf(row)) : -1];
+  let best = /** @type {number | null} */ (null);
+  let most = !isCross && row === column ? proximity(y, inputOf(row)) : -1;
   for (let head = 0; head < heads; head += 1) {
     const part = new Float64Array(width);
     add(part, vectorOf(head, column), weightOf(head, row, column));

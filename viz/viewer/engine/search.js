@@ -44,7 +44,7 @@ function startOf(model, sequence, prefix, { alpha, trace }, nodes) {
   const rows = read.map((_, position) => ({ sequence, position }));
   const steps = predict(model, decode(model.network, rows, embed(model, 'target', read), { trace }));
   const totals = [0];
-  let node = null;
+  let node = /** @type {any} */ (null);
   prefix.forEach((token, step) => {
     totals.push(Math.fround(totals[step] + chanceOf(steps[step], token)));
     const score = totals[step + 1] / lengthPenalty(step + 1, alpha);

@@ -17,6 +17,7 @@ export function createTranslator(model, tokenizers, { language, codes }) {
 }
 
 // The ids of a sentence with its </s>. Throws an error with the sentence to show if it cannot be translated.
+/** @type {(translator: Translator, text: string) => number[]} */
 export function sourceIds({ tokenizers: { source }, language }, text) {
   if (normalise(text) === '') throw nothing();
   checkCharacters(text);
@@ -62,6 +63,7 @@ function checkCharacters(text) {
 
 // The translation that begins with the ids `prefix`, while nothing reads the source tokens in the places `hidden`; `nodes`
 // is the beam tree if `tree`.
+/** @type {(translator: Translator, text: string, options?: any) => any} */
 export function translate(translator, text, options) {
   const { beamSize = 1, alpha = 1, best = 1, prefix = [], hidden = [], gates = null, tree = false } = options;
   const given = targetIds(translator, prefix);
@@ -71,6 +73,7 @@ export function translate(translator, text, options) {
   const encoded = performance.now();
   // A greedy search has one hypothesis, so its own steps are the record; others need another pass.
   const trace = beamSize === 1 ? traceOf(translator, source, limit) : null;
+  /** @type {{ found: any[]; nodes: any[] | null }} */
   let results = { found: [], nodes: [] };
   if (given.at(-1) !== EOS_ID && given.length < limit)
     results = search(translator.model, source.cross, {
@@ -99,6 +102,7 @@ export function translate(translator, text, options) {
 }
 
 // Log-probabilities and attention of a given translation: text, to which </s> is added, or ids as they are.
+/** @type {(translator: Translator, text: string, given: string | number[], gates?: Gates | null) => any} */
 export function score(translator, text, given, gates = null) {
   const ids = targetIds(translator, given);
   if (ids.length === 0) throw fault('There is no translation to score; give one.');
@@ -111,7 +115,9 @@ export function score(translator, text, given, gates = null) {
 }
 
 // The encoder's reading of a sentence without the places `hidden`: ids, the weights, and what the decoder attends to.
-export function read({ model, ...translator }, text, gates, hidden = []) {
+/** @type {(translator: Translator, text: string, gates: Gates | null, hidden?: number[]) => any} */
+export function read(translator, text, gates, hidden = []) {
+  const { model } = translator;
   const ids = sourceIds(translator, text);
   checkPlaces(hidden, ids.length);
   const trace = createTrace(model.network, ids.length, 0);

@@ -53,6 +53,7 @@ function faultOf(error) {
 }
 
 // Lets messages that wait be read.
+/** @type {() => Promise<void>} */
 export function turn() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -224,8 +224,8 @@ function listenOverview({ store, grid }) {
     if (thumbnail) {
       const layer = Number(thumbnail.dataset.layer);
       const head = thumbnail.dataset.head === '' ? null : Number(thumbnail.dataset.head);
-      const choose = event.shiftKey && head !== null ? extendSelection : chooseHead;
-      store.change(choose(state, layer, head));
+      const isAdded = event.shiftKey && head !== null;
+      store.change(isAdded ? extendSelection(state, layer, head) : chooseHead(state, layer, head));
     } else if (numbered) {
       store.change(chooseLine(state, numbered.dataset));
     }

@@ -1,4 +1,5 @@
 // What replaces the output of a muted head: zero, its mean, or its output for another sentence.
+// @ts-nocheck
 
 import { element, readable, replaceKeepingFocus, visible } from '../drawing/dom.js';
 import { whyNot } from '../transport/requests.js';

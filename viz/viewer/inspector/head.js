@@ -89,6 +89,7 @@ function roleOf(state, heads) {
   ];
 }
 
+/** @type {(state: State, one: Head, role: string) => (Node | string)[]} */
 function roleOfOne(state, one, role) {
   const { record } = state;
   const nearest = nearestRole(record, one);

@@ -1,4 +1,5 @@
 // How the head on screen got its role: the measure of the role at each saved step of the training.
+// @ts-nocheck
 
 import { element } from '../drawing/dom.js';
 import { askTrainingHeads } from '../transport/effects.js';

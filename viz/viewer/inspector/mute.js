@@ -1,5 +1,6 @@
 // The panel What if: which heads are muted or have another output, what that changes in the translation, and which of
 // all heads matter.
+// @ts-nocheck
 
 import { element, readable, replaceKeepingFocus } from '../drawing/dom.js';
 import { askImportance, showMuted } from '../transport/effects.js';

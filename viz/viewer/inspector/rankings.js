@@ -1,4 +1,5 @@
 // Rankings of heads: which of all layers read the pinned cell most, and which differ most between the two sides.
+// @ts-nocheck
 
 import { createButton, element } from '../drawing/dom.js';
 import { fixed } from '../drawing/numbers.js';

@@ -1,4 +1,5 @@
 // The panel Training: curves of the model's training run, and its attention at the saved steps.
+// @ts-nocheck
 
 import { element, readable } from '../drawing/dom.js';
 import { askTraining, readTrainingAgain, showTrainingStep } from '../transport/effects.js';

@@ -119,7 +119,9 @@ function partsOf({ record }, answer, { step, word, other }) {
 
 // Every part by itself, the largest first, whether it speaks for the word or against it.
 function ranking({ heads, feed_forward: feedForward, tokens, positions, bias }, reads) {
-  const ofHeads = ['decoder', 'cross'].flatMap((kind) =>
+  /** @type {Kind[]} */
+  const kinds = ['decoder', 'cross'];
+  const ofHeads = kinds.flatMap((kind) =>
     heads[kind].flatMap((row, layer) =>
       row.map((value, head) => [`${kindName(kind)} ${layer + 1}.${head + 1}`, value]),
     ),

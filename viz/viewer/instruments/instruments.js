@@ -15,6 +15,7 @@ import { routes } from './routes.js';
 import { scoreSplit } from './score_split.js';
 import { writing } from './writing.js';
 
+/** @type {Instrument[]} */
 const INSTRUMENTS = [lens, routes, contributions, scoreSplit, writing, removal, wordLinks];
 export const QUESTIONS = INSTRUMENTS.map(({ name }) => name);
 const OTHERS = ['baseline', 'examples', 'export']; // that only a server answers
@@ -23,16 +24,19 @@ export const SERVER_ONLY = [...INSTRUMENTS.filter((one) => one.isServerOnly).map
 // The parts of the state that a question may be about, and which questions are open.
 export const SUBJECTS = ['questions', ...PINNED, 'step', 'other', 'gold'];
 
+/** @type {(name: string) => Instrument} */
 export function instrumentNamed(name) {
-  return INSTRUMENTS.find((one) => one.name === name);
+  return /** @type {Instrument} */ (INSTRUMENTS.find((one) => one.name === name));
 }
 
+/** @type {(state: State, name: string) => Question | null} */
 export function questionOf(state, name) {
   const asked = instrumentNamed(name).ask(state);
   return asked && { do: name, ...asked };
 }
 
 // The questions that the person has opened and that are in sight.
+/** @type {(state: State) => string[]} */
 export function openQuestions({ questions, panel }) {
   return questions.filter((name) => [null, panel].includes(instrumentNamed(name).panel));
 }

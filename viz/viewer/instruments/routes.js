@@ -187,6 +187,7 @@ function placeNames(paths, layout) {
         Math.max(Math.abs(x - left) / NAME.width, Math.abs(y - top) / NAME.height),
       ),
     );
+  /** @type {(place: number[]) => [number, number]} */
   const within = ([x, y]) => [Math.min(WIDTH - NAME.width / 2, Math.max(NAME.width / 2, x)), y];
   const named = paths.filter(({ head }) => head !== null).sort((one, other) => other.flow - one.flow);
   for (const one of named) {

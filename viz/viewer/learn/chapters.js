@@ -1,4 +1,5 @@
 // The chapters of Learn: what each one explains, where it begins, and two things to do that the page can check.
+// @ts-nocheck
 
 import { isAllowed, matrixOf } from '../domain/payload.js';
 import { headName } from '../state/labels.js';

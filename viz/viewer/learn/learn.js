@@ -1,5 +1,6 @@
 // Learn: a course in chapters beside the live page. Its exercises are checked against the state of the viewer. The link
 // names the chapter, so that a teacher can send it.
+// @ts-nocheck
 
 import { createButton, element, replaceKeepingFocus } from '../drawing/dom.js';
 import { addressOf, asksFor, toAddress } from '../state/permalink.js';

@@ -1,5 +1,6 @@
 // The language of the page. English texts are the keys of the catalogues in this folder, one file for each language; a
 // text that a catalogue lacks stays English. `say` is for the texts of the code, `tell` for texts that come with data.
+// @ts-nocheck
 
 const ENGLISH = 'en';
 const LABELS = ['aria-label', 'label', 'placeholder', 'title']; // attributes that a person reads
@@ -108,6 +109,7 @@ function nameOfLanguage(code, language) {
 }
 
 // A text that the page says later, for `tell`: a Worker has no catalogue.
+/** @type {(text: string, values?: object) => [text: string, values: object]} */
 export function message(text, values = {}) {
   return [text, values];
 }

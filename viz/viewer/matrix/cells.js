@@ -117,7 +117,7 @@ function dotting(context, theme) {
 function tiled(context, theme, draw) {
   const tile = document.createElement('canvas');
   tile.width = tile.height = 6;
-  const pen = tile.getContext('2d');
+  const pen = /** @type {CanvasRenderingContext2D} */ (tile.getContext('2d'));
   pen.strokeStyle = pen.fillStyle = theme === 'dark' ? '#4a463f' : '#d5d0c6';
   pen.lineWidth = 1;
   draw(pen);

@@ -174,7 +174,12 @@ function lightMatrix(parts, state) {
   const [rowBand, columnBand, cellBand] = bands;
   place(rowBand, row !== null && [0, row * size.height, grid.columns * size.width, size.height]);
   place(columnBand, column !== null && [column * size.width, 0, size.width, grid.rows * size.height]);
-  place(cellBand, isCell(focus) && [column * size.width, row * size.height, size.width, size.height]);
+  place(
+    cellBand,
+    column !== null &&
+      row !== null &&
+      isCell(focus) && [column * size.width, row * size.height, size.width, size.height],
+  );
   cellBand.classList.toggle('hl-pinned', sameSpot(focusOf(state), state.pin));
   relight(parts, 'litRow', rowLabels, row);
   relight(parts, 'litColumn', columnLabels, column);

@@ -41,11 +41,11 @@ export function describeView(state) {
   const facts = [...new Set([value, chosenValue(state)])].flatMap((one) => one.factsOf(state, reference));
   if ([...rowGroups, ...columnGroups].some(({ places }) => places.length > 1))
     facts.push(say('pieces are joined to words; the button Words separates them'));
-  if (status.includes(UNMATCHED)) facts.push(say('dotted: no counterpart in {view}', { view: reference.label }));
+  if (status.includes(UNMATCHED)) facts.push(say('dotted: no counterpart in {view}', { view: reference?.label }));
   const { length } = state.selection;
   if (value.isOfHeads && length > 0 && length < headsOfKind(state).length)
     facts.push(say('layer.head {heads}', { heads: listOf(state.selection) }));
-  if (hidden?.length > 0) {
+  if (hidden && hidden.length > 0) {
     const share = { share: fixed(sum(hidden) / hidden.length) };
     const isScaledUp = value.isShare || value.isSigned;
     facts.push(
@@ -79,7 +79,7 @@ function describeCell(state, grid, row, column) {
   const status = grid.status[row * grid.columns + column];
   if (status === FORBIDDEN) return sayParts('{cell} not allowed by the mask', { cell: link });
   if (status === UNMATCHED)
-    return sayParts('{cell} has no counterpart in {view}', { cell: link, view: referenceOf(state).label });
+    return sayParts('{cell} has no counterpart in {view}', { cell: link, view: referenceOf(state)?.label });
   const { value } = grid;
   const values = rowOf(grid, row);
   if (value.sayCell)

@@ -184,6 +184,6 @@ export async function pngOf(svg) {
   const canvas = document.createElement('canvas');
   canvas.width = width * ratio;
   canvas.height = height * ratio;
-  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
 }

@@ -1,4 +1,5 @@
 // Opens the playground: its button, its address, and its code, which the page fetches when it is first needed.
+// @ts-nocheck
 
 import { createButton } from '../drawing/dom.js';
 import { chapterOfAddress, toAddress } from '../state/permalink.js';

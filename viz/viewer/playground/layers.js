@@ -2,6 +2,7 @@
 // gradients; the tape runs backwards. A variable is { value, gradient }, two arrays in the memory of the training.
 //
 // The sentences of a batch lie end to end, without padding. `borders` hold where each of them begins, and the end.
+// @ts-nocheck
 
 import { sum } from '../domain/math.js';
 import { attend, normalise } from '../engine/network.js';

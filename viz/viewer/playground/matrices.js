@@ -1,4 +1,5 @@
 // The matrices of all heads of a training, in the look of the viewer, with the letters along both axes.
+// @ts-nocheck
 
 import { currentTheme } from '../drawing/colormap.js';
 import { element } from '../drawing/dom.js';

@@ -1,4 +1,5 @@
 // The switches of a training, what to expect of each, and the address that holds them all.
+// @ts-nocheck
 
 import { chosenLanguage, message, say, tell } from '../locales/language.js';
 import { fixed } from '../drawing/numbers.js';

@@ -1,4 +1,5 @@
 // A small Transformer that learns: the network of viz/viewer/engine with its gradients, and Adam.
+// @ts-nocheck
 
 import { blocksOf, createPositions } from '../engine/model.js';
 import { attention, crossEntropy, embed, layerNorm, linear, relu, variable } from './layers.js';

@@ -1,4 +1,5 @@
 // The playground: a small Transformer, or two, that the person trains and watches.
+// @ts-nocheck
 
 import { watchTheme } from '../drawing/colormap.js';
 import { createButton, element } from '../drawing/dom.js';

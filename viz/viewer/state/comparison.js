@@ -15,11 +15,14 @@ import { say } from '../locales/language.js';
 // `state.sideB` is { by, with, to, separate }: `by` is one of these, or null until the person has chosen; `with` is the
 // name of the model, the number of the step, or the sentence, as text; `to` is what stands before its sentence;
 // `separate` says that the matrices are shown next to each other, also where their difference could be shown.
+/** @type {NonNullable<SideB['by']>[]} */
 export const SIDE_B_BY = ['model', 'step', 'sentence'];
+/** @type {Readonly<SideB>} */
 export const NO_SIDE_B = Object.freeze({ by: null, with: '', to: '', separate: false });
 const LEAST_SHARED = 0.5; // of the rows and of the columns of A, special tokens aside, for a difference
 
 // What is asked to get B, or null while there is nothing to ask. The request names all that B depends on.
+/** @type {(state: State | EmptyState) => Question | null} */
 export function besideQuestion(state) {
   const { sideB, record } = state;
   if (!sideB?.by || !record) return null;
@@ -31,32 +34,38 @@ export function besideQuestion(state) {
 }
 
 // The record of B, or null if nothing stands beside the view. While another one is on its way, it is the last one.
+/** @type {(state: State | EmptyState) => TranslationRecord | null} */
 export function recordOfB(state) {
   return besideQuestion(state) ? (state.beside?.record ?? null) : null;
 }
 
 // The record of the other side, on either side; null without one.
+/** @type {(state: State) => TranslationRecord | null} */
 export function otherRecord(state) {
   return state.side === 'B' ? (state.beside?.record ?? null) : recordOfB(state);
 }
 
 // Whether the record of B answers what is asked now.
+/** @type {(state: State) => boolean} */
 export function isUpToDate(state) {
-  return Boolean(state.beside?.record) && sameQuestion(state.beside.question, besideQuestion(state));
+  return state.beside?.record ? sameQuestion(state.beside.question, besideQuestion(state)) : false;
 }
 
 // A or B while two sides are on screen, otherwise empty.
+/** @type {(state: State) => 'A' | 'B' | ''} */
 export function sideOf(state) {
   return state.side === 'B' || recordOfB(state) ? state.side : '';
 }
 
 // Whether the matrix shows A minus B.
+/** @type {(state: State) => boolean} */
 export function isSubtracted(state) {
   const record = chosenValue(state).isSubtracted && !state.sideB?.separate ? recordOfB(state) : null;
   return record !== null && whySeparate(state, record) === '';
 }
 
 // Why the matrices of A and B stand next to each other, in one sentence; empty if their difference can be shown.
+/** @type {(state: State, other: TranslationRecord) => string} */
 export function whySeparate(state, other) {
   const lack = lackOf('B', state, other);
   if (lack !== '') return lack;
@@ -65,6 +74,7 @@ export function whySeparate(state, other) {
   return say('Next to each other: A and B share too few tokens for a difference.');
 }
 
+/** @type {(record: TranslationRecord, other: TranslationRecord, kind: Kind) => boolean} */
 function sharesTokens(record, other, kind) {
   const [own, others] = [axes(record, kind), axes(other, kind)];
   return ['rows', 'columns'].every((side) => {
@@ -77,6 +87,7 @@ function sharesTokens(record, other, kind) {
 // All heads that both records have, { head, value } each, the heads that differ most first; of the kinds of which the records
 // share enough tokens. The value is half the sum of the differences in a row, without their signs, in the mean over the rows
 // that both have; over the columns that both have. It is 0 if both read the same, and at most 1.
+/** @type {(record: TranslationRecord, other: TranslationRecord) => { head: Head; value: number }[]} */
 export function headsByDifference(record, other) {
   const kinds = KINDS.filter((kind) => sharesTokens(record, other, kind));
   const heads = kinds.flatMap((kind) => headsOfKind({ record, kind })).filter((head) => hasHead(other, head));
@@ -84,16 +95,18 @@ export function headsByDifference(record, other) {
   return found.sort((one, two) => two.value - one.value);
 }
 
+/** @type {(record: TranslationRecord, other: TranslationRecord, head: Head) => number} */
 function differenceOf(record, other, head) {
   const [kind] = head;
   const [own, others] = [record, other].map((each) => matrixOf(each, ...head));
   const [names, otherNames] = [record, other].map((each) => axes(each, kind));
-  const pairsOf = (side) => [...counterparts(names[side], otherNames[side]).entries()].filter(([, to]) => to !== null);
+  const pairsOf = (side) =>
+    counterparts(names[side], otherNames[side]).flatMap((to, from) => (to === null ? [] : [{ from, to }]));
   const [rows, columns] = [pairsOf('rows'), pairsOf('columns')];
-  const sums = rows.map(([row, otherRow]) =>
+  const sums = rows.map((row) =>
     sum(
-      columns.map(([column, otherColumn]) =>
-        Math.abs(own.values[row * own.columns + column] - others.values[otherRow * others.columns + otherColumn]),
+      columns.map((column) =>
+        Math.abs(own.values[row.from * own.columns + column.from] - others.values[row.to * others.columns + column.to]),
       ),
     ),
   );
@@ -101,6 +114,7 @@ function differenceOf(record, other, head) {
 }
 
 // Which of the heads on screen the record of the other side does not have, in one sentence; empty if it has all of them.
+/** @type {(side: string, state: State, other: TranslationRecord) => string} */
 export function lackOf(side, state, other) {
   const missing = missingHead(state, other);
   if (!missing) return '';
@@ -118,8 +132,10 @@ export function lackOf(side, state, other) {
 // The record that a difference subtracts: { label, own, record, heads }; without heads, the same heads, and `own` names what it
 // is subtracted from. Heads that were kept of
 // another translation are called so.
+/** @type {(state: State) => Reference | null} */
 export function referenceOf(state) {
-  if (isSubtracted(state)) return { label: 'B', own: 'A', record: recordOfB(state) };
+  const other = isSubtracted(state) ? recordOfB(state) : null;
+  if (other) return { label: 'B', own: 'A', record: other };
   const { reference, record } = state;
   if (!reference?.heads || reference.record === record) return reference;
   const values = { view: reference.label, text: readable(reference.record.text) };
@@ -127,6 +143,7 @@ export function referenceOf(state) {
 }
 
 // The value that can be shown now: weights until the numbers of another one are there.
+/** @type {(state: State) => Value} */
 export function shownValue(state) {
   if (isSubtracted(state)) return difference;
   const value = chosenValue(state);

@@ -28,12 +28,14 @@ let lastGrids = []; // { inputs, grid } each: two sides and their difference, no
 
 // The grid of a state. All panels use the same one, so the last grids are cached. The largest value that a colour means is 1
 // for shares and differences, otherwise the largest value of both sides, if there are two.
+/** @type {(state: State) => ShownGrid} */
 export function shownGrid(state) {
   const grid = ownGrid(state);
   const other = hasOwnScale(grid) ? otherSide(state) : null;
   return other ? { ...grid, high: Math.max(grid.high, scaleOf(ownGrid(other))) } : grid;
 }
 
+/** @type {(state: State) => ShownGrid} */
 function ownGrid(state) {
   const inputs = inputsOf(state);
   const isSame = (one) => inputs.every((input, place) => input === one.inputs[place]);
@@ -54,6 +56,7 @@ function scaleOf(grid) {
   return hasOwnScale(grid) ? grid.high : 0;
 }
 
+/** @type {(state: State, before: State) => boolean} */
 export function gridChanged(state, before) {
   const former = inputsOf(before);
   return (
@@ -62,6 +65,7 @@ export function gridChanged(state, before) {
   );
 }
 
+/** @type {(state: State) => ShownGrid} */
 function build(state) {
   const value = shownValue(state);
   const grid = value.gridOf(state, referenceOf(state));
@@ -70,6 +74,7 @@ function build(state) {
 }
 
 // Marks all cells of a row as pale except its largest ones, which together have `threshold` of the row's sum.
+/** @type {(grid: ShownGrid, threshold: number) => ShownGrid} */
 function pale(grid, threshold) {
   if (threshold >= 1) return grid;
   const status = Uint8Array.from(grid.status);
@@ -97,6 +102,7 @@ function peakOf(grid, row) {
 }
 
 // The position of each value of a row in the colour map, 0 to 1; for differences, 0.5 is no difference.
+/** @type {(grid: ShownGrid, row: number, scale: string) => number[]} */
 export function shares(grid, row, scale) {
   const peak = scale === 'row' ? peakOf(grid, row) : grid.high;
   const line = grid.values.subarray(row * grid.columns, (row + 1) * grid.columns);
@@ -105,6 +111,7 @@ export function shares(grid, row, scale) {
 }
 
 // The row or column of the grid that contains a token of the record; null if it is hidden.
+/** @type {(groups: Group[], place: number | null | undefined) => number | null} */
 function lineOf(groups, place) {
   if (place === null || place === undefined) return null;
   const line = groups.findIndex(({ places }) => places.includes(place));
@@ -112,6 +119,7 @@ function lineOf(groups, place) {
 }
 
 // The focus in the grid: { row, column, token }; row and column are null if they have no focus or are hidden.
+/** @type {(state: State, spot?: Spot | null) => { row: number | null; column: number | null; token: boolean }} */
 export function gridFocus(state, spot = focusOf(state)) {
   const grid = shownGrid(state);
   return {
@@ -122,6 +130,7 @@ export function gridFocus(state, spot = focusOf(state)) {
 }
 
 // The spot in the record of a row and a column of the grid: their first tokens.
+/** @type {(grid: Grid, row: number | null, column: number | null) => Spot} */
 export function spotAt(grid, row, column) {
   return {
     row: row === null ? null : grid.rowGroups[row].places[0],
@@ -130,6 +139,7 @@ export function spotAt(grid, row, column) {
 }
 
 // Moves the pinned cell, only over cells that the mask allows.
+/** @type {(state: State, down: number, right: number) => Changes} */
 export function movePin(state, down, right) {
   const grid = shownGrid(state);
   const from = gridFocus(state, state.pin);

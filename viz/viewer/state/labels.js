@@ -16,6 +16,7 @@ export function logP() {
   );
 }
 
+/** @type {(kind: Kind) => string} */
 export function kindName(kind) {
   return KIND_NAMES[kind]();
 }
@@ -26,6 +27,7 @@ function titleOf(state) {
 }
 
 // The heads on screen: "Cross · layer 3 · head 6". The head that was taught to align is called so.
+/** @type {(state: State) => string} */
 export function titleOfHeads(state) {
   const { kind, layer, head, selection, reduce } = state;
   const names = { kind: kindName(kind), layer: layer + 1 };
@@ -45,17 +47,20 @@ function titleOfSelection(state, names, isMax) {
 }
 
 // The name of one head: "layer 3, head 6".
+/** @type {(layer: number, head: number) => string} */
 export function headName(layer, head) {
   return say('layer {layer}, head {head}', { layer: layer + 1, head: head + 1 });
 }
 
 // The same with the side of the view, or the difference of both sides: "A − B · Cross · layer 3 · head 6".
+/** @type {(state: State) => string} */
 export function titleOfMatrix(state) {
   const side = isSubtracted(state) ? 'A − B' : sideOf(state);
   return side === '' ? titleOf(state) : `${side} · ${titleOf(state)}`;
 }
 
 // The muted heads, or the heads that give something else.
+/** @type {(heads: readonly Head[], instead: Instead) => string} */
 export function changedHeads(heads, { baseline, row }) {
   const of = GIVEN[baseline];
   return row === null ? of.everywhere(heads.length) : of.inRow(heads.length, { row: row + 1 });
@@ -63,6 +68,7 @@ export function changedHeads(heads, { baseline, row }) {
 
 // What is on screen in place of the model's own translation; empty for that translation. An exported file may hold a
 // translation with muted heads as its only one.
+/** @type {(state: State) => string} */
 export function labelOf({ shown, record: { muted } }) {
   if (shown) return shown.label;
   return muted ? say('with {changed}', { changed: changedHeads(muted.heads, muted.instead) }) : '';
@@ -86,6 +92,7 @@ const GIVEN = {
 };
 
 // Short names of heads, "3.6, 4.1": layer and head, counted from 1.
+/** @type {(heads: readonly Head[]) => string} */
 export function listOf(heads) {
   return heads.map(([, layer, head]) => `${layer + 1}.${head + 1}`).join(', ');
 }

@@ -22,6 +22,7 @@ export function sortsOf(record) {
 }
 
 // How log p changes without each head, [layer][head] by kind; null unless it was measured with what muted heads give now.
+/** @type {(state: Pick<State, 'importance' | 'instead'>) => ByKind<number[][]> | null} */
 export function importanceOf({ importance, instead }) {
   if (!importance) return null;
   const { baseline, sentence } = importance.instead;
@@ -29,11 +30,13 @@ export function importanceOf({ importance, instead }) {
 }
 
 // The same of the other side, so that the colours mean the same on both; null without it.
+/** @type {(state: State) => ByKind<number[][]> | null} */
 export function importanceBeside(state) {
   return state.beside?.record && otherRecord(state) ? importanceOf({ ...state.beside, instead: state.instead }) : null;
 }
 
 // The value of a head for sorting; null where the measure has no meaning or is not known yet.
+/** @type {(state: State, name: string, layer: number, head: number) => number | null} */
 export function measureOf(state, name, layer, head) {
   const { record, kind } = state;
   if (name !== 'importance') return record.measures[kind][name][layer][head];
@@ -41,24 +44,29 @@ export function measureOf(state, name, layer, head) {
   return importance && -importance[kind][layer][head]; // a head is important if the log-probability falls without it
 }
 
+/** @type {(state: State, name: string) => boolean} */
 export function canSort(state, name) {
   return measureOf(state, name, 0, 0) !== null;
 }
 
 // All heads of the kind, [layer, head] each, by the chosen measure, the largest first; null without a measure.
+/** @type {(state: State) => [number, number][] | null} */
 export function sortedHeads(state) {
-  if (state.sort === null || !canSort(state, state.sort)) return null;
+  const { sort } = state;
+  if (sort === null || !canSort(state, sort)) return null;
   const { layers, heads } = state.record.attention[state.kind];
+  /** @type {[number, number][]} */
   const all = Array.from({ length: layers * heads }, (_, place) => [Math.floor(place / heads), place % heads]);
-  const value = ([layer, head]) => measureOf(state, state.sort, layer, head);
+  const value = ([layer, head]) => measureOf(state, sort, layer, head) ?? 0;
   return all.sort((one, other) => value(other) - value(one));
 }
 
 // The importance of a head from 0 to 1: its change as a share of the largest change by any head, of both sides.
+/** @type {(state: State, layer: number, head: number) => number} */
 export function importanceShare(state, layer, head) {
   const importance = importanceOf(state);
   const all = [importance, importanceBeside(state)].flatMap((one) => Object.values(one ?? {}).flat(2));
-  return Math.abs(importance[state.kind][layer][head]) / largest(all);
+  return importance ? Math.abs(importance[state.kind][layer][head]) / largest(all) : 0;
 }
 
 // Warnings about a sentence that is far from what the model was trained on.

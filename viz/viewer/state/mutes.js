@@ -3,6 +3,7 @@
 import { aboutModel, sourceView } from './queries.js';
 
 // What muted heads give, as a request says it: {} for nothing; null while the other sentence is not chosen yet.
+/** @type {(state: State) => object | null} */
 export function baselineGiven(state) {
   const { baseline, sentence } = state.instead;
   if (baseline === 'sentence' && sentence === '') return null;
@@ -11,6 +12,7 @@ export function baselineGiven(state) {
 }
 
 // The same with the row, if the heads give it in one row alone.
+/** @type {(state: State) => object | null} */
 export function interventionOf(state) {
   const given = baselineGiven(state);
   const { row } = state.instead;
@@ -18,6 +20,7 @@ export function interventionOf(state) {
 }
 
 // What muting heads asks of the model; null while what they give instead is not chosen yet.
+/** @type {(state: State) => Question | null} */
 export function muteQuestion(state) {
   const given = interventionOf(state);
   return given && { do: 'mute', ...given };
@@ -34,6 +37,7 @@ export function nameOfImportance({ instead }) {
 }
 
 // Whether the outcome on screen belongs to the muted heads and to what they give instead.
+/** @type {(state: State) => boolean} */
 export function isOutcome(state) {
   const { muted, mutes } = sourceView(state);
   return muted?.heads === mutes && muted.instead === state.instead;

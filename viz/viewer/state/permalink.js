@@ -24,7 +24,9 @@ const GREEDY = 1; // the beam of an address that names none
 const NAMES = ['reduce', 'scale', 'sort', 'panel', 'linkedBy']; // choices whose value is one of a list
 
 // Always names kind, layer and head; writes other choices only if they differ from the choices of a new page.
+/** @type {(state: State) => string} */
 export function toAddress(state) {
+  /** @type {{ [name: string]: any }} */
   const parameters = { v: VERSION, ...taskParameters(state.home.record), ...viewParameters(state) };
   Object.assign(parameters, { kind: state.kind, layer: state.layer + 1 });
   parameters.head = state.head === null ? 'all' : state.head + 1;
@@ -47,12 +49,13 @@ export function toAddress(state) {
   if (state.flow !== CHOICES.flow) parameters.flow = state.flow;
   if (state.learn !== null) parameters.learn = state.learn;
   if (chosenLanguage()) parameters.lang = chosenLanguage();
-  return `#${new URLSearchParams({ ...parameters, ...pinParameters(state.pin), ...stepParameters(state) })}`;
+  return hashOf({ ...parameters, ...pinParameters(state.pin), ...stepParameters(state) });
 }
 
 // The address of the translation of a record, with further parameters.
+/** @type {(record: TranslationRecord, parameters: object) => string} */
 export function addressOf(record, parameters) {
-  return `#${new URLSearchParams({ v: VERSION, ...taskParameters(record), ...parameters })}`;
+  return hashOf({ v: VERSION, ...taskParameters(record), ...parameters });
 }
 
 function taskParameters(record) {
@@ -73,10 +76,12 @@ function insteadParameters({ baseline, sentence, row }) {
   return row === null ? parameters : { ...parameters, only: row + 1 };
 }
 
+/** @type {(parameters: URLSearchParams) => Instead} */
 function insteadOf(parameters) {
-  const baseline = parameters.get('instead') ?? CHOICES.instead.baseline;
+  const wanted = parameters.get('instead') ?? CHOICES.instead.baseline;
+  const baseline = BASELINES.find((one) => one === wanted);
   const row = index(parameters, 'only');
-  if (!BASELINES.includes(baseline) || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
+  if (!baseline || (baseline === CHOICES.instead.baseline && row === null)) return CHOICES.instead;
   const text = parameters.get('by') ?? '';
   return { baseline, sentence: baseline === 'sentence' && text.length <= LONGEST_TEXT ? text : '', row };
 }
@@ -89,21 +94,23 @@ function sideBParameters(sideB) {
   return sideB.separate ? { ...parameters, apart: 'yes' } : parameters;
 }
 
+/** @type {(parameters: URLSearchParams) => SideB | null} */
 function sideBOf(parameters) {
-  const [by, text, prefix] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
-  const longest = { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] ?? 0;
-  if (!SIDE_B_BY.includes(by) || text === '' || text.length > longest || prefix.length > LONGEST_NAME)
-    return CHOICES.sideB;
+  const [wanted, text, prefix] = ['beside', 'with', 'into'].map((name) => parameters.get(name) ?? '');
+  const by = SIDE_B_BY.find((one) => one === wanted);
+  const longest = by ? { model: LONGEST_NAME, step: LONGEST_STEP, sentence: LONGEST_TEXT }[by] : 0;
+  if (!by || text === '' || text.length > longest || prefix.length > LONGEST_NAME) return CHOICES.sideB;
   if (by === 'step' && !/^\d+$/.test(text)) return CHOICES.sideB;
   const to = by === 'model' && prefix !== '' ? longPrefix(prefix) : NO_SIDE_B.to;
   return { by, with: text, to, separate: parameters.get('apart') === 'yes' };
 }
 
 // The address of one cell in the translation of another sentence by the model on screen.
+/** @type {(state: State, text: string, cell: Cell) => string} */
 export function addressOfCell({ record, panel }, text, { kind, layer, head, row, column }) {
   const task = taskParameters({ ...record, source_text: text });
   const place = { kind, layer: layer + 1, head: head + 1, row: row + 1, column: column + 1 };
-  return `#${new URLSearchParams({ v: VERSION, ...task, ...place, panel })}`;
+  return hashOf({ v: VERSION, ...task, ...place, panel });
 }
 
 // What is on screen in place of the model's own translation.
@@ -113,7 +120,7 @@ function viewParameters(state) {
   const parameters = {};
   if (type === 'forced') parameters.forced = givenIds(record).join('.');
   if (type === 'hypothesis') parameters.hypothesis = targetIds(record).join('.');
-  if (type === 'training') parameters.training = `${step}.${sentence + 1}`;
+  if (type === 'training') parameters.training = `${step}.${Number(sentence) + 1}`;
   if (home.scored && home.scored.text.length <= LONGEST_TEXT) parameters.reference = home.scored.text;
   const opened = [type === 'reference' && 'reference', shown?.type === 'muted' && 'muted'].filter(Boolean);
   return opened.length > 0 ? { ...parameters, show: opened.join(',') } : parameters;
@@ -125,6 +132,7 @@ function linkOfValue(state) {
 }
 
 // Whether a link opens the same view.
+/** @type {(state: State) => boolean} */
 export function isLinkable(state) {
   return linkOfValue(state) !== null && state.home.record.source_text.length <= LONGEST_TEXT;
 }
@@ -145,20 +153,22 @@ function stepParameters({ panel, step, kind, pin }) {
 }
 
 // The chapter of Learn that an address opens, as an address for any sentence; null if it opens none.
+/** @type {(address: string | null) => string | null} */
 export function chapterAddress(address) {
   const parameters = parse(address ?? '');
   const learn = chapterOf(parameters);
   if (learn === null) return null;
   const panel = parameters.get('panel');
-  return `#${new URLSearchParams({ learn, ...(panel && { panel }) })}`;
+  return hashOf({ learn, ...(panel && { panel }) });
 }
 
 // The choices in an address, for `store.change`; {} if it has none. The record says what heads can be sorted by.
+/** @type {(address: string, record: TranslationRecord) => Changes} */
 export function fromAddress(address, record) {
   const parameters = parse(address);
   const learn = chapterOf(parameters);
-  if (!KINDS.includes(parameters.get('kind'))) return learn === null ? {} : chapterChoices(parameters, learn, record);
-  const kind = parameters.get('kind');
+  const kind = KINDS.find((one) => one === parameters.get('kind'));
+  if (!kind) return learn === null ? {} : chapterChoices(parameters, learn, record);
   const head = parameters.get('head') === 'all' ? null : (index(parameters, 'head') ?? 0);
   const choices = {
     ...CHOICES,
@@ -199,13 +209,13 @@ function chapterChoices(parameters, learn, record) {
 export function viewOfAddress(address) {
   const parameters = parse(address);
   const shown = (parameters.get('show') ?? '').split(',');
-  const [, step, sentence] = /^(\d{1,9})\.([1-9]\d{0,3})$/.exec(parameters.get('training') ?? '') ?? [];
+  const [, step, sentence = ''] = /^(\d{1,9})\.([1-9]\d{0,3})$/.exec(parameters.get('training') ?? '') ?? [];
   const reference = parameters.get('reference');
   const compared = headsOf((parameters.get('compare') ?? '').split(','));
   return {
     forced: idsOf(parameters.get('forced')),
     hypothesis: idsOf(parameters.get('hypothesis')),
-    training: step === undefined ? null : { step: Number(step), sentence: sentence - 1 },
+    training: step === undefined ? null : { step: Number(step), sentence: Number(sentence) - 1 },
     reference: reference !== null && reference.length <= LONGEST_TEXT ? reference : null,
     showsReference: shown.includes('reference'),
     showsMuted: shown.includes('muted'),
@@ -224,6 +234,7 @@ function questionsOf(text) {
 }
 
 // The open chapter of Learn in an address; null without one.
+/** @type {(address: string) => number | null} */
 export function chapterOfAddress(address) {
   return chapterOf(new URLSearchParams(address.slice(1)));
 }
@@ -240,6 +251,7 @@ function idsOf(text) {
 }
 
 // Whether an address asks for the translation that is on screen. What it leaves out may be anything.
+/** @type {(address: string, record: TranslationRecord) => boolean} */
 export function asksFor(address, { model, source_text: text, options, source_prefix: prefix = '' }) {
   const task = taskOfAddress(address);
   if (task.model === null && task.text === null) return true;
@@ -269,15 +281,22 @@ export function taskOfAddress(address) {
 }
 
 // The codes or the prompt before the sentence in an address; null if they are missing or too long.
+/** @type {(address: string) => string | null} */
 export function prefixOfAddress(address) {
   const short = parse(address).get('to');
   return short !== null && short.length <= LONGEST_NAME ? longPrefix(short) : null;
+}
+
+/** @type {(parameters: { [name: string]: any }) => string} */
+function hashOf(parameters) {
+  return `#${new URLSearchParams(parameters)}`;
 }
 
 function parse(address) {
   return new URLSearchParams(address.length <= LIMITS.address ? address.replace(/^#/, '') : '');
 }
 
+/** @type {(parameters: URLSearchParams, name: string) => number | null} */
 function index(parameters, name) {
   return /^[1-9]\d{0,3}$/.test(parameters.get(name) ?? '') ? Number(parameters.get(name)) - 1 : null;
 }
@@ -288,7 +307,9 @@ function number(parameters, name, least, most) {
   return /^\d{1,4}(\.\d{1,4})?$/.test(text) ? Math.min(most, Math.max(least, Number(text))) : null;
 }
 
+/** @type {(parameters: URLSearchParams) => Spot | null} */
 function pinOf(parameters) {
+  /** @type {Spot} */
   const pin = { row: index(parameters, 'row'), column: index(parameters, 'column') };
   if (pin.row === null && pin.column === null) return null;
   const step = index(parameters, 'step');
@@ -296,9 +317,14 @@ function pinOf(parameters) {
   return parameters.get('pin') === 'token' ? { ...pin, token: true } : pin;
 }
 
+/** @type {(texts: string[], complete?: (text: string) => string) => readonly Head[]} */
 function headsOf(texts, complete = (text) => text) {
   const pattern = new RegExp(`^(${KINDS.join('|')})\\.([1-9]\\d{0,2})\\.([1-9]\\d{0,2})$`);
-  const found = texts.slice(0, LIMITS.heads).map((text) => pattern.exec(complete(text)));
-  const heads = found.filter(Boolean).map(([, kind, layer, head]) => [kind, layer - 1, head - 1]);
+  /** @type {(text: string) => Head[]} */
+  const headIn = (text) => {
+    const [, kind, layer, head] = pattern.exec(complete(text)) ?? [];
+    return kind ? [[/** @type {Kind} */ (kind), Number(layer) - 1, Number(head) - 1]] : [];
+  };
+  const heads = texts.slice(0, LIMITS.heads).flatMap(headIn);
   return heads.length > 0 ? heads : CHOICES.mutes;
 }

@@ -6,12 +6,14 @@ import { chosenHeads, sameHead } from '../domain/heads.js';
 import { axes, codeAt, isAllowed, placesOfWord } from '../domain/payload.js';
 
 // The spot to highlight: the one under the pointer, or the pinned one.
+/** @type {(state: Pick<State, 'hover' | 'pin'>) => Spot | null} */
 export function focusOf(state) {
   return state.hover ?? state.pin;
 }
 
+/** @type {(spot: Spot | null) => spot is { row: number; column: number }} */
 export function isCell(spot) {
-  return Boolean(spot) && !spot.token && spot.row !== null && spot.column !== null;
+  return Boolean(spot && !spot.token && spot.row !== null && spot.column !== null);
 }
 
 // The rows and the columns of the pinned cell: all rows and columns of its two words while words are merged.
@@ -27,6 +29,7 @@ export const PINNED = ['record', 'kind', 'layer', 'head', 'selection', 'pin', 'w
 
 // The pinned cell of a single head, if the mask allows it: { kind, layer, head, row, column }, otherwise null. Of two words
 // it is the cell of their pieces with the largest weight.
+/** @type {(state: State | EmptyState) => Cell | null} */
 export function pinnedCell(state) {
   const { record, kind, layer, head, selection, pin } = state;
   if (!record || head === null || selection.length > 0 || !isCell(pin)) return null;
@@ -34,61 +37,73 @@ export function pinnedCell(state) {
   const cells = rows.flatMap((row) => columns.map((column) => ({ kind, layer, head, row, column })));
   const allowed = cells.filter(({ row, column }) => isAllowed(record, kind, row, column));
   const codeOf = ({ row, column }) => codeAt(record, kind, [layer, head, row, column]);
-  return allowed.reduce((best, one) => (best && codeOf(best) >= codeOf(one) ? best : one), null);
+  const largest = (best, one) => (best && codeOf(best) >= codeOf(one) ? best : one);
+  return allowed.reduce(largest, /** @type {Cell | null} */ (null));
 }
 
 // Whether the server's answer about a cell is about the pinned one.
+/** @type {(state: State) => boolean} */
 export function isExplained(state) {
   const place = pinnedCell(state);
-  return Boolean(state.cell && place) && Object.keys(place).every((name) => state.cell[name] === place[name]);
+  return Boolean(state.cell && place && Object.entries(place).every(([name, value]) => state.cell[name] === value));
 }
 
+/** @type {(one: Spot | null, other: Spot | null) => boolean} */
 export function sameSpot(one, other) {
   return one?.row === other?.row && one?.column === other?.column && Boolean(one?.token) === Boolean(other?.token);
 }
 
 // Whether the chosen value has something to show.
+/** @type {(state: State) => boolean} */
 export function isPossible(state) {
   const value = chosenValue(state);
   return value.kinds.includes(state.kind) && value.isChosen(state);
 }
 
+/** @type {(state: State, head: Head) => boolean} */
 export function isMuted(state, head) {
   return state.mutes.some((one) => sameHead(one, head));
 }
 
+/** @type {(state: object, before: object, names: readonly string[]) => boolean} */
 export function differs(state, before, names) {
   return names.some((name) => state[name] !== before[name]);
 }
 
 // The view that muted heads and their importance refer to. If the translation with muted heads is on screen, this is
 // the translation that it is compared with.
+/** @type {(state: State) => View & Partial<OpenedView>} */
 export function sourceView({ home, shown }) {
   return (shown?.type === 'muted' ? shown.source : shown) ?? home;
 }
 
 // Whether the translation with muted heads is on screen; an exported file may hold no other.
+/** @type {(state: State) => boolean} */
 export function showsMuted({ shown, record }) {
   return shown?.type === 'muted' || Boolean(record.muted);
 }
 
 // The saved step and sentence of the training that are on screen, { step, sentence }, or null.
+/** @type {(state: { shown: OpenedView | null }) => OpenedView | null} */
 export function trainingStep({ shown }) {
   return shown?.type === 'training' ? shown : null;
 }
 
 // Whether another sentence than the person's is on screen: one of the training.
+/** @type {(state: { shown: OpenedView | null }) => boolean} */
 export function isElsewhere({ shown }) {
   return shown?.type === 'training';
 }
 
 // What is known of the model on screen; nothing in an exported file.
+/** @type {(state: State) => any} */
 export function aboutModel({ about, record }) {
   return Object.hasOwn(about, record.model.name) ? about[record.model.name] : {};
 }
 
 // Which word lights a row: 0 the word that it writes, −1 the word that it reads. A head that is aligned to the word just
 // written has −1: for the word *dog* the row "dog → is" is lit. Several heads together, and heads that align no words, have 0.
+/** @type {(state: State) => number} */
 export function rowOffset(state) {
   const [head, ...others] = chosenHeads(state);
   return others.length > 0 || !chosenValue(state).isOfHeads ? 0 : alignedOffset(state.record, head);
@@ -102,6 +117,7 @@ function stepToRow(state, step) {
 
 // The spot of a token in the current matrix. Target place 0 is the start token, which is only read. The spot keeps the step
 // that writes the token, which is what the tab Step is about, also if another row is lit for it.
+/** @type {(state: State, side: 'source' | 'target', place: number) => Spot | null} */
 export function spotOfToken(state, side, place) {
   const length = state.record.tokens.predicted.length;
   if (state.kind === 'encoder') return side === 'source' ? { row: place, column: place, token: true } : null;

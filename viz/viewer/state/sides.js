@@ -15,6 +15,7 @@ const statesOfB = new WeakMap(); // by the one state
 
 // The view of B with a record: its `question`, its `heads`, and what B does not share with A. A step of a training has the
 // fields of openView, too.
+/** @type {(state: State, question: Question, record: TranslationRecord | null) => any} */
 export function createBesideView(state, question, record) {
   const { beside } = state;
   const { step, sentence } = question;
@@ -38,6 +39,7 @@ function headsFor(state, beside, record) {
 }
 
 // The state of B: one without a record while nothing stands beside the view.
+/** @type {(state: State | EmptyState) => State} */
 export function stateOfB(state) {
   if (!statesOfB.has(state)) statesOfB.set(state, makeStateOfB(state));
   return statesOfB.get(state);
@@ -69,12 +71,14 @@ function makeStateOfB(state) {
 }
 
 // The state of the other side; null while there is one side.
+/** @type {(state: State) => State | null} */
 export function otherSide(state) {
   if (state.side === 'B') return state.stateOfA ?? null;
   return recordOfB(state) === null ? null : stateOfB(state);
 }
 
 // Side B as a store for its panels.
+/** @type {(store: Store) => Store} */
 export function createStoreOfB(store) {
   return {
     get: () => stateOfB(store.get()),
@@ -108,6 +112,7 @@ function isOwn(name) {
 }
 
 // The same tokens on the other side, as far as it has them.
+/** @type {(state: State, other: TranslationRecord, spot: Spot | null | undefined) => Spot | null} */
 function spotOn({ record, kind }, other, spot) {
   if (!spot) return null;
   const [own, others] = [axes(record, kind), axes(other, kind)];

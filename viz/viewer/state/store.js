@@ -13,17 +13,21 @@ export const REDUCTIONS = ['mean', 'max'];
 export const SCALES = ['shared', 'row'];
 export const TABS = ['summary', 'head', 'cell', 'step', 'mute', 'training', 'examples'];
 
+/** @type {Instead['baseline'][]} */
 export const BASELINES = ['zero', 'mean', 'sentence'];
 // Word links: of the best head, both of its directions joined, of the average, of a taught head, the person's own.
 export const LINKED = ['best', 'joined', 'average', 'taught', 'own'];
+/** @type {readonly Head[]} */
 export const NO_HEADS = Object.freeze([]);
 // Nothing, their mean over sentences of the project, or what they give for another sentence; in all rows or in one.
+/** @type {Readonly<Instead>} */
 export const ZERO = Object.freeze({ baseline: 'zero', sentence: '', row: null });
 
 // The choices that say which heads are on screen, apart from their kind.
 export const HEADS = ['layer', 'head', 'lastHead', 'selection'];
 
 // What the person chose. A link carries these choices; a choice that is not in the link has the value below.
+/** @type {Readonly<Choices>} */
 export const CHOICES = Object.freeze({
   kind: 'cross',
   layer: 0,
@@ -53,6 +57,7 @@ export const CHOICES = Object.freeze({
 // A view is one record and what the server said about it. The state has three of them: `home` is the model's own
 // translation, `shown` is another record opened in its place, or null, and `beside` is side B, or null. The fields of the view on screen are
 // also fields of the state: `state.record` is the record on screen, and a change of `mutes` changes that view.
+/** @type {Readonly<ViewFields & { record: null }>} */
 export const EMPTY_VIEW = Object.freeze({
   record: null, // the decoded payload
   mutes: NO_HEADS,
@@ -71,6 +76,7 @@ export const EMPTY_VIEW = Object.freeze({
 });
 export const VIEW_FIELDS = Object.keys(EMPTY_VIEW);
 
+/** @type {Readonly<EmptyState>} */
 export const EMPTY = Object.freeze({
   home: EMPTY_VIEW,
   shown: null, // a view with its `type`, a `label` for the person, and the `choices` to restore; see openView
@@ -108,6 +114,7 @@ export const EMPTY = Object.freeze({
   side: 'A', // B in the state that state/sides.js makes of this one
 });
 
+/** @type {(initial?: State | EmptyState) => Store} */
 export function createStore(initial = EMPTY) {
   let state = initial;
   const listeners = [];
@@ -170,11 +177,13 @@ function besideAfter(before, state) {
   return hasHeads(state, beside.record) ? { beside: { ...beside, heads: pick(state, HEADS) } } : {};
 }
 
+/** @type {(object: any, names: readonly string[]) => any} */
 export function pick(object, names) {
   return Object.fromEntries(names.map((name) => [name, object[name]]));
 }
 
 // Keeps every index inside the record and every choice possible; the step follows the row in focus.
+/** @type {(state: State | EmptyState) => Changes} */
 export function settle(state) {
   if (!state.record) return {};
   const { layers, heads, rows, columns } = state.record.attention[state.kind];
@@ -210,6 +219,7 @@ function settleHeads(state) {
 }
 
 // Returns the same array when every head is kept, so that callers can compare by identity.
+/** @type {(state: State, chosen: readonly Head[], belongs?: (head: Head) => boolean) => readonly Head[]} */
 function keepHeads({ record }, chosen, belongs = () => true) {
   const exists = ([kind, layer, head]) => layer < record.attention[kind].layers && head < record.attention[kind].heads;
   const isFirst = (one, place) => chosen.findIndex((other) => sameHead(one, other)) === place;
@@ -217,6 +227,7 @@ function keepHeads({ record }, chosen, belongs = () => true) {
   return kept.length === chosen.length ? chosen : kept;
 }
 
+/** @type {(spot: Spot | null, rows: number, columns: number) => Spot | null} */
 function keepInside(spot, rows, columns) {
   if (!spot || (spot.row ?? 0) >= rows || (spot.column ?? 0) >= columns) return null;
   return spot;

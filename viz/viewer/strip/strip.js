@@ -129,7 +129,7 @@ function toggleBeside(store) {
 // The links take the place of the arcs; their panel says how they were found.
 function toggleLinks(store) {
   const changes = toggleQuestion(store.get(), 'links');
-  store.change(changes.questions.includes('links') ? { ...changes, panel: 'step' } : changes);
+  store.change(changes.questions?.includes('links') ? { ...changes, panel: 'step' } : changes);
 }
 
 function redraw(parts, state) {
@@ -212,6 +212,7 @@ function factsOf(record) {
   return [element('span', { class: 'hl-given' }, given), ` · ${facts.join(' · ')}`];
 }
 
+/** @type {(side: string, place: number, token: Token, before?: Token | null, facts?: string[]) => HTMLElement} */
 function chip(side, place, token, before = null, facts = []) {
   const known = facts.filter(Boolean);
   const continues = token.word !== null && token.word === before?.word;

@@ -49,7 +49,8 @@ function buttonsOf({ store }, { record }) {
 }
 
 // Shows what is lost without a source word, whose pieces are hidden together; `made` is a word of the translation or null.
+/** @type {(state: State, from: { places: number[] }, made?: { places: number[] } | null) => Changes} */
 export function removeWord(state, from, made = null) {
-  const words = state.words || [from, made].some((one) => one?.places.length > 1);
+  const words = state.words || [from, made].some((one) => (one?.places.length ?? 0) > 1);
   return { ...chooseValue(state, leaveOneOut), words, pin: { row: made && made.places[0], column: from.places[0] } };
 }

@@ -37,7 +37,8 @@ function drawSummary(server, node, state) {
   const about = aboutModel(state);
   const open = openersOf(server, node);
   const warnings = rangeNotices(record, about).map((text) => element('li', {}, text));
-  const lens = isAnswered(state, 'lens', questionOf(state, 'lens')) ? state.answers.lens.answer : null; // of this sentence
+  const question = questionOf(state, 'lens');
+  const lens = question && isAnswered(state, 'lens', question) ? state.answers.lens.answer : null; // of this sentence
   const sentences = factsOf({ ...state, lens }).map((fact) => {
     const write = SENTENCES[fact.name];
     return element('li', { 'data-fact': fact.name }, ...write(fact, open, record));

@@ -41,9 +41,10 @@ function isWordOf({ tokens: { predicted } }, { id }) {
 }
 
 // The word of a step, with the token if that is a part of the word: "Müller (Mü…)".
+/** @type {(word: { places: number[]; name: string; number: number | null }, record: TranslationRecord, step: number) => Element} */
 export function wordAt({ places, ...word }, { tokens: { predicted } }, step) {
   if (places.length < 2) return element('bdi', {}, wordName(word));
-  const [first, last] = [places[0], places.at(-1)];
+  const [first, last] = [places[0], places[places.length - 1]];
   const piece = `${step > first ? '…' : ''}${visible(predicted[step]).trim()}${step < last ? '…' : ''}`;
   return element('bdi', {}, `${wordName(word)} (${piece})`);
 }

@@ -206,7 +206,7 @@ function followImportance(server, state, before) {
 export async function askExamples(server, sentences) {
   const { store } = server;
   const { name } = store.get().record.model;
-  let survey = { sentences, done: 0, found: null };
+  let survey = { sentences, done: 0, found: /** @type {any} */ (null) };
   const keep = () => store.change({ surveys: { ...store.get().surveys, [name]: survey } });
   // The server counts the sentences of a part.
   const ofAll = ([text, counts]) => [text, { done: survey.done + counts.done, count: sentences.length }];

@@ -114,7 +114,7 @@ export async function request(server, name, question, read, count) {
 export async function send(server, name, question, { task = {}, read = same, count = same } = {}) {
   const { ask, requests } = server;
   const mine = openRequest(server, name, question, count);
-  let found = null;
+  let found;
   try {
     found = { answer: await read(await ask({ ...task, ...question }, mine.showPosition, mine.signal)) };
   } catch (error) {

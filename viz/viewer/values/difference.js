@@ -6,6 +6,7 @@ import { fixed, forPointer } from '../drawing/numbers.js';
 import { OF_HEADS } from './of_heads.js';
 import { say, sayParts } from '../locales/language.js';
 
+/** @type {Value} */
 export const difference = {
   ...OF_HEADS,
   name: 'difference',
@@ -36,40 +37,46 @@ export const difference = {
   sayColumn: (names) => sayParts('{column} differs most in {row} {value}', names),
 };
 
+/** @type {(reference: Reference) => Changes} */
 export function compareWith(reference) {
   return { mode: difference.name, reference };
 }
 
 // A reference with heads of this kind is compared by those heads, otherwise by the heads on screen.
-function foldReference(state, { record, heads = null }) {
+/** @type {(state: State, reference: Reference | null) => Grid | null} */
+function foldReference(state, reference) {
+  if (!reference) return null;
+  const { record, heads = null } = reference;
   const chosen = heads?.[0][0] === state.kind ? heads : chosenHeads(state);
   const array = record.attention[state.kind];
   const there = chosen.filter(([, layer, head]) => layer < array.layers && head < array.heads);
   return there.length > 0 ? foldHeads(state, array, { record, heads: there }) : null;
 }
 
+/** @type {(state: State, reference: Reference | null) => string[]} */
 function factsOf(state, reference) {
-  if (awaitsSecondHead(state)) return [say('choose a second head to compare')];
+  if (awaitsSecondHead(state) || !reference) return [say('choose a second head to compare')];
   const { label: view, own = say('this view') } = reference;
   return [say('each value: {own} minus {view}', { own, view })];
 }
 
 // Whether the heads on screen are still the reference itself.
+/** @type {(state: State) => boolean} */
 function awaitsSecondHead(state) {
   const { mode, reference, record } = state;
-  if (mode !== difference.name || !reference?.heads || reference.record !== record) return false;
+  const { heads } = reference ?? {};
+  if (mode !== difference.name || !heads || !record || reference?.record !== record) return false;
   const shown = chosenHeads(state);
-  return (
-    shown.length === reference.heads.length &&
-    shown.every((one) => reference.heads.some((other) => sameHead(one, other)))
-  );
+  return shown.length === heads.length && shown.every((one) => heads.some((other) => sameHead(one, other)));
 }
 
 // The own translation, or heads of the record on screen or of the model's own. A comparison with another sentence does not
 // fit into a link.
+/** @type {(state: State) => { [parameter: string]: string } | null} */
 function linkOf({ home, record, reference }) {
+  if (!reference) return null;
   if (reference.record === home.scored) return { compare: 'reference' };
-  if (reference.record !== record && reference.record !== home.record) return null;
+  if (!reference.heads || (reference.record !== record && reference.record !== home.record)) return null;
   const heads = reference.heads.map(([kind, layer, head]) => `${kind}.${layer + 1}.${head + 1}`).join(',');
   return { compare: heads, ...(reference.record === record ? {} : { compared: 'own' }) };
 }

@@ -11,6 +11,7 @@ import { say, sayParts } from '../locales/language.js';
 
 const LEAST_HIGH = 1; // nats: the darkest colour, if no word loses more
 
+/** @type {Value} */
 export const leaveOneOut = {
   ...OF_HEADS,
   name: 'leave_one_out',
@@ -37,6 +38,7 @@ export const leaveOneOut = {
 };
 
 // A merged word loses what its tokens lose together, and the tokens of a merged source word are hidden together.
+/** @type {(state: State) => ValueGrid} */
 function gridOf(state) {
   const { rowGroups, columnGroups } = groupRows(state, axes(state.record, 'cross'));
   const lossOf = (row, column) => lossWithout(state.values.leave_one_out, column.places, row.places);
@@ -54,6 +56,7 @@ function gridOf(state) {
 }
 
 // The loss, the probabilities that it comes from, and what the model would write at the word's first token.
+/** @type {(state: State, grid: Grid, cell: any) => (Node | string)[]} */
 function sayCell(
   { record, values: { leave_one_out: answer } },
   { rowGroups, columnGroups },
@@ -87,12 +90,14 @@ function changeText(loss) {
 }
 
 // What the tokens of these steps lose together without these source tokens, in nats.
+/** @type {(answer: Answer, places: number[], steps: number[]) => number} */
 export function lossWithout({ groups, losses }, places, steps) {
   const found = losses[groupOf(groups, places)];
   return sum(steps.map((step) => found[step]));
 }
 
 // The likeliest token of a step without these source tokens.
+/** @type {(answer: Answer, places: number[], step: number) => Token} */
 export function tokenWithout({ groups, instead, tokens }, places, step) {
   return tokens[instead[groupOf(groups, places)][step]];
 }
@@ -102,16 +107,19 @@ function groupOf(groups, places) {
 }
 
 // The places of the source word that is pinned while losses are chosen; null without one.
+/** @type {(state: State) => number[] | null} */
 export function removedPlaces({ record, mode, kind, pin, words }) {
-  if (mode !== leaveOneOut.name || kind !== 'cross' || !Number.isInteger(pin?.column)) return null;
-  return words ? placesOfWord(record.tokens.source, pin.column) : [pin.column];
+  const column = pin?.column ?? null;
+  if (mode !== leaveOneOut.name || kind !== 'cross' || column === null) return null;
+  return words ? placesOfWord(record.tokens.source, column) : [column];
 }
 
 // What the whole translation is without the pinned source word; empty until it is known.
+/** @type {(state: State) => string} */
 export function translationWithout(state) {
   const { record, removed } = state;
   const places = removedPlaces(state);
-  if (!removed || String(removed.places) !== String(places)) return '';
+  if (!removed || !places || String(removed.places) !== String(places)) return '';
   const word = readable(places.map((place) => record.tokens.source[place].text).join('')).trim();
   return removed.text === record.text
     ? say('Without “{word}” the translation is the same.', { word })

@@ -8,6 +8,7 @@ import { say } from '../locales/language.js';
 
 const known = new WeakMap(); // shares by the norms that they are made from
 
+/** @type {Value} */
 export const normShare = {
   ...transformedNorm,
   name: 'norm_share',
@@ -20,6 +21,7 @@ export const normShare = {
 };
 
 // Norms as shares of their rows, in the form of norms. A row of zeros stays a row of zeros.
+/** @type {(norms: HeadArray) => HeadArray} */
 export function sharesOf(norms) {
   if (!known.has(norms)) known.set(norms, { ...norms, codes: sharesOfRows(norms), scale: 1 });
   return known.get(norms);

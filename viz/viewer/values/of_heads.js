@@ -5,6 +5,7 @@ import { fixed } from '../drawing/numbers.js';
 import { KINDS } from '../domain/payload.js';
 import { sayParts } from '../locales/language.js';
 
+/** @type {Omit<Value, 'name' | 'button' | 'meaning' | 'label' | 'gridOf'>} */
 export const OF_HEADS = {
   formerNames: [], // in the links of earlier releases
   unit: () => '', // of its numbers; empty for a share, and for the network's own unit

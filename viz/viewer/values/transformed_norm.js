@@ -5,6 +5,7 @@ import { unpackKinds } from '../domain/payload.js';
 import { OF_HEADS } from './of_heads.js';
 import { say } from '../locales/language.js';
 
+/** @type {Value} */
 export const transformedNorm = {
   ...OF_HEADS,
   name: 'transformed_norm',

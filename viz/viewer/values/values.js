@@ -6,15 +6,18 @@ import { normShare } from './norm_share.js';
 import { transformedNorm } from './transformed_norm.js';
 import { weight } from './weight.js';
 
+/** @type {Value[]} */
 export const VALUES = [leaveOneOut, weight, transformedNorm, normShare, difference];
 export const USUAL = weight; // of a new page, and where another value cannot be shown
 
 // The value with this name, or with this name in a link of an earlier release; the usual one if there is none.
+/** @type {(name: string | null) => Value} */
 export function valueNamed(name) {
-  return VALUES.find((value) => value.name === name || value.formerNames.includes(name)) ?? USUAL;
+  return VALUES.find((value) => value.name === name || value.formerNames.includes(String(name))) ?? USUAL;
 }
 
 // The value that the person chose. Whether it can be shown now, shownValue says.
+/** @type {(state: { mode: string }) => Value} */
 export function chosenValue({ mode }) {
   return valueNamed(mode);
 }

@@ -4,6 +4,7 @@ import { foldHeads } from '../domain/fold.js';
 import { OF_HEADS } from './of_heads.js';
 import { say } from '../locales/language.js';
 
+/** @type {Value} */
 export const weight = {
   ...OF_HEADS,
   name: 'weight',

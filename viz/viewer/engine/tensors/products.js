@@ -19,7 +19,7 @@ export async function createProducts(stored, { wasm = true, fused = true } = {})
     (total, [, matrix]) => total + sizeOf(matrix),
     4 * ((2 * BLOCK + 2) * width + BLOCK * height),
   );
-  const codes = [fused && FUSED, WASM].filter((code) => wasm && code);
+  const codes = wasm ? [...(fused ? [FUSED] : []), WASM] : [];
   const { buffer, compiled } = (await startWasm(codes, size)) ?? { buffer: new ArrayBuffer(size) };
   const heap = createHeap(buffer);
   const x = heap.take(Float32Array, BLOCK * width);
@@ -46,6 +46,7 @@ function sizeOf({ outputs, inputs, values }) {
 
 // The functions of the first of these WebAssembly modules, bytes in base64, that can run here, over a new memory of `size`
 // bytes. None can without WebAssembly or SIMD, or where a policy forbids it: null.
+/** @type {(codes: string[], size: number) => Promise<{ buffer: ArrayBuffer; compiled: any } | null>} */
 export async function startWasm(codes, size) {
   for (const code of codes)
     try {

@@ -16,7 +16,7 @@ export function createCharsmap(table) {
 }
 
 function longestMatch(units, values, characters, start) {
-  let found = null;
+  let found = /** @type {{ text: string; end: number } | null} */ (null);
   let node = childrenOf(units[0]);
   for (let place = start; place < characters.length; place += 1) {
     let unit = 0;

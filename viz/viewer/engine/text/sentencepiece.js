@@ -12,8 +12,8 @@ const BYTES = /(?:<0x[0-9A-F]{2}>)+/g;
 // `settings` is the value of a tokenizer file of the type "sentencepiece".
 export function createSentencePiece({ vocabulary, ...settings }) {
   const scores = new Map(Object.entries(settings.scores));
-  const model = { ...settings, scores, replace: createCharsmap(fromBase64(settings.charsmap)) };
-  model.cut = settings.algorithm === 'unigram' ? createUnigram(scores) : (text) => bytePairs(scores, text);
+  const cut = settings.algorithm === 'unigram' ? createUnigram(scores) : (text) => bytePairs(scores, text);
+  const model = { ...settings, scores, cut, replace: createCharsmap(fromBase64(settings.charsmap)) };
   const ids = new Map(vocabulary.map((piece, id) => [piece, id]).slice(NEVER_PREDICTED.length + 1));
   const segments = (text) => {
     const found = segmentsOf(model, ids, text.replaceAll(/\p{Surrogate}/gu, '?'));

@@ -39,7 +39,7 @@ export function createTokenizer({ model, pre_tokenizer: { pretokenizers } }) {
     const clean = normalise(text);
     if (clean === '') return [];
     const marked = (prepends ? SPACE : '') + clean.replaceAll(' ', SPACE);
-    const words = isByCharacter ? [...marked] : marked.match(PRE_TOKEN);
+    const words = isByCharacter ? [...marked] : (marked.match(PRE_TOKEN) ?? []);
     const found = words.flatMap((word) => (ranks ? bytePairs(word, ids, ranks) : [segmentOf(word, ids)]));
     if (prepends) found[0].text = found[0].text.slice(SPACE.length); // it is not part of the sentence
     return found;

@@ -1,0 +1,279 @@
+// The shapes that the whole viewer passes around. They are for the reader and for TypeScript, which checks the JavaScript
+// in `make lint`; no script of a page contains them. Layers, heads, rows and columns count from 0.
+
+type Kind = 'encoder' | 'decoder' | 'cross';
+type Head = [kind: Kind, layer: number, head: number];
+type ByKind<T> = { [kind in Kind]: T };
+
+interface Token {
+  id: number;
+  text: string;
+  word: number | null; // the number of its word; null for a special token
+  special: boolean;
+}
+
+// Attention weights or other numbers of all heads: a number is code / 65535 * scale, in the order layer, head, row, column.
+interface HeadArray {
+  layers: number;
+  heads: number;
+  rows: number;
+  columns: number;
+  codes: Uint16Array | Float64Array;
+  scale: number;
+}
+
+interface Matrix {
+  rows: number;
+  columns: number;
+  values: Float64Array;
+}
+
+interface RoleDefinition {
+  definition: string;
+  measure: string;
+  offset: number | null;
+  least: number;
+  kinds?: Kind[];
+}
+
+interface Definitions {
+  measures: { name: string; label: string; definition: string; unit: string; offset: string | null }[];
+  roles: { [role: string]: RoleDefinition };
+}
+
+// One translation with all its attention: the payload of viz/payload.py, decoded by domain/payload.js.
+interface TranslationRecord {
+  version: number;
+  model: { name: string; title: string };
+  source_text: string;
+  source_prefix?: string;
+  text: string;
+  options?: { beam_size: number; length_penalty: number };
+  n_prefix?: number;
+  tokens: { source: Token[]; read: Token[]; predicted: Token[] };
+  log_probabilities: number[];
+  attention: ByKind<HeadArray>;
+  masks: ByKind<'full' | 'causal'>;
+  definitions: Definitions;
+  measures: ByKind<any>; // [layer][head] by the name of a measure
+  roles: ByKind<string[][]>;
+  taught?: [layer: number, head: number] | null; // older payloads have none
+  muted?: { heads: Head[]; instead: Instead };
+}
+
+// A place of the matrix: a cell, or a row or a column alone. With `token` the row and the column are one token, not a cell.
+interface Spot {
+  row: number | null;
+  column: number | null;
+  token?: boolean;
+  step?: number;
+}
+
+// A cell of one head.
+interface Cell {
+  kind: Kind;
+  layer: number;
+  head: number;
+  row: number;
+  column: number;
+}
+
+// A request: what is done, and its fields. The answer has a form of its own for each; see viz/server/fields.py.
+interface Question {
+  do: string;
+  [field: string]: any;
+}
+type Answer = any;
+interface Asked {
+  question: Question;
+  answer: Answer | null;
+}
+
+interface Instead {
+  baseline: 'zero' | 'mean' | 'sentence';
+  sentence: string;
+  row: number | null;
+}
+interface SideB {
+  by: 'model' | 'step' | 'sentence' | null;
+  with: string;
+  to: string;
+  separate: boolean;
+}
+interface Reference {
+  label: string;
+  own?: string;
+  record: TranslationRecord;
+  heads?: readonly Head[];
+}
+
+// One record and what the server said about it; EMPTY_VIEW of state/store.js describes the fields.
+interface ViewFields {
+  mutes: readonly Head[];
+  gold: string;
+  muted: any; // what muting `heads` changes
+  values: { [request: string]: any };
+  removed: { places: number[]; text: string } | null;
+  summary: any;
+  importance: { changes: ByKind<number[][]>; baseline: number; instead: Instead } | null;
+  cell: any;
+  beams: any;
+  scored: TranslationRecord | null;
+  answers: { [instrument: string]: Asked };
+}
+interface View extends ViewFields {
+  record: TranslationRecord;
+}
+// A view in place of the model's own translation; openView of state/actions.js.
+interface OpenedView extends View {
+  type: 'forced' | 'hypothesis' | 'reference' | 'muted' | 'training';
+  label: string;
+  source: OpenedView | null;
+  choices: Partial<State>;
+  step?: number;
+  sentence?: number;
+}
+interface BesideView extends View {
+  question: Question;
+  heads: Pick<State, 'layer' | 'head' | 'lastHead' | 'selection'>;
+  [more: string]: any; // of an opened view, if it is a step of a training
+}
+
+// What the person chose; CHOICES of state/store.js.
+interface Choices {
+  kind: Kind;
+  layer: number;
+  head: number | null;
+  reduce: string;
+  selection: readonly Head[];
+  mode: string;
+  pin: Spot | null;
+  mutes: readonly Head[];
+  instead: Instead;
+  hideSpecials: boolean;
+  words: boolean;
+  threshold: number;
+  flow: number;
+  scale: string;
+  fit: boolean;
+  sort: string | null;
+  panel: string;
+  questions: readonly string[];
+  linkedBy: string;
+  gold: string;
+  other: number | null;
+  learn: number | null;
+  sideB: SideB | null;
+}
+
+// The state of the viewer, with a record on screen; EMPTY of state/store.js describes the fields.
+interface State extends View, Choices {
+  mutes: readonly Head[];
+  gold: string;
+  home: View;
+  shown: OpenedView | null;
+  beside: BesideView | null;
+  lastHead: number;
+  browsed: any;
+  hover: Spot | null;
+  step: number;
+  reference: Reference | null;
+  about: { [model: string]: any };
+  trainings: { [model: string]: any };
+  surveys: { [model: string]: any };
+  played: any;
+  aside: Partial<State> | null;
+  drawing: { source: number | null } | null;
+  busy: any;
+  translating: any;
+  page: any;
+  error: string | null;
+  theme: string;
+  isPrinting: boolean;
+  side: 'A' | 'B';
+  stateOfA?: State;
+}
+// The state before the first translation.
+interface EmptyState extends Omit<State, 'record' | 'home'> {
+  record: null;
+  home: ViewFields & { record: null };
+}
+type Changes = { [field in keyof State]?: State[field] };
+
+interface Store {
+  get(): State | EmptyState;
+  subscribe(listener: (state: State | EmptyState, before: State | EmptyState) => void): void;
+  change(changes: Changes): void;
+}
+
+// A row or a column of a grid: one token, or the tokens of a word.
+interface Group {
+  places: number[];
+  token: Token;
+  reads: Token | null; // what a row reads; null for other groups
+}
+// What the matrix shows; state/grid.js.
+interface Grid extends Matrix {
+  status: Uint8Array;
+  rowGroups: Group[];
+  columnGroups: Group[];
+  hidden: number[] | null;
+}
+interface ValueGrid extends Grid {
+  high: number; // what the darkest colour means
+}
+interface ShownGrid extends ValueGrid {
+  value: Value;
+  isMax: boolean;
+}
+// A value of a cell; values/of_heads.js describes the fields.
+interface Value {
+  name: string;
+  formerNames: string[];
+  button(): string;
+  meaning(): string;
+  label(): string;
+  unit(): string;
+  text(number: number): string;
+  isSigned: boolean;
+  isShare: boolean;
+  isOfHeads: boolean;
+  isSubtracted: boolean;
+  kinds: Kind[];
+  request: string | null;
+  read(answer: Answer): any;
+  canBeShown(state: State, value: Value): boolean;
+  isChosen(state: State): boolean;
+  choose: ((state: State, keep: (state: State) => Reference) => Changes) | null;
+  linkOf(state: State, value: Value): { [parameter: string]: string } | null;
+  gridOf(state: State, reference: Reference | null): ValueGrid;
+  title: (() => string) | null;
+  arcs: (() => string) | null;
+  hint(state: State): string;
+  factsOf(state: State, reference: Reference | null): string[];
+  sayCell: ((state: State, grid: Grid, cell: any) => (Node | string)[]) | null;
+  sayRow(names: object, number: number): (Node | string)[];
+  sayColumn(names: object, number: number): (Node | string)[];
+}
+// An instrument; instruments/instruments.js describes the fields.
+interface Instrument {
+  name: string;
+  panel: string | null;
+  title(): string;
+  doing(): string;
+  isServerOnly?: boolean;
+  ask(state: State): object | null;
+  create(store: Store): {
+    draw(state: State, answer: Answer, question: any): Node[]; // the question with the fields of `ask`
+    nothing?(state: State): string;
+    controls?: { node: Node; draw(state: State, before: State, refusal: string | null): void };
+  };
+}
+
+// The engine's model with its tokenizers; engine/translator.js. Gates have 1 for each head, or 0 for a muted one.
+interface Translator {
+  model: any;
+  tokenizers: { source: any; target: any };
+  language: any;
+}
+type Gates = ByKind<any>;

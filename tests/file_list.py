@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 TOPS = ("app.py", "model", "training", "viz")
-SUFFIXES = {".py", ".js", ".css"}
+SUFFIXES = {".py", ".js", ".ts", ".css"}
 BEGIN, END = "<!-- begin files -->", "<!-- end files -->"
 
 

@@ -33,7 +33,8 @@ PLAYGROUND = ("playground/view.js",)  # fetched when it is first opened; needs t
 
 # Comments, types and indentation, a fifth of what a visitor would get. No text of the viewer goes over two lines.
 _SPARED = re.compile(
-    r"^ *//.*\n|^ */\*\*(?:(?!\*/)[\s\S])*\*/\n|/\*\*(?:(?!\*/).)*\*/ ?|(?<=[;,{(\[\])}]) +// .*$|^ +", re.MULTILINE
+    r"^ *//.*\n|^ */\*\*(?:(?!\*/)[\s\S])*\*/\n|/\*\*(?:(?!\*/).)*\*/ ?|(?<=[;,{(\[\])}]) +// .*$|^ +",
+    re.MULTILINE,
 )
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '(\.[\w./]+\.js)';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)

@@ -12,7 +12,7 @@ import pytest
 from model.translator import Translator
 from tests.visitor import ROOT
 from tests.viz.loop import run
-from tests.viz.questions import COMMON, GOOD, TRANSLATOR
+from tests.viz.questions import BACKEND, COMMON, GOOD
 from tests.viz.server.test_scheduler import Work, ask, quick, until
 from viz.limits import MAX_BODY, MAX_LISTED, MAX_SENTENCES
 from viz.server import work_queue
@@ -180,9 +180,8 @@ def test_work_of_a_slow_model_is_done_when_nobody_else_asks():
 @pytest.mark.parametrize(("do", "name"), [("examples", "sentences"), ("mute", "sample")])
 def test_a_list_of_sentences_is_limited_in_all(do: str, name: str):
     request = {**COMMON, "do": do, **GOOD[do], "baseline": "mean"}
-    backend = Backend({"tiny": TRANSLATOR})
     fits, over = ["w" * (MAX_LISTED // 20)] * 20, ["w" * (MAX_LISTED // 20 + 1)] * 20
     assert estimate_seconds({**request, name: fits}) < 15  # seconds for which others would wait
-    answered = backend.answer({**request, name: over})
+    answered = BACKEND.answer({**request, name: over})
     assert "8,000 characters in all" in answered["error"]
-    assert "characters in all" not in backend.answer({**request, name: fits}).get("error", "")
+    assert "characters in all" not in BACKEND.answer({**request, name: fits}).get("error", "")

@@ -235,10 +235,14 @@ def test_no_word_of_a_client_is_logged(method: str, path: str, lines: Any):
     assert "Erdbeere".lower() not in json.dumps(line).lower()
 
 
-def test_looking_at_the_page_is_not_logged(lines: Any):
+def test_looking_at_the_page_or_at_the_queue_position_is_not_logged(lines: Any):
+    look = json.dumps({"fn_name": "queue_position"}).encode()
     ask([body(b"")], "/", method="GET")
     ask([body(b"")], "/healthz", method="GET")
+    ask([body(look)])
     assert lines() == []
+    ask([body(look)], "/gradio_api/call/translate")
+    assert len(lines()) == 1
 
 
 @pytest.mark.parametrize(("mistake", "status"), [(KeyError, 400), (TypeError, 400), (OSError, 500)])
@@ -290,14 +294,6 @@ def test_a_request_of_the_viewer_is_cancelled_when_its_client_disconnects(lines:
 def test_a_disconnection_while_sending_is_not_an_error(lines: Any):
     assert ask([body(b"{", more=True), {"type": "http.disconnect"}]) == (None, b"")
     assert [(line["status"], line["level"]) for line in lines()] == [(middleware.CLIENT_GONE, "INFO")]
-
-
-def test_only_queries_of_the_queue_position_are_not_logged(lines: Any):
-    look = json.dumps({"fn_name": "queue_position"}).encode()
-    ask([body(look)])
-    assert lines() == []
-    ask([body(look)], "/gradio_api/call/translate")
-    assert len(lines()) == 1
 
 
 # With Gradio

@@ -19,7 +19,6 @@ EXAMPLE = "Ein Beispiel."
 
 
 def slowly(request: Any) -> dict[str, Any]:
-    """Answer after a while."""
     time.sleep(SECONDS)
     return {"answer": request["text"]}
 

@@ -138,33 +138,29 @@ def test_invalid_json_is_refused(content: bytes):
     assert len(json.loads(told)["detail"].split(". ")) == 1
 
 
-def test_large_bodies_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
+async def test_large_bodies_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
     """Between two of them the event loop answers others."""
     order: list[str] = []
     monkeypatch.setattr(middleware, "_parse", lambda content: order.append("large" if content else "small"))
+    workload = Workload()
 
-    async def send_all() -> None:
-        workload = Workload()
+    async def one(content: bytes) -> None:
+        coming = iter([body(content)])
 
-        async def one(content: bytes) -> None:
-            coming = iter([body(content)])
+        async def receive() -> Any:
+            message = next(coming, None)
+            return message if message is not None else await asyncio.Event().wait()
 
-            async def receive() -> Any:
-                message = next(coming, None)
-                return message if message is not None else await asyncio.Event().wait()
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                order.append("answered")
 
-            async def send(message: Any) -> None:
-                if message["type"] == "http.response.start":
-                    order.append("answered")
+        scope = {"type": "http", "method": "POST", "path": ASK}
+        headers = [(b"content-type", b"application/json")]
+        await RequestFilter(answer, workload)({**scope, "headers": headers}, receive, send)
 
-            scope = {"type": "http", "method": "POST", "path": ASK}
-            headers = [(b"content-type", b"application/json")]
-            await RequestFilter(answer, workload)({**scope, "headers": headers}, receive, send)
-
-        bodies = [b"1" * (SMALL_BODY + 1)] * 3 + [b""]
-        await asyncio.gather(*map(one, bodies))
-
-    run(send_all())
+    bodies = [b"1" * (SMALL_BODY + 1)] * 3 + [b""]
+    await asyncio.gather(*map(one, bodies))
     assert order[:3] == ["large", "small", "answered"]
     assert order.count("large") == 3
 

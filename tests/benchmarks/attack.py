@@ -341,7 +341,7 @@ ATTACKS: dict[str, Callable[[Server], Awaitable[Figures]]] = {
     "E6 bodies of 128 kB": large_bodies,
     "D5 a crowd with long questions": crowd,
     "E3 thirty head maps at once": lambda server: rush(server, "importance"),
-    "E3 thirty times In short at once": lambda server: rush(server, "short"),
+    "E3 thirty times In short at once": lambda server: rush(server, "summary"),
     "D11 a call without its fields": missing_fields,
     "D12, E5 a foreign site": foreign_site,
     "D9 stopped while questions wait": stop,

@@ -15,9 +15,9 @@ from viz.server.backend import Backend
 TEXT = "Wenn das Wetter morgen schön ist, gehen wir im See schwimmen."
 OTHER = "Der Zug nach Hamburg hat zwanzig Minuten Verspätung."
 MOST = {  # milliseconds that each may take
-    "without": 60,
+    "leave_one_out": 60,
     "routes": 30,
-    "short": 300,
+    "summary": 300,
     "lens": 100,
     "contributions": 100,
     "score_split": 50,
@@ -39,9 +39,9 @@ def questions(ids: list[int]) -> dict[str, dict[str, Any]]:
     sample = json.loads(Path("assets/everyday.json").read_text(encoding="utf-8"))["de-en"]
     row = {"kind": "cross", "layer": 3, "row": step, "step": step}
     return {
-        "without": {"do": "without", "ids": ids},
+        "leave_one_out": {"do": "leave_one_out", "ids": ids},
         "routes": {"do": "routes", "ids": ids, "step": step},
-        "short": {"do": "short", "ids": ids},
+        "summary": {"do": "summary", "ids": ids},
         "lens": {"do": "lens", "ids": ids},
         "contributions": {"do": "contributions", "ids": ids, "step": step, "word": ids[step], "other": 500},
         "score_split": {"do": "score_split", **cell},

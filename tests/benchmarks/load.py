@@ -50,7 +50,7 @@ ACTIONS = {
     "score": 5,
     "mute": 10,
     "cell": 6,
-    "norms": 3,
+    "transformed_norm": 3,
     "beams": 3,
     "importance": 3,
 }
@@ -107,13 +107,13 @@ class Person:
             assert record["source_text"] == text, "the answer to another question"
             ids = [token["id"] for token in record["tokens"]["predicted"]]
             if self.sees_short:
-                await self.timed("short", self.ask({**common, "do": "short", "ids": ids}))
+                await self.timed("summary", self.ask({**common, "do": "summary", "ids": ids}))
             head = ["cross", self.chance.randrange(4), self.chance.randrange(8)]
             more: dict[str, dict[str, Any]] = {
                 "score": {"target": "The dog sees the red ball."},
                 "mute": {"ids": ids, "heads": [head]},
                 "cell": {"ids": ids, "kind": "cross", "layer": 0, "head": 1, "row": 0, "column": 1},
-                "norms": {"ids": ids},
+                "transformed_norm": {"ids": ids},
                 "beams": {"beam_size": 5},
                 "importance": {"ids": ids},
             }

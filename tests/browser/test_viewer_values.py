@@ -17,7 +17,7 @@ from tests.browser.inspector import TEXT as TINY
 from tests.browser.inspector import number, tiny
 from tests.browser.screen import FIRST, choose, drawn, point, readout
 from tests.browser.test_viewer_save import saved
-from viz.instruments import without_values
+from viz.instruments import leave_one_out_values
 
 pytestmark = pytest.mark.browser
 
@@ -55,13 +55,13 @@ def test_norms_come_from_the_server_and_are_requested_once(show: Show, asked: li
     mode(page, "Weight")
     mode(page, "Norm")
     choose(page, "Encoder", 1, 1)
-    assert [request["do"] for request in asked] == ["norms"]
+    assert [request["do"] for request in asked] == ["transformed_norm"]
 
 
 @pytest.mark.usefixtures("with_tiny")
 def test_a_loss_is_that_of_a_translation_without_a_source_word(show: Show):
     result = tiny().translate(TINY)
-    found = without_values(tiny(), TINY, result.ids)
+    found = leave_one_out_values(tiny(), TINY, result.ids)
     page = show(result, "tiny", address="kind=encoder&layer=1&head=1")
     mode(page, "Removed word")
     expect(page.locator(".hl-centre h2")).to_have_text("What each word loses without each source word")
@@ -131,7 +131,7 @@ def test_shares_of_norms_are_those_of_python(show: Show, asked: list[dict]):
         wanted = getattr(shares, kind.lower())
         layer, head = page.evaluate("[viewer.state().layer, viewer.state().head]")
         assert float(value(page)) == pytest.approx(wanted[layer, head, 1, 1].item(), abs=1e-4)
-    assert [request["do"] for request in asked] == ["norms"], "both values are made of one answer"
+    assert [request["do"] for request in asked] == ["transformed_norm"], "both values are made of one answer"
 
 
 def test_a_failed_request_for_values_keeps_the_weights_and_says_why(show: Show):

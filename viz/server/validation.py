@@ -62,7 +62,7 @@ class TargetRequest(Request):
     ids: TokenIds
 
 
-class ShortRequest(TargetRequest):
+class SummaryRequest(TargetRequest):
     """Asks what mattered in a translation that begins with `prefix`."""
 
     prefix: TokenIds = []

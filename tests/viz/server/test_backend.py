@@ -105,7 +105,7 @@ def test_importance_has_a_number_for_each_head():
 
 
 def test_norms_have_the_four_digits_of_the_models():
-    answer, expected = ask("norms"), TRANSLATOR.norm_weights(TEXT, IDS)._asdict()
+    answer, expected = ask("transformed_norm"), TRANSLATOR.norm_weights(TEXT, IDS)._asdict()
     for kind in KINDS:
         packed, exact = answer[kind], expected[kind].double().numpy()
         codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype="<u4")
@@ -243,7 +243,7 @@ BAD = [
     *[("mute", "ids", value) for value in NO_IDS],
     *[("mute", "heads", value) for value in NO_HEADS],
     *[("importance", "ids", value) for value in NO_IDS],
-    *[("norms", "ids", value) for value in NO_IDS],
+    *[("transformed_norm", "ids", value) for value in NO_IDS],
     *[("cell", "ids", value) for value in NO_IDS],
     *[("cell", "kind", value) for value in (None, "self", 5, {})],
     *[("cell", name, value) for name in ("layer", "head", "row", "column") for value in (*WHOLE, 99)],
@@ -253,7 +253,7 @@ BAD = [
     *[(do, name, 99) for do in ("score_split", "writing") for name in ("layer", "head", "row", "column")],
     *[("removal", name, value) for name in ("layer", "row", "step") for value in (*WHOLE, 99)],
     *[("routes", "step", value) for value in (*WHOLE, 99)],
-    *[("without", "ids", value) for value in NO_IDS],
+    *[("leave_one_out", "ids", value) for value in NO_IDS],
     *[("removal", "head", value) for value in ("1", 1.5, True, -1, 99, [])],
     *[("mute", "baseline", value) for value in (None, "median", 5, {}, "mean", "sentence")],
     *[("mute", "row", value) for value in ("1", 1.5, True, -1, 99, [])],

@@ -33,7 +33,7 @@ def test_the_lens_ends_with_the_models_alternatives():
 
 
 def test_without_a_word_the_translation_is_scored_with_its_tokens_masked():
-    answer, record = ask("without"), TRANSLATOR.score(TEXT, IDS)
+    answer, record = ask("leave_one_out"), TRANSLATOR.score(TEXT, IDS)
     model, (source, read) = TRANSLATOR.checkpoint.model, TRANSLATOR.pair(TEXT, IDS)
     words = {token.word for token in record.attention.source if token.word is not None}
     assert len(answer["groups"]) == len(source) + sum(

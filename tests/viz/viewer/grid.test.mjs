@@ -115,7 +115,7 @@ test('the average and the largest of heads', () => {
 test('norms have their own arrays; without them, weights are shown', () => {
   const array = { layers: 1, heads: 1, rows: 3, columns: 4, codes: new Uint16Array(12).fill(65535), scale: 2.5 };
   assert.equal(grid({ mode: 'transformed_norm' }).value, weight);
-  const norm = grid({ mode: 'transformed_norm', values: { norms: { cross: array } }, hideSpecials: true });
+  const norm = grid({ mode: 'transformed_norm', values: { transformed_norm: { cross: array } }, hideSpecials: true });
   near(norm.values.subarray(0, 3), [2.5, 2.5, 2.5]);
   near(norm.hidden, [0.25, 0.25]);
   assert.equal(norm.high, 2.5);
@@ -211,8 +211,8 @@ test('the largest colour of norms is that of both sides, while there are two', (
   const question = { do: 'translate', prefix: [], text: 'x', model: 'small', source_prefix: '' };
   const view = createBesideView(store.get(), question, recordOf(SOURCE, TARGET, [SECOND, FIRST]));
   const sideB = { ...NO_SIDE_B, by: 'sentence', with: 'x' };
-  store.change({ head: 0, mode: 'transformed_norm', values: { norms: { cross: norms(2) } } });
-  store.change({ sideB, beside: { ...view, values: { norms: { cross: norms(5) } } } });
+  store.change({ head: 0, mode: 'transformed_norm', values: { transformed_norm: { cross: norms(2) } } });
+  store.change({ sideB, beside: { ...view, values: { transformed_norm: { cross: norms(5) } } } });
   for (const state of [store.get(), stateOfB(store.get())]) assert.equal(shownGrid(state).high, 5);
   store.change({ sideB: null });
   assert.equal(shownGrid(store.get()).high, 2);

@@ -249,11 +249,11 @@ test('a new record keeps the choices but not the answers about the old one', () 
     importance: {},
     muted: {},
     cell: {},
-    values: { norms: {} },
+    values: { transformed_norm: {} },
   });
   store.change(showRecord(store.get(), { ...record }));
   const { pin, importance, muted, cell, values, mutes, mode } = store.get();
-  assert.deepEqual([pin, importance, muted, cell, values.norms], [null, null, null, null, undefined]);
+  assert.deepEqual([pin, importance, muted, cell, values.transformed_norm], [null, null, null, null, undefined]);
   assert.deepEqual([mutes, mode], [[['cross', 0, 0]], 'transformed_norm']);
 });
 

@@ -23,8 +23,8 @@ function numbers() {
   const { encoder, decoder, cross } = record.attention;
   const source = record.tokens.source.map((_, place) => [place]);
   return {
-    norms: { encoder, decoder, cross },
-    without: {
+    transformed_norm: { encoder, decoder, cross },
+    leave_one_out: {
       groups: source,
       losses: source.map(() => record.tokens.predicted.map(() => 0.5)),
       instead: [],

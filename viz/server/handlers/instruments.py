@@ -10,8 +10,8 @@ from pydantic import create_model
 from model import Translator
 from viz.instruments import INSTRUMENTS, Values, survey_values
 from viz.server.handlers.registry import Work, handler
-from viz.server.validation import ExamplesRequest, Request, ShortRequest
-from viz.short import short_values
+from viz.server.validation import ExamplesRequest, Request, SummaryRequest
+from viz.summary import summary_values
 
 
 def _own_fields(values: Values) -> dict[str, Any]:
@@ -36,11 +36,11 @@ for _name, _instrument in INSTRUMENTS.items():
     handler(_name, _request, cost=_instrument.cost)(_answer(_instrument.values, _fields))
 
 
-@handler("short", ShortRequest, cost=6.0)
-def short(translator: Translator, request: ShortRequest) -> dict[str, Any]:
+@handler("summary", SummaryRequest, cost=6.0)
+def summary(translator: Translator, request: SummaryRequest) -> dict[str, Any]:
     """What the page says about the translation `ids` in short."""
     options = request.beam_size, request.length_penalty, request.prefix
-    return short_values(translator, request.text, request.ids, *options)
+    return summary_values(translator, request.text, request.ids, *options)
 
 
 # Its cost is the cost of the sentences. Not cached, so that nothing is kept of what a visitor pastes.

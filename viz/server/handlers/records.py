@@ -37,9 +37,11 @@ def run_translation(translator: Translator, request: Request, **options: Any) ->
     return translator.translate(request.text, request.beam_size, request.length_penalty, **options)
 
 
-def payload_of(translator: Translator, request: Request, translation: Translation) -> dict[str, Any]:
-    """Return a translation as the viewer reads it."""
-    options = SearchOptions(request.beam_size, request.length_penalty)
+def payload_of(
+    translator: Translator, request: Request, translation: Translation, *, is_given: bool = False
+) -> dict[str, Any]:
+    """Return a translation as the viewer reads it; one that was given has the page's options."""
+    options = SearchOptions(request.beam_size, request.length_penalty) if is_given else None
     return encode(translation, request.model, translator.title, options)
 
 
@@ -49,8 +51,8 @@ def translate(translator: Translator, request: PrefixRequest) -> dict[str, Any]:
     return payload_of(translator, request, run_translation(translator, request, forced=request.prefix))
 
 
-@handler("leave_out", HiddenRequest, cost=2.0)
-def leave_out(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
+@handler("remove_word", HiddenRequest, cost=2.0)
+def remove_word(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
     """What the translation becomes without the source tokens in `places`; see `leave_one_out`."""
     found = run_translation(translator, request, forced=request.prefix, hidden=request.places)
     return {"text": found.text}
@@ -59,13 +61,13 @@ def leave_out(translator: Translator, request: HiddenRequest) -> dict[str, Any]:
 @handler("target", TargetRequest, cost=0.8)
 def target(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The record of exactly these `ids`."""
-    return payload_of(translator, request, translator.score(request.text, request.ids))
+    return payload_of(translator, request, translator.score(request.text, request.ids), is_given=True)
 
 
 @handler("score", ScoreRequest, cost=0.6)
 def score(translator: Translator, request: ScoreRequest) -> dict[str, Any]:
     """The record of a translation given as text, `target`."""
-    return payload_of(translator, request, translator.score(request.text, request.target))
+    return payload_of(translator, request, translator.score(request.text, request.target), is_given=True)
 
 
 @handler("mute", MuteRequest, cost=1.5)
@@ -129,8 +131,8 @@ def importance(translator: Translator, request: ImportanceRequest) -> dict[str, 
     return {kind: rounded(getattr(values, kind)) for kind in KINDS} | _about_baseline(baseline)
 
 
-@handler("norms", TargetRequest, cost=2.0)
-def norms(translator: Translator, request: TargetRequest) -> dict[str, Any]:
+@handler("transformed_norm", TargetRequest, cost=2.0)
+def transformed_norm(translator: Translator, request: TargetRequest) -> dict[str, Any]:
     """The norm-based weights of `ids`, for every cell."""
     found = translator.norm_weights(request.text, request.ids)
     return {kind: encode_values(getattr(found, kind).numpy()) for kind in KINDS}

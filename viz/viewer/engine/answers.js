@@ -20,14 +20,15 @@ const HANDLERS = {
   score: (loaded, asked) => payload(loaded, asked, score(loaded.translator, asked.text, asked.target)),
   mute,
   importance: headImportance,
-  norms,
+  transformed_norm: norms,
   cell,
   beams,
   lens: ({ translator }, asked) => lens(translator, asked.ids, traceOf(translator, asked)),
-  without: ({ translator }, { text, ids }, pause) => leaveOneOut(translator, text, targetIds(translator, ids), pause),
-  leave_out: ({ translator }, asked) => ({ text: translate(translator, asked.text, optionsOf(asked)).text }),
+  leave_one_out: ({ translator }, { text, ids }, pause) =>
+    leaveOneOut(translator, text, targetIds(translator, ids), pause),
+  remove_word: ({ translator }, asked) => ({ text: translate(translator, asked.text, optionsOf(asked)).text }),
   routes: ({ translator }, asked) => routes(translator, traceOf(translator, asked), stepOf(asked)),
-  short: inShort,
+  summary: summaryOf,
   training,
   training_heads: async (loaded, asked) => {
     const { settings, translator } = loaded;
@@ -91,7 +92,7 @@ async function headImportance({ translator }, { text, ids, baseline }, pause) {
 
 // What the page says about `ids` in short: the answers of other instruments, and the translation when one of the heads is
 // muted that it needs most.
-async function inShort(loaded, asked, pause) {
+async function summaryOf(loaded, asked, pause) {
   const { parameters, network } = loaded.translator.model;
   const { encoder, decoder, heads: width } = network;
   const isSmall = width * (encoder.length + 2 * decoder.length) * parameters <= LIMITS.head_work;
@@ -106,7 +107,7 @@ async function inShort(loaded, asked, pause) {
   }
   const rivals = isSmall ? rivalsOf(targetOf(loaded.translator, asked), asked) : [];
   return {
-    without: parameters <= LIMITS.weights ? await HANDLERS.without(loaded, asked, pause) : null,
+    leave_one_out: parameters <= LIMITS.weights ? await HANDLERS.leave_one_out(loaded, asked, pause) : null,
     lens: HANDLERS.lens(loaded, asked),
     importance: changes,
     heads,

@@ -15,25 +15,25 @@ export function importanceWithout({ importance }) {
   return importanceOf({ importance, instead: ZERO });
 }
 
-// What is known of a translation: the record, and, once it is measured, `without`, `lens`, `importance` and `summary`. The
+// What is known of a translation: the record, and, once it is measured, `leave_one_out`, `lens`, `importance` and `summary`. The
 // facts of the record come first, then the most useful ones, { name, ... } each; steps and places count from 0.
 export function factsOf(state) {
   const { record, values, lens, summary } = state;
-  const { without } = values;
+  const { leave_one_out: leaveOneOut } = values;
   const importance = importanceWithout(state);
   const words = { source: sourceWords(record), target: targetWords(record) };
   const hasOthers = words.source.length > 1; // everything depends on a word that is alone
   const spelled = spelledWord(record, words);
-  const dropped = without && droppedWord(record, words, without);
+  const dropped = leaveOneOut && droppedWord(record, words, leaveOneOut);
   const isSame = dropped && dropped.word === spelled?.word; // one warning about a word is enough
   const found = [
     isSame ? dropped : spelled,
     hesitation(record, words, summary?.rivals ?? []),
-    isSame ? null : (dropped ?? (without && doubtedWord(record, words, without))),
-    without && hasOthers && dependence(record, words, without),
+    isSame ? null : (dropped ?? (leaveOneOut && doubtedWord(record, words, leaveOneOut))),
+    leaveOneOut && hasOthers && dependence(record, words, leaveOneOut),
     importance && neededHeads(importance, summary?.heads ?? []),
-    without && hasOthers && spareWords(words, without),
-    without && movedWord(words, without),
+    leaveOneOut && hasOthers && spareWords(words, leaveOneOut),
+    leaveOneOut && movedWord(words, leaveOneOut),
     lens && lateWords(record, words, lens),
   ];
   return found.filter(Boolean).slice(0, MOST);
@@ -106,20 +106,21 @@ function isSpelled(word) {
 }
 
 // A word of the source in several pieces on which no word of the translation depends clearly.
-function droppedWord({ tokens }, { source, target }, without) {
-  const isUsed = ({ places }) => target.some((made) => lossWithout(without, places, made.places) >= THRESHOLDS.linked);
+function droppedWord({ tokens }, { source, target }, leaveOneOut) {
+  const isUsed = ({ places }) =>
+    target.some((made) => lossWithout(leaveOneOut, places, made.places) >= THRESHOLDS.linked);
   const word = source.find((one) => one.places.length > 1 && hasLetters(one) && !isUsed(one));
   return word ? { name: 'dropped', word, pieces: word.places.map((place) => tokens.source[place]) } : null;
 }
 
 // A word of the source in several longer pieces, on which the least likely of the unsure words depends.
-function doubtedWord(record, { source, target }, without) {
+function doubtedWord(record, { source, target }, leaveOneOut) {
   const { n_prefix: given = 0, tokens } = record;
   const unsure = target.filter((made) => made.places[0] >= given && chanceOf(record, made) < THRESHOLDS.unsure);
   const [doubted] = source
     .filter((word) => word.places.length > 1 && hasLetters(word) && !isSpelled(word))
     .flatMap((word) => unsure.map((made) => ({ word, made })))
-    .filter(({ word, made }) => lossWithout(without, word.places, made.places) >= THRESHOLDS.linked)
+    .filter(({ word, made }) => lossWithout(leaveOneOut, word.places, made.places) >= THRESHOLDS.linked)
     .sort((one, other) => chanceOf(record, one.made) - chanceOf(record, other.made));
   return doubted
     ? { name: 'doubted', ...doubted, pieces: doubted.word.places.map((place) => tokens.source[place]) }
@@ -150,9 +151,9 @@ function rivalAt({ tokens, alternatives }, step, known) {
 }
 
 // The source word that the least likely word of the translation depends on most.
-function dependence(record, { source, target }, without) {
+function dependence(record, { source, target }, leaveOneOut) {
   const losses = target.flatMap((word) =>
-    source.map((from) => ({ word, from, loss: lossWithout(without, from.places, word.places) })),
+    source.map((from) => ({ word, from, loss: lossWithout(leaveOneOut, from.places, word.places) })),
   );
   const unsure = losses.filter(({ word }) => chanceOf(record, word) < THRESHOLDS.unsure);
   const clear = (found) => found.filter(({ loss }) => loss >= THRESHOLDS.linked);
@@ -161,7 +162,7 @@ function dependence(record, { source, target }, without) {
   if (!most) return null;
   const { word, from, loss } = most;
   const step = word.places[0];
-  const other = tokenWithout(without, from.places, step);
+  const other = tokenWithout(leaveOneOut, from.places, step);
   return {
     name: 'depends',
     word,
@@ -172,9 +173,9 @@ function dependence(record, { source, target }, without) {
 }
 
 // The source words that can be left out one at a time without any word becoming less likely.
-function spareWords({ source, target }, without) {
+function spareWords({ source, target }, leaveOneOut) {
   const spare = source.filter((from) =>
-    target.every((word) => lossWithout(without, from.places, word.places) < THRESHOLDS.lost),
+    target.every((word) => lossWithout(leaveOneOut, from.places, word.places) < THRESHOLDS.lost),
   );
   if (target.length === 0) return null;
   return spare.length > 0 ? { name: 'spare', words: spare } : { name: 'counts' };
@@ -182,8 +183,8 @@ function spareWords({ source, target }, without) {
 
 // The word of the translation that moved most places, among the words that passed others on their way from the source. A word comes
 // from the source word without which it loses most, if no other word loses more without that.
-function movedWord({ source, target }, without) {
-  const lossOf = (from, word) => lossWithout(without, source[from].places, word.places);
+function movedWord({ source, target }, leaveOneOut) {
+  const lossOf = (from, word) => lossWithout(leaveOneOut, source[from].places, word.places);
   const largest = (losses) => losses.indexOf(Math.max(...losses));
   const links = target
     .map((word, to) => {

@@ -19,7 +19,7 @@ export function createRemovedWord(server) {
     node,
     draw(state, before) {
       if (!differs(state, before, ['record', 'shown', 'removed', 'mode', 'kind', 'pin', 'words'])) return;
-      node.hidden = whyNot(server, 'leave_out') !== null;
+      node.hidden = whyNot(server, 'remove_word') !== null;
       if (state.record !== before.record) words.replaceChildren(...buttonsOf(server, state));
       const chosen = removedPlaces(state)?.[0];
       for (const button of words.children) button.setAttribute('aria-pressed', Number(button.dataset.place) === chosen);

@@ -58,7 +58,7 @@ function aboutPieces() {
 // What is not measured, and why.
 function rest(server, state) {
   const { busy, record, summary, shown } = state;
-  const reason = whyNot(server, 'short');
+  const reason = whyNot(server, 'summary');
   if (reason) return [note(reason)];
   if (shown?.type === 'muted') return [note(say('Go back to the translation without muting to read more about it.'))];
   if (busy) return [];

@@ -105,9 +105,9 @@ async function followValue(server, state, before) {
 async function followRemoved(server, state, before) {
   const { record } = state;
   const places = removedPlaces(state);
-  if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'leave_out')) return;
+  if (!places || !differs(state, before, ['record', 'mode', 'pin', 'words']) || whyNot(server, 'remove_word')) return;
   if (sameQuestion(state.removed?.places, places)) return;
-  const answer = await request(server, 'leave_out', { do: 'leave_out', places, ...givenPrefix(record) });
+  const answer = await request(server, 'remove_word', { do: 'remove_word', places, ...givenPrefix(record) });
   const { store } = server;
   if (answer && store.get().record === record) store.change({ removed: { places, text: answer.text } });
 }
@@ -115,32 +115,32 @@ async function followRemoved(server, state, before) {
 // What the tab In short says beyond the record is asked while it is open: not at once, since a link that is opened may
 // choose another tab or another view. Muted heads are not part of it, so a translation with muted heads has its record alone.
 function followSummary(server, state, before) {
-  const running = server.requests.get('short');
+  const running = server.requests.get('summary');
   if (state.translating && running?.isOpen) running.cancel(); // the next sentence comes first
   if (!differs(state, before, ['panel', 'record'])) return;
   queueMicrotask(() => {
     const { panel, record, summary, shown } = server.store.get();
     if (panel !== 'summary' || summary || shown?.type === 'muted') return;
-    if (!whyNot(server, 'short') && !isRequested(server, 'short', summaryQuestion(record))) askSummary(server);
+    if (!whyNot(server, 'summary') && !isRequested(server, 'summary', summaryQuestion(record))) askSummary(server);
   });
 }
 
 function summaryQuestion(record) {
-  return { do: 'short', ids: targetIds(record), ...givenPrefix(record) };
+  return { do: 'summary', ids: targetIds(record), ...givenPrefix(record) };
 }
 
 // The instruments that the sentences open get their answers too.
 export async function askSummary(server) {
   const { store } = server;
   const { record } = store.get();
-  const answer = await request(server, 'short', summaryQuestion(record));
+  const answer = await request(server, 'summary', summaryQuestion(record));
   const now = store.get();
   if (!answer || now.record !== record) return;
-  const { heads, rivals, importance, lens, without } = answer;
+  const { heads, rivals, importance, lens, leave_one_out: losses } = answer;
   store.change({
     summary: { heads, rivals },
     importance: importance ? { changes: importance, instead: ZERO } : now.importance,
-    values: { ...now.values, without: without ?? now.values.without },
+    values: { ...now.values, leave_one_out: losses ?? now.values.leave_one_out },
     answers: { ...now.answers, lens: { question: questionOf(now, 'lens'), answer: lens } },
   });
 }

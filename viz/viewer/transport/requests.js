@@ -17,7 +17,7 @@ const DOING = {
   examples: () => say('Reading sentences'),
   force: () => say('Translating from the forced word'),
   importance: () => say('Trying each head in turn'),
-  leave_out: () => say('Translating without this word'),
+  remove_word: () => say('Translating without this word'),
   mute: () => say('Translating with heads muted'),
   score: () => say('Scoring your translation'),
   target: () => say('Reading this hypothesis'),
@@ -25,12 +25,12 @@ const DOING = {
   translate: () => '', // the page says it in a place of its own
   training_heads: () => say('Measuring the heads at each step'),
   training_step: () => say('Reading this step of the training'),
-  norms: () => say('Computing these values'),
-  short: () => say('Measuring what mattered'),
-  without: () => say('Hiding each source word in turn'),
+  transformed_norm: () => say('Computing these values'),
+  summary: () => say('Measuring what mattered'),
+  leave_one_out: () => say('Hiding each source word in turn'),
 };
 const OF_TRAINING = ['beside', 'training', 'training_heads', 'training_step'];
-const WITHOUT_MUTING = ['cell', 'leave_out', 'norms', 'without', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
+const WITHOUT_MUTING = ['cell', 'remove_word', 'transformed_norm', 'leave_one_out', ...QUESTIONS]; // what is computed of the tokens on screen with all heads
 
 // Starts a Worker with the engine's script; `name` is the function of the script that serves it.
 export function startWorker(code, name) {

@@ -24,7 +24,7 @@ export const leaveOneOut = {
   unit: () => say('nat'),
   isOfHeads: false,
   kinds: ['cross'], // whose rows and columns it has
-  request: 'without',
+  request: 'leave_one_out',
   title: () => say('What each word loses without each source word'),
   arcs: () => say('Each word is joined with the word without which it loses most.'),
   factsOf: (state) => [translationWithout(state)].filter(Boolean),
@@ -39,7 +39,7 @@ export const leaveOneOut = {
 // A merged word loses what its tokens lose together, and the tokens of a merged source word are hidden together.
 function gridOf(state) {
   const { rowGroups, columnGroups } = groupRows(state, axes(state.record, 'cross'));
-  const lossOf = (row, column) => lossWithout(state.values.without, column.places, row.places);
+  const lossOf = (row, column) => lossWithout(state.values.leave_one_out, column.places, row.places);
   const values = Float64Array.from(rowGroups.flatMap((row) => columnGroups.map((column) => lossOf(row, column))));
   return {
     rows: rowGroups.length,
@@ -54,10 +54,14 @@ function gridOf(state) {
 }
 
 // The loss, the probabilities that it comes from, and what the model would write at the word's first token.
-function sayCell({ record, values: { without } }, { rowGroups, columnGroups }, { row, column, number: loss, names }) {
+function sayCell(
+  { record, values: { leave_one_out: answer } },
+  { rowGroups, columnGroups },
+  { row, column, number: loss, names },
+) {
   const [{ places: steps }, { places: hidden }] = [rowGroups[row], columnGroups[column]];
   const before = sum(steps.map((step) => record.log_probabilities[step]));
-  const instead = tokenWithout(without, hidden, steps[0]);
+  const instead = tokenWithout(answer, hidden, steps[0]);
   const found = {
     ...names,
     value: element('span', { class: 'hl-value' }, fixed(loss)),

@@ -16,7 +16,7 @@ export const normShare = {
   meaning: () => say('the norm of each token as a share of all norms of its row: each row adds up to 1'),
   label: () => say('share of the norm'),
   isShare: true,
-  gridOf: (state) => ({ ...foldHeads(state, sharesOf(state.values.norms[state.kind])), high: 1 }),
+  gridOf: (state) => ({ ...foldHeads(state, sharesOf(state.values.transformed_norm[state.kind])), high: 1 }),
 };
 
 // Norms as shares of their rows, in the form of norms. A row of zeros stays a row of zeros.

@@ -13,10 +13,10 @@ export const transformedNorm = {
   meaning: () =>
     say('how much each token contributes: the norm of weight times transformed value (Kobayashi et al. 2020)'),
   label: () => say('norm'),
-  request: 'norms',
+  request: 'transformed_norm',
   read: unpackKinds,
   gridOf(state) {
-    const array = state.values.norms[state.kind];
+    const array = state.values.transformed_norm[state.kind];
     const grid = foldHeads(state, array, { renormalise: false });
     return { ...grid, high: grid.values.reduce((most, value) => Math.max(most, value), array.scale) };
   },

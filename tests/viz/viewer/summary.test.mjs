@@ -16,7 +16,7 @@ const TARGET = [
   ['</s>', null],
 ].map(numbered);
 const GROUPS = [[0], [1], [2], [3], [4], [5], [1, 2, 3]];
-const NOTHING = { summary: null, importance: null, lens: null, values: { without: null } };
+const NOTHING = { summary: null, importance: null, lens: null, values: { leave_one_out: null } };
 
 function numbered([text, word], id) {
   return Object.assign(token(text, word), { id });
@@ -72,7 +72,7 @@ test('a word in two pieces is named if an unsure word depends on it', () => {
   const stateWith = (chance, loss) => ({
     record: { ...recordWith([0.9, chance, 0.9, 1]), tokens: { source: pieces, predicted: TARGET } },
     values: {
-      without: {
+      leave_one_out: {
         groups: [[0], [1], [2], [0, 1]],
         losses: [[], [], [], [0, loss, 0, 0]].map((row) => TARGET.map((_, step) => row[step] ?? 0)),
         instead: [0, 0, 0, 0].map(() => TARGET.map(() => 7)),
@@ -103,28 +103,30 @@ test('a word given by the person is no hesitation', () => {
 });
 
 test('the word that depends most is an unsure one if it depends clearly on a source word', () => {
-  const values = { without: withoutOf({ 0: [5, 0, 0, 0], 6: [0, 2, 0, 0] }) };
+  const values = { leave_one_out: withoutOf({ 0: [5, 0, 0, 0], 6: [0, 2, 0, 0] }) };
   assert.equal(fact('depends', { values }).word.text, 'dog');
   const unsure = fact('depends', { values, record: recordWith([0.9, 0.4, 0.9, 1]) });
   assert.deepEqual([unsure.word.text, unsure.from.text], ['miller', 'Müller']);
   assert.equal(unsure.factor, Math.exp(2));
   assert.equal(unsure.other.text, 'other');
-  assert.equal(fact('depends', { values: { without: withoutOf({ 0: [0.9, 0, 0, 0] }) } }), undefined);
+  assert.equal(fact('depends', { values: { leave_one_out: withoutOf({ 0: [0.9, 0, 0, 0] }) } }), undefined);
 });
 
 test('the first choice without a word may be the same', () => {
-  const values = { without: withoutOf({ 0: [5, 0, 0, 0] }, 0) };
+  const values = { leave_one_out: withoutOf({ 0: [5, 0, 0, 0] }, 0) };
   assert.equal(fact('depends', { values }).other, null);
 });
 
 test('a word counts if some word loses a tenth of its probability without it', () => {
   const just = -Math.log(0.9);
-  const spare = fact('spare', { values: { without: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just - 1e-6, 0, 0] }) } });
+  const spare = fact('spare', {
+    values: { leave_one_out: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just - 1e-6, 0, 0] }) },
+  });
   assert.deepEqual(
     spare.words.map(({ text }) => text),
     ['Müller'],
   );
-  assert.ok(fact('counts', { values: { without: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just, 0, 0] }) } }));
+  assert.ok(fact('counts', { values: { leave_one_out: withoutOf({ 0: [just, 0, 0, 0], 6: [0, just, 0, 0] }) } }));
 });
 
 test('of the words that passed two others, the one that moved most is named', () => {
@@ -134,17 +136,17 @@ test('of the words that passed two others, the one that moved most is named', ()
   const losses = [3, 0, 1, 2].map((_, place) => predicted.map((__, step) => Number((step + 3) % 4 === place) * 3));
   const without = { groups: source.map((_, place) => [place]), losses, instead: losses.map((row) => row.map(() => 0)) };
   without.tokens = { 0: predicted[0] };
-  const { word, source: from, count, ...moved } = fact('moved', { record, values: { without } });
+  const { word, source: from, count, ...moved } = fact('moved', { record, values: { leave_one_out: without } });
   assert.deepEqual([from.text, word.text, moved.from, moved.to, count], ['d', 'D', 3, 0, 1]);
   const weak = { ...without, losses: losses.map((row) => row.map((loss) => loss / 4)) };
-  assert.equal(fact('moved', { record, values: { without: weak } }), undefined);
-  assert.equal(fact('in order', { record, values: { without } }), undefined);
-  assert.equal(fact('in order', { record, values: { without: weak } }), undefined); // no word depends on one clearly
+  assert.equal(fact('moved', { record, values: { leave_one_out: weak } }), undefined);
+  assert.equal(fact('in order', { record, values: { leave_one_out: without } }), undefined);
+  assert.equal(fact('in order', { record, values: { leave_one_out: weak } }), undefined); // no word depends on one clearly
   const straight = {
     ...without,
     losses: losses.map((_, place) => predicted.map((__, step) => Number(step === place) * 3)),
   };
-  assert.ok(fact('in order', { record, values: { without: straight } }));
+  assert.ok(fact('in order', { record, values: { leave_one_out: straight } }));
 });
 
 test('heads are needed from a loss of a third on', () => {
@@ -216,11 +218,11 @@ test('equal words have numbers, and an apostrophe shows where a word was cut', (
 });
 
 test('a word in pieces that no word depends on may be missing', () => {
-  const values = { without: withoutOf({ 0: [3, 3, 3, 3], 6: [0, 0.9, 0, 9] }) };
+  const values = { leave_one_out: withoutOf({ 0: [3, 3, 3, 3], 6: [0, 0.9, 0, 9] }) };
   const dropped = fact('dropped', { values });
   assert.deepEqual([dropped.word.text, dropped.pieces.length], ['Müller', 3]);
   assert.equal(fact('spelled', { values }), undefined); // one warning about a word
-  assert.equal(fact('dropped', { values: { without: withoutOf({ 6: [0, 1, 0, 0] }) } }), undefined);
+  assert.equal(fact('dropped', { values: { leave_one_out: withoutOf({ 6: [0, 1, 0, 0] }) } }), undefined);
 });
 
 test('a number is not spelled, and one word alone is not compared with others', () => {
@@ -232,6 +234,6 @@ test('a number is not spelled, and one word alone is not compared with others', 
     instead: GROUPS.slice(0, 5).map(() => [7, 7, 7, 7]),
     tokens: { 7: { id: 7, text: 'other' } },
   };
-  const names = factsOf({ ...NOTHING, record, values: { without } }).map(({ name }) => name);
+  const names = factsOf({ ...NOTHING, record, values: { leave_one_out: without } }).map(({ name }) => name);
   assert.deepEqual(names, ['sure']);
 });

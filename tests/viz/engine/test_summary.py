@@ -212,7 +212,7 @@ def facts_in_node(folder: Path, translator: Translator, asked: list[Mapping[str,
     models = {translator.name: identity_for_node(translator)}
     questions = {"models": models, "settings": settings(), "sentences": asked}
     (folder / "questions.json").write_text(to_json(questions), "utf-8")
-    run_node(folder, Path(__file__).parent, "tests/short.mjs")
+    run_node(folder, Path(__file__).parent, "tests/summary.mjs")
     return list(json.loads((folder / "facts.json").read_text("utf-8")))
 
 
@@ -222,7 +222,7 @@ class Server:
         self.record = self.ask("translate", prefix=[])
         del self.record["attention"]
         self.ids = [token["id"] for token in self.record["tokens"]["predicted"]]
-        self.short = self.ask("short", ids=self.ids)
+        self.short = self.ask("summary", ids=self.ids)
 
     def ask(self, name: str, **fields: Any) -> Any:
         return json.loads(to_json(self.backend.answer({**self.task, "do": name, **fields})))["answer"]
@@ -230,7 +230,9 @@ class Server:
     def answers(self, facts: list[Any]) -> Answers:
         heads = [one["head"] for fact in facts for one in fact.get("heads", [])]
         mutes = [self.ask("mute", ids=self.ids, heads=[head]) for head in heads]
-        return Answers(self.record, self.ask("without", ids=self.ids), self.ask("lens", ids=self.ids), mutes)
+        return Answers(
+            self.record, self.ask("leave_one_out", ids=self.ids), self.ask("lens", ids=self.ids), mutes
+        )
 
 
 def compared(model: str, part: slice, folder: Path) -> Iterator[tuple[str, list[Any], Answers]]:
@@ -242,11 +244,11 @@ def compared(model: str, part: slice, folder: Path) -> Iterator[tuple[str, list[
         for place, text in enumerate(sentences(model)[part])
     ]
     servers = [Server(backend, task) for task in tasks]
-    asked = [{"task": one.task, "record": one.record, "short": one.short} for one in servers]
+    asked = [{"task": one.task, "record": one.record, "summary": one.short} for one in servers]
     for one, found in zip(servers, facts_in_node(folder, translator, asked), strict=True):
         yield f"server: {one.task['text']}", found["server"], one.answers(found["server"])
         engine = found["engine"]
-        answers = Answers(*(engine[name] for name in ("record", "without", "lens", "mutes")))
+        answers = Answers(*(engine[name] for name in ("record", "leave_one_out", "lens", "mutes")))
         yield f"engine: {one.task['text']}", engine["facts"], answers
 
 

@@ -13,7 +13,7 @@ from model.results import Head, Token
 from tests.browser.conftest import TRANSLATORS, Show
 from tests.browser.inspector import TEXT, open_panel, tiny
 from tests.browser.screen import FIRST
-from viz.short import short_values
+from viz.summary import summary_values
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("with_tiny")]
 RESULT = tiny().translate(TEXT)
@@ -50,7 +50,7 @@ def test_a_word_that_had_little_probability_opens_its_step(page: Page):
 
 
 def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: Page, asked: list[dict]):
-    measured = short_values(tiny(), TEXT, RESULT.ids)
+    measured = summary_values(tiny(), TEXT, RESULT.ids)
     lines = sentence(page, "unsure").locator("li")
     for line, one in zip(lines.all(), measured["rivals"], strict=True):
         forced = tiny().translate(TEXT, forced=[*RESULT.ids[: one["step"]], one["id"]])
@@ -70,7 +70,7 @@ def test_the_numbers_are_those_of_the_instruments_that_the_sentences_open(page: 
     page.get_by_role("tab", name="In short").click()
     open_panel(page, "Step").locator("[data-question=lens] summary").click()
     expect(page.locator("[data-question=lens] .hl-layers")).to_be_visible()
-    assert {one["do"] for one in asked} <= {"short", "mute"}, "the lens has its answer already"
+    assert {one["do"] for one in asked} <= {"summary", "mute"}, "the lens has its answer already"
 
 
 def test_the_word_that_another_depends_on_opens_its_cell(page: Page):
@@ -101,7 +101,7 @@ def test_a_word_can_be_left_out_of_the_sentence(page: Page, asked: list[dict]):
         expect(page.locator(where)).to_contain_text(told)
         expect(page.locator(where)).to_contain_text("the same" if expected == RESULT.text else expected)
     expect(words.nth(1)).to_have_attribute("aria-pressed", "true")
-    assert [one["places"] for one in asked if one["do"] == "leave_out"] == [places]
+    assert [one["places"] for one in asked if one["do"] == "remove_word"] == [places]
     if len(places) > 1:
         expect(page.locator(".hl-centre .hl-facts")).to_contain_text("pieces are joined to words")
     page.locator(".hl-toolbar [data-value=weight]").click()
@@ -153,7 +153,7 @@ def test_a_translation_with_muted_heads_has_its_record_alone(page: Page, asked: 
     expect(page.locator(".hl-panel-summary")).to_contain_text("Go back to the translation without muting")
     expect(sentence(page, "unsure")).to_be_visible()
     expect(sentence(page, "heads")).to_have_count(0)
-    assert [one["do"] for one in asked].count("short") == 1
+    assert [one["do"] for one in asked].count("summary") == 1
 
 
 def test_a_failed_answer_leaves_what_the_record_holds(show: Show):
